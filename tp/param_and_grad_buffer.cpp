@@ -153,7 +153,9 @@ nn::parallel::BucketTimes ParamAndGradBucket::reduction() const {
           times.started,
           times.ended,
           times.hidden,
-          times.ended - times.started - times.hidden};
+          times.ended - times.started - times.hidden,
+          {},
+          fmt::format("bucket {}", setting_.index)};
 }
 
 void ParamAndGradBucket::zero_grad_data() {

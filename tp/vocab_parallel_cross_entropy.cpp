@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/autograd/autograd.h"
+#include "runtime/functional/ids.h"
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/device_kernel.h"
 #include "runtime/ops/elements.h"
@@ -51,17 +52,20 @@ class RowsOnPe {
                              {rows.count, logits_.columns}, logits_.data.dtype()),
                     DType::f32);
   }
-  // One f32 for each row, as [count, 1].
+  // One element for each row, as [count, 1].
   tl::Tensor load_each(const Tensor& of_rows, const Rows& rows) const {
-    return tl_.load(ops::local_part(of_rows, tl_).data + rows.first, {rows.count, 1}, DType::f32);
+    return tl_.load(ops::local_part(of_rows, tl_).data + rows.first, {rows.count, 1},
+                    of_rows.dtype());
   }
   void store_each(const Tensor& of_rows, const Rows& rows, const tl::Tensor& values) const {
     tl_.store(ops::local_part(of_rows, tl_).data + rows.first, values);
   }
   // 1 where a column is the row's target, else 0; a target on another rank matches no column.
   tl::Tensor is_target(const Tensor& target, const Rows& rows, const VocabRange& own) const {
-    const tl::Tensor words = tl_.reshape(tl_.arange(own.begin, own.end), {1, own.end - own.begin});
-    return tl_.cast(load_each(target, rows), DType::f32) == words;
+    const DType dtype = type_of_ids("vocab_parallel_cross_entropy", target, own.end);
+    const tl::Tensor words =
+        tl_.reshape(tl_.arange(own.begin, own.end, dtype), {1, own.end - own.begin});
+    return tl_.cast(tl_.cast(load_each(target, rows), dtype) == words, DType::f32);
   }
 
   const LocalPart& logits() const { return logits_; }
@@ -161,6 +165,7 @@ void check(const Tensor& logits, const Tensor& target,
                     options.label_smoothing));
   }
   const std::int64_t columns = shape[shape.rank() - 1];
+  type_of_ids("vocab_parallel_cross_entropy", target, columns * world_size);
   if (options.vocab_size && *options.vocab_size != columns * world_size) {
     wrong_layer(
         fmt::format("vocab_parallel_cross_entropy: logits of {} words on each of {} ranks "

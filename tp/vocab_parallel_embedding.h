@@ -35,7 +35,7 @@ struct VocabParallelEmbeddingOptions {
 // Looks up rows of a table of words, which is cut over the W ranks of a group.  A rank looks up
 // words of other ranks as zeros, so that the sum over ranks is the row.
 //
-//   ids     [b, s]            numbers of words in f32, the same on all ranks
+//   ids     [b, s]            numbers of words in i64, i32 or f32, the same on all ranks
 //   weight  [words / W, h]    this rank's words, vocab_range()
 //   output  [b, s, h]         the same on all ranks
 //           [s / W, b, h]     with reduce_scatter_embeddings: transposed, of one rank too

@@ -31,16 +31,18 @@ constexpr std::int64_t kMost = std::int64_t{1} << 20;
 constexpr std::array kStepColumns = {
     TableColumn{"scheme", "", -7, "scheme"},
     TableColumn{"world", "", 6, "world"},
-    TableColumn{"cap", "(MiB)", 8, "bucket_cap_mb"},
+    TableColumn{"cap", "(MiB)", 6, "bucket_cap_mb"},
     TableColumn{"buckets", "", 8, "buckets"},
-    TableColumn{"gradients", "(B)", 12, "bytes"},
-    TableColumn{"first step", "(us)", 12, "first_step_ns", 1e-3, 3},
-    TableColumn{"step", "(us)", 12, "step_ns", 1e-3, 3},
-    TableColumn{"compute", "(%)", 8, "compute_only", 100, 1},
-    TableColumn{"both", "(%)", 8, "both", 100, 1},
-    TableColumn{"exposed", "(%)", 8, "exposed", 100, 1},
-    TableColumn{"idle", "(%)", 8, "idle", 100, 1},
-    TableColumn{"exposed", "(us)", 12, "exposed_ns", 1e-3, 3},
+    TableColumn{"gradients", "(B)", 10, "bytes"},
+    TableColumn{"first step", "(us)", 11, "first_step_ns", 1e-3, 3},
+    TableColumn{"step", "(us)", 10, "step_ns", 1e-3, 3},
+    TableColumn{"bound", "(us)", 10, "bound_ns", 1e-3, 3},
+    TableColumn{"ratio", "", 6, "ratio", 1, 2},
+    TableColumn{"compute", "(%)", 7, "compute_only", 100, 1},
+    TableColumn{"both", "(%)", 6, "both", 100, 1},
+    TableColumn{"exposed", "(%)", 7, "exposed", 100, 1},
+    TableColumn{"idle", "(%)", 6, "idle", 100, 1},
+    TableColumn{"exposed", "(us)", 10, "exposed_ns", 1e-3, 3},
 };
 
 constexpr std::array kBucketColumns = {
@@ -53,7 +55,9 @@ constexpr std::array kBucketColumns = {
     TableColumn{"ready", "(us)", 11, "ready_ns", 1e-3, 3},
     TableColumn{"started", "(us)", 11, "started_ns", 1e-3, 3},
     TableColumn{"ended", "(us)", 11, "ended_ns", 1e-3, 3},
-    TableColumn{"alone", "(us)", 11, "alone_ns", 1e-3, 3},
+    TableColumn{"last", "(us)", 11, "last_ended_ns", 1e-3, 3},
+    TableColumn{"bound", "(us)", 11, "bound_ns", 1e-3, 3},
+    TableColumn{"ratio", "", 6, "ratio", 1, 2},
     TableColumn{"hidden", "(us)", 11, "hidden_ns", 1e-3, 3},
     TableColumn{"exposed", "(us)", 11, "exposed_ns", 1e-3, 3},
     TableColumn{"parameters", "", 0, "first_and_last"},
@@ -122,6 +126,11 @@ Row point_row(const StepInput& input, std::string_view table) {
       .set("bucket_cap_mb", input.bucket_cap_mb);
 }
 
+// 1 where nothing takes time.
+double ratio_of(Time time, Time bound) {
+  return time == bound ? 1 : to_ns(time) / to_ns(bound);
+}
+
 Row step_row(const StepInput& input, const MeasuredStep& measured) {
   const nn::parallel::StepTimes& step = measured.later;
   const double whole = to_ns(step.end - step.begin);
@@ -138,6 +147,8 @@ Row step_row(const StepInput& input, const MeasuredStep& measured) {
       .set("first_step_ns", to_ns(measured.first.end - measured.first.begin))
       .set("first_exposed_ns", to_ns(measured.first.exposed))
       .set("step_ns", whole)
+      .set("bound_ns", to_ns(measured.bound))
+      .set("ratio", ratio_of(measured.time, measured.bound))
       .set("compute_only_ns", to_ns(step.compute_only))
       .set("both_ns", to_ns(step.both))
       .set("exposed_ns", to_ns(step.exposed))
@@ -155,31 +166,35 @@ std::string first_and_last(const std::vector<std::string>& names) {
 }
 
 Row bucket_row(const StepInput& input, const nn::parallel::BucketTimes& bucket, Time begin,
-               Time alone) {
+               Time last_ended, const BucketBound& bound) {
   return point_row(input, "bucket")
       .set("bucket", bucket.bucket)
+      .set("name", bucket.name)
       .set("collective", collective_of(input.scheme, bucket))
       .set("bytes", bucket.bytes)
       .set("ready_ns", to_ns(bucket.ready - begin))
       .set("started_ns", to_ns(bucket.started - begin))
       .set("ended_ns", to_ns(bucket.ended - begin))
-      .set("alone_ns", to_ns(alone - begin))
+      .set("last_ended_ns", to_ns(last_ended - begin))
+      .set("bound_ns", to_ns(bound.end - begin))
+      .set("ratio", ratio_of(last_ended - bound.start, bound.end - bound.start))
       .set("hidden_ns", to_ns(bucket.hidden))
       .set("exposed_ns", to_ns(bucket.exposed))
       .set("first_and_last", first_and_last(bucket.parameters))
       .set("parameters", fmt::format("{}", fmt::join(bucket.parameters, " ")));
 }
 
-// A bucket that ends before it is ready is a bug.  That it ends before it would alone is none: the
-// ranks of a step start apart, and what those before rank 0 have sent need not be waited for.
+// What ends before its bound is a bug.
 std::vector<Row> simulate(PointContext& point, const StepInput& input) {
   const MeasuredStep measured = measure_step(point, input);
   const nn::parallel::StepTimes& step = measured.later;
   std::vector<Row> rows{step_row(input, measured)};
   for (std::size_t i = 0; i < step.buckets.size(); ++i) {
-    rows.push_back(bucket_row(input, step.buckets[i], step.begin, measured.alone[i]));
-    point.check(step.buckets[i].ended >= step.buckets[i].ready);
+    rows.push_back(
+        bucket_row(input, step.buckets[i], step.begin, measured.last_ended[i], measured.bounds[i]));
+    point.check(measured.last_ended[i] >= measured.bounds[i].end);
   }
+  point.check(measured.time >= measured.bound);
   return rows;
 }
 

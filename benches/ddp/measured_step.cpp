@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "benches/bench/inputs.h"
+#include "benches/ddp/step_bound.h"
 #include "runtime/functional/cross_entropy.h"
 #include "runtime/optim/optimizer.h"
 #include "runtime/parallel/distributed_data_parallel.h"
@@ -37,18 +38,16 @@ struct ModelHolder : nn::HolderBase {
   Tensor operator()(const Tensor& tokens) const { return model.forward(tokens); }
 };
 
-void run_on_ranks(PointContext& point, int world,
+void run_on_ranks(PointContext& point, const Topology& topology,
                   const std::function<void(RuntimeContext& torch, int rank)>& work) {
-  const Bench& bench = point.bench();
-  const auto torch =
-      point.make_context(in_ring(bench.topology(), world), {.ccl = bench.ccl(), .data = false});
+  const auto torch = point.make_context(topology, {.ccl = point.bench().ccl(), .data = false});
   torch->distributed.init_process_group("ahbm");
   torch->multiprocessing.spawn(
       [&](int rank) {
         torch->ahbm.set_device(rank);
         work(*torch, rank);
       },
-      {}, world);
+      {}, topology.system.sip_count);
   torch->distributed.destroy_process_group();
 }
 
@@ -161,33 +160,24 @@ std::pair<StepTimes, StepTimes> fsdp_steps(RuntimeContext& torch, const StepInpu
       [&](const nn::parallel::DeviceInstant&, bool) { return fsdp.last_step(); });
 }
 
-// The time on the devices of collectives of so many bytes, one at a time: that of the rank that
-// begins last, and so waits least for others.
-using Collective = std::pair<std::string, Bytes>;
-std::map<Collective, Time> times_alone(PointContext& point, const StepInput& input,
-                                       const std::vector<BucketTimes>& buckets) {
-  std::map<Collective, Time> times;
-  for (const BucketTimes& bucket : buckets) {
-    times[{collective_of(input.scheme, bucket), bucket.bytes}] = Time::max();
-  }
-  run_on_ranks(point, input.world, [&](RuntimeContext& torch, int rank) {
-    for (auto& [collective, time] : times) {
-      const std::int64_t count = collective.second / size_of(input.dtype);
-      const Tensor x = torch.empty({count}, on_one_pe(input.dtype));
-      const Tensor part = x.narrow(0, rank * (count / input.world), count / input.world);
-      torch.distributed.barrier();
-      const distributed::Work work =
-          collective.first == "all_reduce" ? torch.distributed.all_reduce(x, {.async_op = true})
-          : collective.first == "all_gather"
-              ? torch.distributed.all_gather_into_tensor(x, part, {.async_op = true})
-              : torch.distributed.reduce_scatter_tensor(part, x, {.async_op = true});
-      work.wait();
-      torch.ahbm.synchronize();
-      time = std::min(time, work.times().ended - work.times().started);
+// What all ranks' buckets have in common.
+struct AllRanks {
+  std::map<std::size_t, Time> first_ready;  // by bucket
+  std::map<std::size_t, Time> last_ended;
+  Time begin = Time::max();
+  Time end{0};
+
+  void add(const StepTimes& step) {
+    begin = std::min(begin, step.begin);
+    end = std::max(end, step.end);
+    for (const BucketTimes& bucket : step.buckets) {
+      const auto ready = first_ready.try_emplace(bucket.bucket, bucket.ready).first;
+      ready->second = std::min(ready->second, bucket.ready);
+      Time& ended = last_ended[bucket.bucket];
+      ended = std::max(ended, bucket.ended);
     }
-  });
-  return times;
-}
+  }
+};
 
 }  // namespace
 
@@ -202,22 +192,28 @@ std::string collective_of(Scheme scheme, const BucketTimes& row) {
 }
 
 MeasuredStep measure_step(PointContext& point, const StepInput& input) {
+  const Topology topology = in_ring(point.bench().topology(), input.world);
   MeasuredStep measured;
-  run_on_ranks(point, input.world, [&](RuntimeContext& torch, int rank) {
+  AllRanks all;
+  run_on_ranks(point, topology, [&](RuntimeContext& torch, int rank) {
     const auto make = input.model == train::ModelKind::gpt ? train::make_gpt : train::make_llama;
     const ModelHolder holder{{}, make(torch, input.size, on_one_pe(input.dtype))};
+    const Work work = work_of(input, *holder.ptr());
     auto steps = input.scheme == Scheme::ddp     ? ddp_steps(torch, input, holder)
                  : input.scheme == Scheme::zero1 ? zero1_steps(torch, input, holder)
                                                  : fsdp_steps(torch, input, holder);
-    if (rank == 0) std::tie(measured.first, measured.later) = std::move(steps);
+    all.add(steps.second);
+    if (rank != 0) return;
+    measured.bound = step_bound(topology, input.scheme, work, steps.second.buckets);
+    std::tie(measured.first, measured.later) = std::move(steps);
   });
-  const std::map<Collective, Time> alone = times_alone(point, input, measured.later.buckets);
-  Time end{0};
+  measured.time = all.end - all.begin;
+  std::vector<Time> ready;
   for (const BucketTimes& bucket : measured.later.buckets) {
-    end =
-        std::max(bucket.ready, end) + alone.at({collective_of(input.scheme, bucket), bucket.bytes});
-    measured.alone.push_back(end);
+    ready.push_back(all.first_ready.at(bucket.bucket));
+    measured.last_ended.push_back(all.last_ended.at(bucket.bucket));
   }
+  measured.bounds = bounds_of(topology, input.scheme, measured.later.buckets, ready);
   return measured;
 }
 

@@ -32,14 +32,21 @@ struct StepInput {
   double bucket_cap_mb = 25;  // of fsdp2: blocks share a group until it has so much
 };
 
-// Of rank 0.
+// When a bucket's collective can begin and have ended on all ranks at the earliest.
+struct BucketBound {
+  Time start{0};
+  Time end{0};
+};
+
 struct MeasuredStep {
-  nn::parallel::StepTimes first;  // before buckets, or their gradients' number, are known
-  nn::parallel::StepTimes later;
-  // When each of the later step's buckets would have ended if only gradients and buckets before it
-  // held it up: E_k = max(R_k, E_k-1) + T(n_k), T being the time of the collective alone.
-  // No bound: a rank that starts after the others can end a little earlier.
-  std::vector<Time> alone;
+  nn::parallel::StepTimes
+      first;  // of rank 0, before buckets, or their gradients' number, are known
+  nn::parallel::StepTimes later;  // of rank 0
+  // Of the later step's buckets: when the last rank's part had ended, and the bound of that.
+  std::vector<Time> last_ended;
+  std::vector<BucketBound> bounds;
+  Time time{0};   // of the later step, from the first rank's begin to the last one's end
+  Time bound{0};  // of that
 };
 
 MeasuredStep measure_step(PointContext& point, const StepInput& input);

@@ -72,10 +72,11 @@ void add_family(std::vector<GemmShape>& shapes, GemmFamily family) {
 }
 
 // True if the theory is exact and not only a lower bound (gemm_model.h): each PE that takes part
-// has a slice of HBM to itself, and rows lie at most a page apart.
+// has a slice of HBM to itself, writes do not turn it, and rows lie at most a page apart.
 bool is_theory_exact(const Topology& topology, const gemm::GemmRow& row) {
   const sim::GemmSize& size = row.input.size;
   const Bytes longest_row = std::max(size.k, size.n) * size_of(row.input.dtype);
+  if (topology.cube.hbm.turn_around > Time{0}) return false;
   const bool has_own_slice =
       row.pes == 1 || sim::Routing::hbm_slice_count(topology) == topology.pe_count();
   return has_own_slice && longest_row <= topology.pe.mmu_page;

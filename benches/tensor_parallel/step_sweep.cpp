@@ -35,13 +35,13 @@ int largest_divisor(std::int64_t whole, int available) {
   return largest;
 }
 
-// The number of PEs per rank.  It is the same at every point, so that tp times as many PEs share a
-// step.
+// The number of PEs per rank; left open, not more than a cube has.  It is the same at every point,
+// so that tp times as many PEs share a step.
 int choose_pes(const Bench& bench, const StepBench& steps, std::span<const std::int64_t> tps) {
   std::int64_t shared = 0;
   for (const std::int64_t tp : tps) shared = std::gcd(shared, steps.cut / tp);
   const int available = bench.topology().cube_count();
-  const int largest = largest_divisor(shared, available);
+  const int largest = largest_divisor(shared, std::min(available, bench.topology().pe_count()));
   if (!bench.settings().is_set("pes")) return largest;
   const std::int64_t pes = bench.settings().integer("pes", 1, pes_of_sip(bench.topology()));
   if (pes > available) {

@@ -16,18 +16,18 @@ namespace {
 constexpr std::array kStepColumns = {
     TableColumn{"tp", "", 4, "tp"},
     TableColumn{"pes", "", 4, "pes"},
-    TableColumn{"forward", "(us)", 11, "forward_ns", 1e-3, 3},
-    TableColumn{"backward", "(us)", 11, "backward_ns", 1e-3, 3},
-    TableColumn{"step", "(us)", 11, "step_ns", 1e-3, 3},
+    TableColumn{"forward", "(us)", 10, "forward_ns", 1e-3, 3},
+    TableColumn{"backward", "(us)", 10, "backward_ns", 1e-3, 3},
+    TableColumn{"step", "(us)", 10, "step_ns", 1e-3, 3},
     TableColumn{"speed-up", "", 8, "speed_up", 1, 2},
     TableColumn{"compute", "(%)", 8, "compute", 100, 1},
-    TableColumn{"comm", "(%)", 8, "communication", 100, 1},
-    TableColumn{"exposed", "(%)", 8, "exposed", 100, 1},
-    TableColumn{"idle", "(%)", 8, "idle", 100, 1},
+    TableColumn{"comm", "(%)", 6, "communication", 100, 1},
+    TableColumn{"exposed", "(%)", 7, "exposed", 100, 1},
+    TableColumn{"idle", "(%)", 6, "idle", 100, 1},
     TableColumn{"per SIP", "(TFLOP/s)", 9, "tflops_per_sip", 1, 3},
     TableColumn{"of peak", "(%)", 7, "utilization_of_pes", 100, 1},
-    TableColumn{"bound", "(us)", 11, "bound_ns", 1e-3, 3},
-    TableColumn{"#wrong", "", 7, "wrong"},
+    TableColumn{"bound", "(us)", 10, "bound_ns", 1e-3, 3},
+    TableColumn{"#wrong", "", 6, "wrong"},
 };
 
 constexpr std::array kCollectiveColumns = {
@@ -79,8 +79,8 @@ void print_verdict(Bench& bench, std::span<const Row> steps) {
   if (const double bound = largest_of(steps, "error_bound"); bound > 0) {
     bench.print(
         fmt::format("# of the worst tensor, root mean squares over that of its values: "
-                    "error {:.2e}, bound {:.2e}; the largest error is {:.2f} of its "
-                    "bound\n",
+                    "error {:.2e}, bound {:.2e};\n"
+                    "# the largest error is {:.2f} of its bound\n",
                     largest_of(steps, "error"), bound, largest_of(steps, "worst_error")));
   }
 }

@@ -50,6 +50,7 @@ constexpr Help kTopology[] = {
     {"cube.hbm.slices", "of these channels, each shared by so many PEs"},
     {"cube.hbm.bandwidth", "of one channel, at its peak"},
     {"cube.hbm.efficiency", "what transfers get of the peak"},
+    {"cube.hbm.turn_around", "of a write, besides its bytes"},
     {"cube.hbm.latency", "of an access"},
     {"cube.hbm.capacity", "of a cube"},
     {"pe.cpu.issue", "of PE_CPU, to issue a command"},

@@ -107,7 +107,8 @@ std::optional<UniformCase> UniformCase::of(const CollectiveCase& collective) {
                             sim::Routing::hbm_slice_count(topology) == topology.pe_count();
     const bool in_a_cube = layout.world_size() > 1 && layout.world_size() <= topology.pe_count();
     const bool has_ways_of_corners = topology.cube.corner != LinkSpec{};
-    if (!in_a_cube || !own_memory || has_ways_of_corners ||
+    const bool has_turns = topology.cube.hbm.turn_around > Time{0};
+    if (!in_a_cube || !own_memory || has_ways_of_corners || has_turns ||
         config.ipcq().buffer_kind != sim::BufferKind::tcm) {
       return std::nullopt;
     }

@@ -25,6 +25,7 @@ std::string DistributedContext::State::backend_class() const {
 void DistributedContext::State::check_tensor(std::string_view function, const Tensor& x) const {
   runtime::check_on_device(x, *simulation, function);
   const Tensor::Storage& storage = *x.storage();
+  compute_before_write(*storage.memory);  // before the call waits for the stream
   if (runtime::is_strided(x)) {
     throw CollectiveError("KB-C013",
                           fmt::format("{}: Tensors must be contiguous: {} is a view whose elements "

@@ -91,7 +91,7 @@ constexpr ElementwiseOperator kRelu{
     Linearity::none,
     [](const Elements& of) { return of.tl.maximum(of.a(), 0); },
     Computes::in_own_type,
-    {Derivative{[](const Elements& of) { return of.tl.where(of.y() > 0, of.dy(), 0); },
+    {Derivative{[](const Elements& of) { return of.tl.where(of.y() <= 0, 0, of.dy()); },
                 needs::kResult, Computes::in_own_type}}};
 
 constexpr ElementwiseOperator kSigmoid =
@@ -134,6 +134,19 @@ Tensor sigmoid(const Tensor& x) {
 }
 Tensor tanh(const Tensor& x) {
   return apply(kTanh, {x});
+}
+
+const Tensor& Tensor::relu_() const {
+  apply_in_place(kRelu, {*this});
+  return *this;
+}
+const Tensor& Tensor::sigmoid_() const {
+  apply_in_place(kSigmoid, {*this});
+  return *this;
+}
+const Tensor& Tensor::tanh_() const {
+  apply_in_place(kTanh, {*this});
+  return *this;
 }
 
 namespace nn::functional {

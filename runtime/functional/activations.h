@@ -37,4 +37,8 @@ Tensor gelu(const Tensor& x, Approximate approximate = Approximate::none);
 
 }  // namespace nn::functional
 
+// torch::silu, torch::gelu
+using nn::functional::gelu;
+using nn::functional::silu;
+
 }  // namespace kernbench

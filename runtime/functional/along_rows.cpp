@@ -61,7 +61,8 @@ void find_largest(tl::Context& tl, const LocalPart& source, const tl::Pointer& t
     const tl::Tensor block =
         tl.load(source.data + row * columns, {height, columns}, source.data.dtype());
     const tl::Tensor x = tl.cast(block, is_integral(block.dtype()) ? DType::i64 : DType::f32);
-    const tl::Tensor is_largest = x == tl.max(x, 1, {.keep_dims = true});
+    tl::Tensor is_largest = x == tl.max(x, 1, {.keep_dims = true});
+    if (!is_integral(x.dtype())) is_largest = tl.maximum(is_largest, x != x);  // NaN is the largest
     const tl::Tensor candidates =
         tl.where(is_largest, tl.arange(0, columns), static_cast<double>(columns));
     tl.store(target + row, tl.cast(tl.min(candidates, 1), DType::i64));
@@ -167,6 +168,7 @@ Tensor cumsum_of_rows(const Tensor& x) {
 Tensor argmax(const Tensor& of, int dim, bool keepdim) {
   const Tensor x = contiguous(of.detach());
   ops::check_operands("argmax", {x}, ops::Types::any);
+  if (ops::is_point("argmax", x, dim)) return reshape(argmax(reshape(x, {1}), 0), {});
   const std::size_t dimension = ops::dimension_of("argmax", x, dim);
   ops::check_is_whole("argmax", x);
   ops::check_is_uncut("argmax", x, dimension);
@@ -187,6 +189,7 @@ Tensor cumsum(const Tensor& of, int dim) {
   const Tensor x = contiguous(of);
   ops::check_operands("cumsum", {x}, ops::Types::any);
   if (is_float8(x.dtype())) ops::check_is_floating("cumsum", x);
+  if (ops::is_point("cumsum", x, dim)) return reshape(cumsum(reshape(x, {1}), 0), {});
   const std::size_t dimension = ops::dimension_of("cumsum", x, dim);
   ops::check_is_uncut("cumsum", x, dimension);
   return along(x, dimension, cumsum_of_rows);
@@ -195,6 +198,7 @@ Tensor cumsum(const Tensor& of, int dim) {
 Tensor nn::functional::log_softmax(const Tensor& of, int dim) {
   const Tensor x = contiguous(of);
   ops::check_operands("log_softmax", {x});
+  if (ops::is_point("log_softmax", x, dim)) return reshape(log_softmax(reshape(x, {1}), 0), {});
   return along(x, ops::dimension_of("log_softmax", x, dim), log_softmax_of_rows);
 }
 

@@ -67,6 +67,7 @@ Tensor softmax_of(const Tensor& x, bool is_causal) {
 Tensor softmax(const Tensor& of, int dim) {
   const Tensor x = contiguous(of);
   ops::check_operands("softmax", {x});
+  if (ops::is_point("softmax", x, dim)) return reshape(softmax(reshape(x, {1}), 0), {});
   const auto dimension = static_cast<int>(ops::dimension_of("softmax", x, dim));
   const auto last = static_cast<int>(x.shape().rank()) - 1;
   if (dimension == last) return softmax_of(x, false);
@@ -112,6 +113,20 @@ void check_attention(const Tensor& query, const Tensor& key, const Tensor& value
   }
 }
 
+// Numbers are added; a mask of bool is true where a key is seen.
+Tensor masked_by(const Tensor& mask, const Tensor& scores) {
+  if (mask.dtype() == DType::boolean) {
+    return where(mask, scores, -std::numeric_limits<double>::infinity());
+  }
+  if (is_integral(mask.dtype())) {
+    ops::refuse_type(kAttention,
+                     fmt::format("Expected attn_mask dtype to be bool or to match query "
+                                 "dtype, but got attn_mask.dtype: {}",
+                                 torch_name_of(mask.dtype())));
+  }
+  return scores + mask;
+}
+
 }  // namespace
 
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
@@ -124,7 +139,7 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   Tensor scores = matmul(grouped(query, heads / group, group * rows), key,
                          {.transpose_b = true, .alpha = scale});
   scores = grouped(scores, heads, rows);
-  if (options.attn_mask.defined()) scores = scores + options.attn_mask;
+  if (options.attn_mask.defined()) scores = masked_by(options.attn_mask, scores);
   const Tensor seen = dropout(softmax_of(scores, options.is_causal), options.dropout_p);
   return grouped(matmul(grouped(seen, heads / group, group * rows), value), heads, rows);
 }

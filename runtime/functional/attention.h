@@ -16,8 +16,8 @@ namespace kernbench::nn::functional {
 Tensor softmax(const Tensor& x, int dim = -1);
 
 struct AttentionOptions {
-  // Added to the scaled scores [..., s, t]; of any shape that broadcasts to them: 0 where a key is
-  // seen and -inf where it is not.
+  // Of any shape that broadcasts to the scaled scores [..., s, t]: bool, true where a key is seen;
+  // or numbers that are added, 0 where it is seen and -inf where it is not.
   Tensor attn_mask = {};
   double dropout_p = 0;              // of the probabilities, in training or not
   bool is_causal = false;            // a row sees columns up to its own number
@@ -38,3 +38,7 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
                                     const AttentionOptions& options = {});
 
 }  // namespace kernbench::nn::functional
+
+namespace kernbench {
+using nn::functional::softmax;  // torch::softmax
+}

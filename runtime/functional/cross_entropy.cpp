@@ -2,16 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "runtime/autograd/autograd.h"
 #include "runtime/functional/elementwise.h"
+#include "runtime/functional/ids.h"
 #include "runtime/functional/reductions.h"
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/elements.h"
 #include "runtime/tensor/describe.h"
-#include "runtime/tensor/host_read.h"
-#include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/enum_names.h"
 #include "sim_engine/base/error.h"
 
@@ -32,11 +29,12 @@ struct Classes {
   tl::Tensor is_target;
   tl::Tensor counts;
 
+  // Numbers of classes are compared in f32, since no row of more of them fits scratch.
   static Classes of(tl::Context& tl, const tl::Tensor& logits, const tl::Tensor& targets,
                     std::int64_t ignore_index) {
     const tl::Tensor columns = tl.reshape(tl.arange(0, logits.shape()[1]), {1, logits.shape()[1]});
-    const tl::Tensor numbers = tl.cast(targets, DType::f32);
-    return {tl.cast(logits, DType::f32), numbers == columns, numbers != ignore_index};
+    return {tl.cast(logits, DType::f32), tl.cast(targets, DType::f32) == columns,
+            targets != ignore_index};
   }
 };
 
@@ -130,32 +128,6 @@ void check(const Tensor& logits, const Tensor& targets, const CrossEntropyOption
   }
 }
 
-// Counts the targets that are not ignored.  The host does it, since a mean over rows that PEs
-// share would otherwise need a collective.  Throws KB-F004.
-std::int64_t count_of(const Tensor& targets, std::int64_t class_count, std::int64_t ignore_index) {
-  if (!targets.storage()->simulation->machine().memory().has_data()) return targets.numel();
-  const bool is_real = !is_integral(targets.dtype());
-  std::vector<float> numbers;
-  if (is_real) numbers = runtime::read_elements(targets, runtime::HostRead::targets);
-  const std::vector<std::int64_t> classes =
-      runtime::read_integers(targets, runtime::HostRead::targets);
-  std::int64_t count = 0;
-  for (std::size_t i = 0; i < classes.size(); ++i) {
-    const bool is_whole = !is_real || numbers[i] == std::floor(numbers[i]);
-    if (is_whole && classes[i] == ignore_index) continue;
-    if (!is_whole || classes[i] < 0 || classes[i] >= class_count) {
-      throw DeviceError(
-          "KB-F004",
-          fmt::format("cross_entropy: Target {} is out of bounds: targets '{}' {} are the numbers "
-                      "of classes from 0 to {}, or {} (ignore_index)",
-                      is_real ? fmt::format("{}", numbers[i]) : fmt::format("{}", classes[i]),
-                      targets.name(), to_string(targets.shape()), class_count - 1, ignore_index));
-    }
-    ++count;
-  }
-  return count;
-}
-
 }  // namespace
 
 Tensor cross_entropy(const Tensor& of, const Tensor& of_targets,
@@ -163,7 +135,8 @@ Tensor cross_entropy(const Tensor& of, const Tensor& of_targets,
   const Tensor logits = contiguous(of);
   const Tensor targets = contiguous(of_targets);
   check(logits, targets, options);
-  const std::int64_t count = count_of(targets, logits.shape()[1], options.ignore_index);
+  // The host counts, since a mean over rows that PEs share would otherwise need a collective.
+  const std::int64_t count = count_targets(kName, targets, logits.shape()[1], options.ignore_index);
   Tensor each = losses(logits, targets, options);
   if (autograd::needs_grad(logits)) {
     const auto backward = [logits = SavedTensor(logits), targets = SavedTensor(targets),

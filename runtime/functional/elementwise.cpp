@@ -51,9 +51,10 @@ constexpr ElementwiseOperator kComparisonWithNumber = of_type(
     {Compare::kName, Linearity::none,
      [](const Elements& of) { return tl::Tensor(Compare()(of.a(), of.numbers[0])); }, kF32});
 
-// dy where `is_chosen`, half of it where a and b are equal, else 0.
-tl::Tensor gradient_of_choice(const Elements& of, const tl::Tensor& is_chosen) {
-  return of.tl.where(of.a() == of.b(), of.dy() * 0.5, of.tl.where(is_chosen, of.dy(), 0));
+// 0 where the other one is chosen, half of dy where a and b are equal, else dy: both get it where
+// one of them is NaN.
+tl::Tensor gradient_of_choice(const Elements& of, const tl::Tensor& is_other) {
+  return of.tl.where(of.a() == of.b(), of.dy() * 0.5, of.tl.where(is_other, 0, of.dy()));
 }
 
 constexpr unsigned kAB = needs::kA | needs::kB;
@@ -63,16 +64,16 @@ constexpr ElementwiseOperator kMaximum{
     Linearity::none,
     [](const Elements& of) { return of.tl.maximum(of.a(), of.b()); },
     kOwn,
-    {Derivative{[](const Elements& of) { return gradient_of_choice(of, of.a() > of.b()); }, kAB},
-     Derivative{[](const Elements& of) { return gradient_of_choice(of, of.a() < of.b()); }, kAB}}};
+    {Derivative{[](const Elements& of) { return gradient_of_choice(of, of.b() > of.a()); }, kAB},
+     Derivative{[](const Elements& of) { return gradient_of_choice(of, of.b() < of.a()); }, kAB}}};
 
 constexpr ElementwiseOperator kMinimum{
     "minimum",
     Linearity::none,
     [](const Elements& of) { return of.tl.minimum(of.a(), of.b()); },
     kOwn,
-    {Derivative{[](const Elements& of) { return gradient_of_choice(of, of.a() < of.b()); }, kAB},
-     Derivative{[](const Elements& of) { return gradient_of_choice(of, of.a() > of.b()); }, kAB}}};
+    {Derivative{[](const Elements& of) { return gradient_of_choice(of, of.b() < of.a()); }, kAB},
+     Derivative{[](const Elements& of) { return gradient_of_choice(of, of.b() > of.a()); }, kAB}}};
 
 constexpr Derivative kWhereMask{[](const Elements& of) { return of.tl.where(of.a(), of.dy(), 0); },
                                 needs::kA};
@@ -101,96 +102,9 @@ constexpr ElementwiseOperator kWhereNumber{
     {Derivative{}, kWhereNoMask},
     true};
 
-constexpr ElementwiseOperator kClamp{
-    "clamp",
-    Linearity::none,
-    [](const Elements& of) { return of.tl.clamp(of.a(), of.numbers[0], of.numbers[1]); },
-    kF32,
-    {Derivative{[](const Elements& of) {
-                  const tl::Tensor is_inside =
-                      (of.a() >= of.numbers[0]) * (of.a() <= of.numbers[1]);
-                  return of.tl.where(is_inside, of.dy(), 0);
-                },
-                needs::kA}}};
-
-constexpr ElementwiseOperator kExp =
-    of_type(ResultType::floating,
-            {"exp",
-             Linearity::none,
-             [](const Elements& of) { return of.tl.exp(of.a()); },
-             kOwn,
-             {Derivative{[](const Elements& of) { return of.dy() * of.y(); }, needs::kResult}}});
-
-constexpr ElementwiseOperator kLog =
-    of_type(ResultType::floating,
-            {"log",
-             Linearity::none,
-             [](const Elements& of) { return of.tl.log(of.a()); },
-             kOwn,
-             {Derivative{[](const Elements& of) { return of.dy() / of.a(); }, needs::kA}}});
-
-constexpr ElementwiseOperator kSqrt = of_type(
-    ResultType::floating,
-    {"sqrt",
-     Linearity::none,
-     [](const Elements& of) { return of.tl.sqrt(of.a()); },
-     kOwn,
-     {Derivative{[](const Elements& of) { return of.dy() / (of.y() * 2.0); }, needs::kResult}}});
-
-constexpr ElementwiseOperator kRsqrt = of_type(
-    ResultType::floating,
-    {"rsqrt",
-     Linearity::none,
-     [](const Elements& of) { return of.tl.rsqrt(of.a()); },
-     kOwn,
-     {Derivative{[](const Elements& of) { return of.dy() * -0.5 * (of.y() * of.y() * of.y()); },
-                 needs::kResult}}});
-
-constexpr ElementwiseOperator kAbs{
-    "abs",
-    Linearity::none,
-    [](const Elements& of) { return of.tl.abs(of.a()); },
-    kOwn,
-    {Derivative{[](const Elements& of) {
-                  return of.tl.where(of.a() > 0, of.dy(), of.tl.where(of.a() < 0, -of.dy(), 0));
-                },
-                needs::kA}}};
-
-constexpr ElementwiseOperator kSquare{
-    "square",
-    Linearity::none,
-    [](const Elements& of) { return of.a() * of.a(); },
-    kOwn,
-    {Derivative{[](const Elements& of) { return of.dy() * (of.a() * 2.0); }, needs::kA}}};
-
-constexpr double kMostFactors = 64;
-
-tl::Tensor power(tl::Context& tl, const tl::Tensor& x, double exponent) {
-  if (exponent == 0.5) return tl.sqrt(x);
-  if (exponent == -0.5) return tl.rsqrt(x);
-  if (exponent != std::trunc(exponent) ||
-      (std::abs(exponent) > kMostFactors && !is_integral(x.dtype()))) {
-    return tl.exp(tl.log(x) * exponent);
-  }
-  if (exponent < 0) return 1 / power(tl, x, -exponent);
-  if (exponent == 0) return tl.full(x.shape(), 1, x.dtype());
-  const auto factors = static_cast<std::int64_t>(exponent);
-  if (factors == 1) return x;
-  const tl::Tensor half = power(tl, x, static_cast<double>(factors / 2));
-  return factors % 2 == 0 ? half * half : half * half * x;
-}
-
-constexpr ElementwiseOperator kPow{
-    "pow",
-    Linearity::none,
-    [](const Elements& of) { return power(of.tl, of.a(), of.numbers[0]); },
-    kF32,
-    {Derivative{[](const Elements& of) {
-                  const double exponent = of.numbers[0];
-                  if (exponent == 0) return of.dy() * 0.0;
-                  return of.dy() * (power(of.tl, of.a(), exponent - 1) * exponent);
-                },
-                needs::kA}}};
+constexpr ElementwiseOperator kWhereNumbers{
+    "where", Linearity::none,
+    [](const Elements& of) { return of.tl.where(of.a(), of.numbers[0], of.numbers[1]); }, kF32};
 
 }  // namespace
 
@@ -245,6 +159,9 @@ Tensor where(const Tensor& mask, const Tensor& a, const Scalar& b) {
 Tensor where(const Tensor& mask, const Scalar& a, const Tensor& b) {
   return apply(kWhereNumber, {mask, b}, {a});
 }
+Tensor where(const Tensor& mask, const Scalar& a, const Scalar& b) {
+  return apply(kWhereNumbers, {mask != 0}, {a, b});
+}
 
 namespace {
 
@@ -268,42 +185,6 @@ Scalar as_element(const Scalar& value, DType dtype) {
 Tensor masked_fill(const Tensor& x, const Tensor& mask, const Scalar& value) {
   return where(mask, is_integral(x.dtype()) ? as_element(value, x.dtype()) : value, x);
 }
-Tensor clamp(const Tensor& x, const Scalar& min, const Scalar& max) {
-  // An end that is open takes no part in the choice of the type.
-  const auto end = [&](const Scalar& given) {
-    if (!std::isinf(given.real())) return given;
-    return Scalar::infinity(given.real() < 0 ? -1 : 1, x.dtype());
-  };
-  return apply(kClamp, {x}, {end(min), end(max)});
-}
-Tensor exp(const Tensor& x) {
-  return apply(kExp, {x});
-}
-Tensor log(const Tensor& x) {
-  return apply(kLog, {x});
-}
-Tensor sqrt(const Tensor& x) {
-  return apply(kSqrt, {x});
-}
-Tensor rsqrt(const Tensor& x) {
-  return apply(kRsqrt, {x});
-}
-Tensor abs(const Tensor& x) {
-  return apply(kAbs, {x});
-}
-Tensor reciprocal(const Tensor& x) {
-  return 1 / x;
-}
-Tensor square(const Tensor& x) {
-  return apply(kSquare, {x});
-}
-Tensor pow(const Tensor& x, const Scalar& exponent) {
-  if (is_integral(x.dtype()) && is_integral(exponent.type()) && exponent.whole() < 0) {
-    ops::refuse_type("pow", "Integers to negative integer powers are not allowed.");
-  }
-  return apply(kPow, {x}, {exponent});
-}
-
 namespace {
 
 constexpr ElementwiseOperator kBitAnd{"bitwise_and", Linearity::none,
@@ -313,13 +194,28 @@ constexpr ElementwiseOperator kBitOr{"bitwise_or", Linearity::none,
 constexpr ElementwiseOperator kBitXor{"bitwise_xor", Linearity::none,
                                       [](const Elements& of) { return of.a() ^ of.b(); }, kOwn};
 
+constexpr ElementwiseOperator kBitAndNumber{
+    "bitwise_and", Linearity::none, [](const Elements& of) { return of.a() & of.numbers[0]; },
+    kOwn};
+constexpr ElementwiseOperator kBitOrNumber{
+    "bitwise_or", Linearity::none, [](const Elements& of) { return of.a() | of.numbers[0]; }, kOwn};
+constexpr ElementwiseOperator kBitXorNumber{
+    "bitwise_xor", Linearity::none, [](const Elements& of) { return of.a() ^ of.numbers[0]; },
+    kOwn};
+
+void check_has_bits(std::string_view name, DType dtype) {
+  if (is_integral(dtype)) return;
+  ops::refuse_type(name,
+                   fmt::format("\"{}\" not implemented for '{}'", name, torch_name_of(dtype)));
+}
+
 Tensor apply_to_bits(const ElementwiseOperator& op, const Tensor& a, const Tensor& b) {
-  for (const Tensor& operand : {a, b}) {
-    if (is_integral(operand.dtype())) continue;
-    ops::refuse_type(op.name, fmt::format("\"{}\" not implemented for '{}'", op.name,
-                                          torch_name_of(operand.dtype())));
-  }
+  for (const Tensor& operand : {a, b}) check_has_bits(op.name, operand.dtype());
   return apply(op, {a, b});
+}
+Tensor apply_to_bits(const ElementwiseOperator& op, const Tensor& x, const Scalar& number) {
+  for (const DType dtype : {x.dtype(), number.type()}) check_has_bits(op.name, dtype);
+  return apply(op, {x}, {number});
 }
 
 }  // namespace
@@ -332,6 +228,15 @@ Tensor operator|(const Tensor& a, const Tensor& b) {
 }
 Tensor operator^(const Tensor& a, const Tensor& b) {
   return apply_to_bits(kBitXor, a, b);
+}
+Tensor operator&(const Tensor& x, const Scalar& number) {
+  return apply_to_bits(kBitAndNumber, x, number);
+}
+Tensor operator|(const Tensor& x, const Scalar& number) {
+  return apply_to_bits(kBitOrNumber, x, number);
+}
+Tensor operator^(const Tensor& x, const Scalar& number) {
+  return apply_to_bits(kBitXorNumber, x, number);
 }
 Tensor operator~(const Tensor& x) {
   if (!is_integral(x.dtype())) {

@@ -63,11 +63,32 @@ Tensor operator<(const Tensor& x, const Scalar& number);
 Tensor operator<=(const Tensor& x, const Scalar& number);
 Tensor operator>(const Tensor& x, const Scalar& number);
 Tensor operator>=(const Tensor& x, const Scalar& number);
+inline Tensor operator==(const Scalar& number, const Tensor& x) {
+  return x == number;
+}
+inline Tensor operator!=(const Scalar& number, const Tensor& x) {
+  return x != number;
+}
+inline Tensor operator<(const Scalar& number, const Tensor& x) {
+  return x > number;
+}
+inline Tensor operator<=(const Scalar& number, const Tensor& x) {
+  return x >= number;
+}
+inline Tensor operator>(const Scalar& number, const Tensor& x) {
+  return x < number;
+}
+inline Tensor operator>=(const Scalar& number, const Tensor& x) {
+  return x <= number;
+}
 
 // Bits of integers, and of bool "and", "or", "exclusive or", "not".  KB-F002 for other types.
 Tensor operator&(const Tensor& a, const Tensor& b);
 Tensor operator|(const Tensor& a, const Tensor& b);
 Tensor operator^(const Tensor& a, const Tensor& b);
+Tensor operator&(const Tensor& x, const Scalar& number);
+Tensor operator|(const Tensor& x, const Scalar& number);
+Tensor operator^(const Tensor& x, const Scalar& number);
 Tensor operator~(const Tensor& x);
 // Whether elements are 0; whether both, one at least, are not: bool.
 Tensor logical_not(const Tensor& x);
@@ -77,11 +98,19 @@ Tensor logical_or(const Tensor& a, const Tensor& b);
 // The larger, the smaller of each two elements.  Of equal elements each gets half of the gradient.
 Tensor maximum(const Tensor& a, const Tensor& b);
 Tensor minimum(const Tensor& a, const Tensor& b);
+inline Tensor max(const Tensor& a, const Tensor& b) {
+  return maximum(a, b);
+}
+inline Tensor min(const Tensor& a, const Tensor& b) {
+  return minimum(a, b);
+}
 
 // a where the mask is not 0, else b.  The mask may have any type.
 Tensor where(const Tensor& mask, const Tensor& a, const Tensor& b);
 Tensor where(const Tensor& mask, const Tensor& a, const Scalar& b);
 Tensor where(const Tensor& mask, const Scalar& a, const Tensor& b);
+// i64 of whole numbers, f32 of others.
+Tensor where(const Tensor& mask, const Scalar& a, const Scalar& b);
 // x, but `value` where the mask is not 0.
 Tensor masked_fill(const Tensor& x, const Tensor& mask, const Scalar& value);
 
@@ -99,6 +128,10 @@ Tensor square(const Tensor& x);
 // x to the power of a number.  Whole exponents up to 64 are products; 0.5 and -0.5 are roots;
 // others are exp(exponent log(x)), whose relative error is about |exponent log(x)| 2^-24.
 Tensor pow(const Tensor& x, const Scalar& exponent);
+// As exp(exponent log(|x|)); NaN where x is negative and the exponent is not whole.  KB-F002 if
+// both are integers; 2 to the power of integers is f32.
+Tensor pow(const Tensor& x, const Tensor& exponent);
+Tensor pow(const Scalar& base, const Tensor& exponent);
 
 // Returns a copy of x in memory of its own (torch.clone).
 Tensor clone(const Tensor& x);
@@ -106,5 +139,10 @@ Tensor clone(const Tensor& x);
 // numbers are rounded towards zero, and what is too large becomes the largest there is (as on
 // torch's devices; NaN becomes 0); to f8e4m3fn, which has no infinity, it becomes NaN.
 Tensor to(const Tensor& x, DType dtype);
+
+// True if the tensors have one shape and the same elements (torch.equal); if each element of a is
+// within atol + rtol |b| of b's, in f32 (torch.allclose).  Host reads.
+bool equal(const Tensor& a, const Tensor& b);
+bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8);
 
 }  // namespace kernbench

@@ -11,7 +11,6 @@
 #include "runtime/ops/result_type.h"
 #include "runtime/tensor/strided_view.h"
 #include "runtime/tensor/tensor_storage.h"
-#include "sim_engine/base/error.h"
 
 namespace kernbench {
 
@@ -162,9 +161,9 @@ ResultForm form_of(const ElementwiseOperator& op, const std::vector<Tensor>& ope
   return form;
 }
 
-Numbers numbers_of(std::string_view name, const std::vector<Scalar>& scalars) {
-  Numbers numbers{};
-  for (std::size_t i = 0; i < scalars.size(); ++i) numbers[i] = exact_number(name, scalars[i]);
+Numbers numbers_of(const std::vector<Scalar>& scalars) {
+  Numbers numbers;
+  std::ranges::copy(scalars, numbers.begin());
   return numbers;
 }
 
@@ -177,20 +176,11 @@ std::vector<Tensor> operands_in_place(const std::vector<Tensor>& of) {
 
 }  // namespace
 
-double exact_number(std::string_view name, const Scalar& scalar) {
-  constexpr std::int64_t kExact = std::int64_t{1} << 53;
-  const std::int64_t whole = is_integral(scalar.type()) ? scalar.whole() : 0;
-  if (whole >= -kExact && whole <= kExact) return scalar.real();
-  throw DeviceError("KB-M021", fmt::format("{}: the number {} would be rounded: above 2^53 it must "
-                                           "be an element of a tensor",
-                                           name, whole));
-}
-
 Tensor apply(const ElementwiseOperator& op, const std::vector<Tensor>& of,
              const std::vector<Scalar>& scalars) {
   const std::vector<Tensor> operands = contiguous(of);
   const ResultForm form = form_of(op, operands, scalars);
-  const Numbers numbers = numbers_of(op.name, scalars);
+  const Numbers numbers = numbers_of(scalars);
   Tensor y = ops::map_to(op.name, form.shape, form.types.result, form.placement, operands,
                          forward_of(op, numbers, form.types));
   ElementwiseBackward backward(op, operands, numbers);
@@ -204,7 +194,7 @@ void apply_in_place(const ElementwiseOperator& op, const std::vector<Tensor>& of
                     const std::vector<Scalar>& scalars) {
   const std::vector<Tensor> operands = operands_in_place(of);
   ResultForm form = form_of(op, operands, scalars);
-  const Numbers numbers = numbers_of(op.name, scalars);
+  const Numbers numbers = numbers_of(scalars);
   const Tensor& target = operands.front();
   ops::check_can_cast(op.name, form.types.result, target);
   form.types.result = target.dtype();

@@ -15,7 +15,7 @@ namespace kernbench {
 inline constexpr std::size_t kMostElementwiseOperands = 3;
 
 // The numbers among an operator's arguments, such as an exponent, as kernels get them.
-using Numbers = std::array<double, 2>;
+using Numbers = std::array<Scalar, 2>;
 
 // The blocks and numbers that a function computes with.  Blocks that it does not need are null.
 struct Elements {
@@ -77,12 +77,8 @@ constexpr ElementwiseOperator of_type(ResultType result, ElementwiseOperator op)
   return op;
 }
 
-// The number as kernels get it.  Throws DeviceError KB-M021 for a whole one above 2^53, which would
-// be rounded: a tensor may have it.
-double exact_number(std::string_view name, const Scalar& scalar);
-
 // Computes an operator as a new tensor, and records it.  `op` must be a constant of the program.
-// Throws DeviceError KB-F001, KB-F002, KB-F003; KB-M021 as exact_number().
+// Throws DeviceError KB-F001, KB-F002, KB-F003.
 Tensor apply(const ElementwiseOperator& op, const std::vector<Tensor>& operands,
              const std::vector<Scalar>& numbers = {});
 

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "runtime/autograd/autograd.h"
+#include "runtime/functional/ids.h"
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/device_kernel.h"
 #include "runtime/tensor/describe.h"
@@ -26,23 +27,30 @@ struct Stretch {
   std::int64_t size = 0;
 };
 
+// The number of a table's first row, and the type in which those of all rows are compared.
+struct RowNumbers {
+  std::int64_t first = 0;
+  DType dtype = DType::f32;
+};
+
 // A PE's parts of the indices, of the table, and of the looked-up rows.
 struct Parts {
   LocalPart indices;
   LocalPart table;
   LocalPart rows;
-  std::int64_t first_index = 0;  // of its part of the table
+  RowNumbers numbers;  // of its part of the table
 
   std::int64_t index_count() const { return indices.rows * indices.columns; }
 
   // Loads indices as [size, 1] or, with `are_columns`, as [1, size].
   tl::Tensor load_indices(tl::Context& tl, const Stretch& stretch, bool are_columns) const {
     const Shape shape = are_columns ? Shape{1, stretch.size} : Shape{stretch.size, 1};
-    return tl.cast(tl.load(indices.data + stretch.begin, shape, indices.data.dtype()), DType::f32);
+    return tl.cast(tl.load(indices.data + stretch.begin, shape, indices.data.dtype()),
+                   numbers.dtype);
   }
   tl::Tensor numbers_of(tl::Context& tl, const Stretch& of_table, const Shape& shape) const {
-    const std::int64_t first = first_index + of_table.begin;
-    return tl.reshape(tl.arange(first, first + of_table.size), shape);
+    const std::int64_t first = numbers.first + of_table.begin;
+    return tl.reshape(tl.arange(first, first + of_table.size, numbers.dtype), shape);
   }
   tl::Tensor load(tl::Context& tl, const LocalPart& from, const Stretch& rows_of,
                   const Stretch& columns) const {
@@ -52,9 +60,10 @@ struct Parts {
 };
 
 Parts parts_of(tl::Context& tl, const Tensor& indices, const Tensor& table, const Tensor& rows,
-               std::int64_t first_index) {
-  Parts parts{ops::local_part(indices, tl), ops::local_part(table, tl), ops::local_part(rows, tl)};
-  parts.first_index = first_index + parts.table.offset[0];
+               const RowNumbers& numbers) {
+  Parts parts{ops::local_part(indices, tl), ops::local_part(table, tl), ops::local_part(rows, tl),
+              numbers};
+  parts.numbers.first += parts.table.offset[0];
   return parts;
 }
 
@@ -74,16 +83,16 @@ void multiply(tl::Context& tl, const sim::GemmSize& size, const sim::GemmSize& t
   });
 }
 
-// Leaves room for the ones and zeros in f32 beside the tiles of a product.
+// Leaves room for the ones and zeros, in the type of the numbers, beside the tiles of a product.
 sim::GemmSize choose_tile(tl::Context& tl, const Parts& parts, const sim::GemmSize& size) {
-  const Bytes scratch = tl.run().pe().scratch_capacity() / 12;
+  const Bytes scratch = tl.run().pe().scratch_capacity() / (3 * size_of(parts.numbers.dtype));
   return tl.choose_tile(parts.table.data, parts.table.data, parts.rows.data, size, scratch);
 }
 
 void look_up(const Tensor& rows, const Tensor& indices, const Tensor& table,
-             std::int64_t first_index) {
+             const RowNumbers& numbers) {
   ops::launch("embedding", {rows}, {indices, table}, [=](tl::Context& tl) {
-    const Parts parts = parts_of(tl, indices, table, rows, first_index);
+    const Parts parts = parts_of(tl, indices, table, rows, numbers);
     const sim::GemmSize size{parts.index_count(), parts.table.columns, parts.table.rows};
     multiply(
         tl, size, choose_tile(tl, parts, size), table.dtype(),
@@ -102,9 +111,9 @@ void look_up(const Tensor& rows, const Tensor& indices, const Tensor& table,
 
 // Adds to each row of the table the gradients of the results that were looked up there.
 void add_up(const Tensor& gradient, const Tensor& indices, const Tensor& dy,
-            std::int64_t first_index) {
+            const RowNumbers& numbers) {
   ops::launch("embedding_backward", {gradient}, {indices, dy}, [=](tl::Context& tl) {
-    const Parts parts = parts_of(tl, indices, gradient, dy, first_index);
+    const Parts parts = parts_of(tl, indices, gradient, dy, numbers);
     const sim::GemmSize size{parts.table.rows, parts.table.columns, parts.index_count()};
     multiply(
         tl, size, choose_tile(tl, parts, size), dy.dtype(),
@@ -175,14 +184,18 @@ Tensor embedding(const Tensor& of, const Tensor& of_table, const EmbeddingOption
                            "on each level either the first dimension of the indices or the table "
                            "may be cut");
   }
+  const std::int64_t first_index = options.first_index.value_or(0);
+  const RowNumbers numbers{first_index,
+                           type_of_ids("embedding", indices, first_index + table.shape()[0])};
+  if (!options.first_index) check_ids("embedding", indices, table);
   Tensor rows = ops::make_like(table, "embedding", shape, table.dtype(), *placement);
-  look_up(rows, indices, table, options.first_index);
+  look_up(rows, indices, table, numbers);
   if (!needs_grad(table)) return rows;
   const auto backward = [indices = SavedTensor(indices), table = table.detach(),
-                         first_index = options.first_index](const Tensor& dy) {
+                         numbers](const Tensor& dy) {
     Tensor gradient = ops::make_like(table, "weight.grad", table.shape(), table.dtype(),
                                      placement_of_gradient(dy, table));
-    add_up(gradient, indices.get(), dy, first_index);
+    add_up(gradient, indices.get(), dy, numbers);
     return std::vector{Tensor(), gradient};
   };
   return autograd::record("embedding", std::move(rows), {indices, table}, backward);

@@ -65,7 +65,7 @@ const Tensor& Tensor::fill_(const Scalar& value) const {
   ops::check_operands("fill_", {*this}, ops::Types::any);
   if (value.real() != 0) ops::check_is_whole("fill_", *this);
   const bool is_recorded = autograd::check_in_place("fill_", {*this});
-  ops::fill(*this, exact_number("fill_", value));
+  ops::fill(*this, value);
   if (is_recorded) autograd::record_in_place("fill_", {*this}, no_gradient);
   return *this;
 }

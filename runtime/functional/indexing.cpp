@@ -4,11 +4,12 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
+#include <optional>
 #include <vector>
 
 #include "runtime/autograd/autograd.h"
 #include "runtime/functional/elementwise.h"
+#include "runtime/functional/ids.h"
 #include "runtime/functional/reductions.h"
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/elements.h"
@@ -38,17 +39,6 @@ ops::Indices indices_along(std::string_view name, const Tensor& x, const Tensor&
                                          i, dimension, size));
   }
   return indices;
-}
-
-// 0, 1, ... on the holders of x, as a tensor of one dimension.
-Tensor numbers_beside(const Tensor& x, std::int64_t count) {
-  ops::Placement placement = ops::placement_of(x);
-  placement.cube = placement.pe = ops::kReplicate;
-  Tensor made = ops::make_like(x, "numbers", {count}, DType::f32, placement);
-  std::vector<float> numbers(static_cast<std::size_t>(count));
-  std::iota(numbers.begin(), numbers.end(), 0.0F);
-  runtime::set_elements(*made.storage(), numbers);
-  return made;
 }
 
 // The operand of an operator that takes elements of it by their indices in one dimension.
@@ -190,6 +180,7 @@ Tensor one_hot(const Tensor& classes, std::int64_t num_classes) {
   if (num_classes <= most) {
     ops::refuse_shapes("one_hot", "Class values must be smaller than num_classes.");
   }
+  type_of_ids("one_hot", classes, num_classes);
   const Tensor is_class = unsqueeze(classes.detach(), -1) == numbers_beside(classes, num_classes);
   return is_class.to(is_integral(classes.dtype()) ? DType::i64 : DType::f32);
 }
@@ -234,8 +225,53 @@ Tensor triu(const Tensor& x, std::int64_t diagonal) {
 
 namespace {
 
-// Finds the indices of the k largest elements of each row.
-Tensor largest_of_rows(const Tensor& x, std::int64_t k) {
+// Finds the index of the largest, or smallest, element of each row of a block, again and again. NaN
+// counts as larger than infinity, as in torch.
+class ExtremesOfRows {
+ public:
+  ExtremesOfRows(tl::Context& tl, const tl::Tensor& block, bool largest)
+      : tl_(tl),
+        largest_(largest),
+        columns_(block.shape()[1]),
+        elements_(tl.cast(block, is_integral(block.dtype()) ? DType::i64 : DType::f32)),
+        numbers_(tl.reshape(tl.arange(0, columns_), {1, columns_})),
+        is_left_(tl.full(block.shape(), 1, DType::f32)) {
+    if (is_integral(block.dtype())) return;
+    is_nan_ = elements_ != elements_;
+    if (!largest) elements_ = tl.where(*is_nan_, kInfinity, elements_);
+  }
+
+  // Returns the index of the first of those that are left, [height, 1] in f32.
+  tl::Tensor next() {
+    const tl::Tensor score = tl_.where(is_left_, elements_, largest_ ? -kInfinity : kInfinity);
+    const tl::Tensor most =
+        largest_ ? tl_.max(score, 1, {.keep_dims = true}) : tl_.min(score, 1, {.keep_dims = true});
+    tl::Tensor is_most = tl_.cast(score == most, DType::f32);
+    if (largest_ && is_nan_) is_most = tl_.maximum(is_most, *is_nan_);
+    const auto count = static_cast<double>(columns_);
+    // Of infinities and NaN, which count alike among the smallest, those come first.
+    const tl::Tensor place = !largest_ && is_nan_ ? tl_.fma(*is_nan_, count, numbers_) : numbers_;
+    tl::Tensor index =
+        tl_.min(tl_.where(is_most * is_left_, place, 2 * count), 1, {.keep_dims = true});
+    if (!largest_ && is_nan_) index = tl_.where(index < count, index, index - count);
+    is_left_ = is_left_ * (index != numbers_);
+    return index;
+  }
+
+ private:
+  static constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+  tl::Context& tl_;
+  const bool largest_;
+  const std::int64_t columns_;
+  tl::Tensor elements_;
+  const tl::Tensor numbers_;
+  tl::Tensor is_left_;
+  std::optional<tl::Tensor> is_nan_;
+};
+
+// Finds the indices of the k largest, or smallest, elements of each row.
+Tensor extremes_of_rows(const Tensor& x, std::int64_t k, bool largest) {
   const std::int64_t columns = x.shape()[x.shape().rank() - 1];
   Tensor result = ops::make_like(x, "topk", ops::with_size(x.shape(), x.shape().rank() - 1, k),
                                  DType::i64, ops::placement_of(x));
@@ -243,20 +279,10 @@ Tensor largest_of_rows(const Tensor& x, std::int64_t k) {
     const ops::LocalPart from = ops::local_part(x, tl);
     const tl::Pointer to = ops::local_part(result, tl).data;
     ops::for_each_row_block(tl, from, [&](std::int64_t row, std::int64_t height) {
-      const tl::Tensor elements =
-          tl.cast(tl.load(from.data + row * columns, {height, columns}, x.dtype()),
-                  is_integral(x.dtype()) ? DType::i64 : DType::f32);
-      tl::Tensor is_left = tl.full({height, columns}, 1, DType::f32);
+      ExtremesOfRows extremes(tl, tl.load(from.data + row * columns, {height, columns}, x.dtype()),
+                              largest);
       for (std::int64_t i = 0; i < k; ++i) {
-        constexpr double kInfinity = std::numeric_limits<double>::infinity();
-        const tl::Tensor score = tl.where(is_left, elements, -kInfinity);
-        const tl::Tensor is_most = score == tl.max(score, 1, {.keep_dims = true});
-        const tl::Tensor is_largest = tl.cast(is_most, DType::f32) * is_left;
-        const tl::Tensor index =
-            tl.min(tl.where(is_largest, tl.arange(0, columns), static_cast<double>(columns)), 1,
-                   {.keep_dims = true});
-        tl.store(to + row * k + i, tl.cast(index, DType::i64), k);
-        is_left = is_left * (index != tl.reshape(tl.arange(0, columns), {1, columns}));
+        tl.store(to + row * k + i, tl.cast(extremes.next(), DType::i64), k);
       }
     });
   });
@@ -268,12 +294,18 @@ Tensor largest_of_rows(const Tensor& x, std::int64_t k) {
 std::pair<Tensor, Tensor> topk(const Tensor& x, std::int64_t k, int dim, bool largest) {
   ops::check_operands("topk", {x}, ops::Types::any);
   if (is_float8(x.dtype())) ops::check_is_floating("topk", x);
+  if (ops::is_point("topk", x, dim)) {
+    const auto [values, indices] = topk(reshape(x, {1}), k, 0, largest);
+    if (k == 0) return {values, indices};
+    return {reshape(values, {}), reshape(indices, {})};
+  }
   const std::size_t dimension = ops::dimension_of("topk", x, dim);
   const std::int64_t size = x.shape()[dimension];
-  if (k <= 0 || k > size) ops::refuse_shapes("topk", "selected index k out of range");
+  if (k < 0 || k > size) ops::refuse_shapes("topk", "selected index k out of range");
   const Tensor turned = contiguous(transpose(x, dim, -1));
   ops::check_has_whole_rows("topk", turned);
-  const Tensor indices = largest_of_rows(largest ? turned.detach() : -turned.detach(), k);
+  if (k == 0) return {narrow(x, dim, 0, 0), narrow(x, dim, 0, 0).detach().to(DType::i64)};
+  const Tensor indices = extremes_of_rows(turned.detach(), k, largest);
   const Tensor numbers = numbers_beside(x, size);
   std::vector<Tensor> values;
   for (std::int64_t i = 0; i < k; ++i) {

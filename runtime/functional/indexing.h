@@ -44,11 +44,15 @@ Tensor tril(const Tensor& x, std::int64_t diagonal = 0);
 Tensor triu(const Tensor& x, std::int64_t diagonal = 0);
 
 // Returns the k largest, or smallest, elements along a dimension that is not cut, in descending, or
-// ascending, order, and their indices (torch.topk).  Of equal elements the first comes first.  It
-// takes a few kernels for each of the k.  KB-F001, KB-F003.
+// ascending, order, and their indices (torch.topk).  Of equal elements the first comes first; NaN
+// is larger than any number.  It takes a few kernels for each of the k.  KB-F001, KB-F003.
 std::pair<Tensor, Tensor> topk(const Tensor& x, std::int64_t k, int dim = -1, bool largest = true);
 
 // For operators: reads indices, row by row; zeros in a run without values.
 std::vector<std::int64_t> read_indices(const Tensor& index);
+
+namespace nn::functional {
+using kernbench::one_hot;
+}
 
 }  // namespace kernbench

@@ -2,13 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <numeric>
-
 #include "runtime/functional/elementwise.h"
+#include "runtime/functional/ids.h"
 #include "runtime/functional/reductions.h"
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/device_kernel.h"
-#include "runtime/tensor/tensor_storage.h"
 
 namespace kernbench::nn::functional {
 
@@ -17,18 +15,6 @@ namespace {
 Tensor reduced(const Tensor& losses, Reduction reduction) {
   if (reduction == Reduction::none) return losses;
   return reduction == Reduction::sum ? sum(losses) : mean(losses);
-}
-
-// The classes 0, 1, ... on the holders of x.
-Tensor classes_beside(const Tensor& x) {
-  ops::Placement placement = ops::placement_of(x);
-  placement.cube = placement.pe = ops::kReplicate;
-  const std::int64_t count = x.shape()[1];
-  Tensor classes = ops::make_like(x, "classes", {count}, DType::f32, placement);
-  std::vector<float> numbers(static_cast<std::size_t>(count));
-  std::iota(numbers.begin(), numbers.end(), 0.0F);
-  runtime::set_elements(*classes.storage(), numbers);
-  return classes;
 }
 
 }  // namespace
@@ -50,8 +36,11 @@ Tensor nll_loss(const Tensor& input, const Tensor& target, Reduction reduction,
                                    input.dim() == 2 ? to_string(Shape{input.shape()[0]}) : "[n]",
                                    to_string(input.shape()), to_string(target.shape())));
   }
+  type_of_ids("nll_loss", target, input.shape()[1]);
+  count_targets("nll_loss", target, input.shape()[1], ignore_index);
   const Tensor column = target.detach().unsqueeze(1);
-  const Tensor is_target = (column == classes_beside(input)) & (column != ignore_index);
+  const Tensor is_target =
+      (column == numbers_beside(input, input.shape()[1])) & (column != ignore_index);
   const Tensor losses = -sum(where(is_target, input, 0.0), 1);
   if (reduction != Reduction::mean) return reduced(losses, reduction);
   return sum(losses) / sum(is_target).to(input.dtype());

@@ -9,7 +9,6 @@
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/elements.h"
 #include "runtime/ops/reduce.h"
-#include "runtime/tensor/dense_transpose.h"
 
 namespace kernbench {
 
@@ -145,32 +144,14 @@ Tensor gradient_of_b(const GemmOperands& of, const Tensor& dc, const Shape& shap
   return product({of.a, dc, !of.transpose_a, false, of.is_folded, of.alpha}, shape);
 }
 
-// A factor as it was given, and as the kernel reads it: what is the transpose of a dense tensor is
-// read there, and not copied.
-struct Factor {
-  explicit Factor(const Tensor& of) : read(runtime::dense_transpose(of)) {
-    is_turned = read.defined();
-    given = is_turned ? of : contiguous(of);
-    if (!is_turned) read = given;
-  }
-
-  Tensor given;
-  Tensor read;
-  bool is_turned = false;
-};
-
 // REQUIRES: checked operands, of `input` + a b with these options
-Tensor multiply(const Factor& of_a, const Factor& of_b, const MatmulOptions& options,
+Tensor multiply(const Tensor& of_a, const Tensor& of_b, const MatmulOptions& options,
                 const Tensor& bias = {}) {
-  const Tensor& a = of_a.given;
-  const Tensor& b = of_b.given;
-  const GemmOperands operands{of_a.read,
-                              of_b.read,
-                              options.transpose_a != of_a.is_turned,
-                              options.transpose_b != of_b.is_turned,
-                              b.shape().rank() <= 2,
-                              options.alpha,
-                              bias};
+  const bool is_folded = of_b.dim() <= 2;
+  const Tensor a = ops::is_read_in_place(of_a, is_folded) ? of_a : contiguous(of_a);
+  const Tensor b = ops::is_read_in_place(of_b, is_folded) ? of_b : contiguous(of_b);
+  const GemmOperands operands{
+      a, b, options.transpose_a, options.transpose_b, is_folded, options.alpha, bias};
   const Shape shape = check_shapes(operands);
   check_bias(operands, shape[shape.rank() - 1]);
   Tensor c = product(operands, shape);
@@ -178,20 +159,15 @@ Tensor multiply(const Factor& of_a, const Factor& of_b, const MatmulOptions& opt
   const Tensor none;
   GemmOperands form = operands;  // without tensors
   form.a = form.b = form.bias = none;
-  const auto backward = [form, options, a = SavedTensor(needs_grad(b) ? of_a.read : none),
-                         b = SavedTensor(needs_grad(a) ? of_b.read : none), shape_of_a = a.shape(),
+  const auto backward = [form, a = SavedTensor(needs_grad(b) ? a : none),
+                         b = SavedTensor(needs_grad(a) ? b : none), shape_of_a = a.shape(),
                          shape_of_b = b.shape(), of_a = needs_grad(a), of_b = needs_grad(b),
                          of_bias = needs_grad(operands.bias)](const Tensor& dc) {
     GemmOperands of = form;
     of.a = a.get();
     of.b = b.get();
-    // A factor's gradient lies as the factor was given.
-    GemmOperands as_a_was_given = of;
-    as_a_was_given.transpose_a = options.transpose_a;
-    GemmOperands as_b_was_given = of;
-    as_b_was_given.transpose_b = options.transpose_b;
-    const Tensor da = of_a ? gradient_of_a(as_a_was_given, dc, shape_of_a) : Tensor();
-    const Tensor db = of_b ? gradient_of_b(as_b_was_given, dc, shape_of_b) : Tensor();
+    const Tensor da = of_a ? gradient_of_a(of, dc, shape_of_a) : Tensor();
+    const Tensor db = of_b ? gradient_of_b(of, dc, shape_of_b) : Tensor();
     return std::vector{of_bias ? ops::sum_of_rows(dc) : Tensor(), da, db};
   };
   // The bias comes first, as in torch: so do its hooks.
@@ -202,13 +178,34 @@ Tensor multiply(const Factor& of_a, const Factor& of_b, const MatmulOptions& opt
 
 Tensor matmul(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
   ops::check_operands("matmul", {a, b});
-  return multiply(Factor(a), Factor(b), options);
+  return multiply(a, b, options);
 }
 
 Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, const MatmulOptions& options) {
   if (!input.defined()) return matmul(a, b, options);
   ops::check_operands("addmm", {a, b, input});
-  return multiply(Factor(a), Factor(b), options, contiguous(input));
+  return multiply(a, b, options, contiguous(input));
+}
+
+namespace {
+
+Tensor product_of(std::string_view name, std::int64_t rank, const Tensor& a, const Tensor& b) {
+  const bool is_stack = rank == 3;
+  if (a.dim() != rank || b.dim() != rank || (is_stack && a.shape()[0] != b.shape()[0])) {
+    ops::refuse_shapes(name, fmt::format("{} and {}: {} multiplies {}; matmul() takes others",
+                                         to_string(a.shape()), to_string(b.shape()), name,
+                                         is_stack ? "stacks of as many matrices" : "matrices"));
+  }
+  return matmul(a, b);
+}
+
+}  // namespace
+
+Tensor mm(const Tensor& a, const Tensor& b) {
+  return product_of("mm", 2, a, b);
+}
+Tensor bmm(const Tensor& a, const Tensor& b) {
+  return product_of("bmm", 3, a, b);
 }
 
 }  // namespace kernbench

@@ -29,4 +29,8 @@ Tensor matmul(const Tensor& a, const Tensor& b, const MatmulOptions& options = {
 Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b,
              const MatmulOptions& options = {});
 
+// matmul() of matrices, and of stacks of as many matrices (torch.mm, torch.bmm).  KB-F001.
+Tensor mm(const Tensor& a, const Tensor& b);
+Tensor bmm(const Tensor& a, const Tensor& b);
+
 }  // namespace kernbench

@@ -1,43 +1,109 @@
 #include "runtime/functional/matmul_kernel.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "runtime/ops/device_kernel.h"
+#include "runtime/tensor/strided_view.h"
 #include "sim_engine/components/kernel_run.h"
 
 namespace kernbench::ops {
 
 namespace {
 
-// A PE's part of an operand: `count` matrices, in the order in which they are stored.
+// One of the loops over the matrices of a holder's part.
+struct BatchLoop {
+  std::int64_t size = 1;
+  std::int64_t stride = 0;
+};
+
+// How the matrices of a holder's part lie.
+struct MatrixLayout {
+  std::vector<BatchLoop> batch;  // outermost first
+  std::int64_t rows = 1;
+  std::int64_t columns = 1;
+  std::int64_t pitch = 0;  // from row to row, or, of a turned matrix, from column to column
+  bool is_turned = false;  // its columns are stretches of the memory
+
+  std::int64_t count() const {
+    std::int64_t count = 1;
+    for (const BatchLoop& loop : batch) count *= loop.size;
+    return count;
+  }
+  // Where the matrix with this number begins.
+  std::int64_t begin_of(std::int64_t index) const {
+    std::int64_t begin = 0;
+    for (std::size_t i = batch.size(); i-- > 0; index /= batch[i].size) {
+      begin += index % batch[i].size * batch[i].stride;
+    }
+    return begin;
+  }
+};
+
+// Returns all dimensions but the last as one; nullopt if their elements are not equally far apart.
+std::optional<BatchLoop> rows_of(const std::vector<BatchLoop>& loops) {
+  BatchLoop rows;
+  for (std::size_t i = loops.size() - 1; i-- > 0;) {
+    if (loops[i].size == 1) continue;
+    if (rows.size > 1 && loops[i].stride != rows.size * rows.stride) return std::nullopt;
+    if (rows.size == 1) rows.stride = loops[i].stride;
+    rows.size *= loops[i].size;
+  }
+  return rows;
+}
+
+// nullopt if neither rows nor columns are stretches.
+std::optional<MatrixLayout> layout_of(const ShardInfo& shard, bool is_folded) {
+  const std::vector<std::int64_t> strides = runtime::strides_of(shard);
+  std::vector<BatchLoop> loops;
+  for (std::size_t d = 0; d < strides.size(); ++d) loops.push_back({shard.shape[d], strides[d]});
+  MatrixLayout layout;
+  const BatchLoop columns = loops.back();
+  const auto rows = is_folded ? rows_of(loops) : std::optional(loops[loops.size() - 2]);
+  if (!rows) return std::nullopt;
+  if (!is_folded) layout.batch.assign(loops.begin(), loops.end() - 2);
+  layout.rows = rows->size;
+  layout.columns = columns.size;
+  const auto are_stretches = [](const BatchLoop& outer, const BatchLoop& inner) {
+    return (inner.stride == 1 || inner.size <= 1) &&
+           (outer.stride >= inner.size || outer.size <= 1);
+  };
+  const bool has_rows = are_stretches(*rows, columns);
+  if (!has_rows && !are_stretches(columns, *rows)) return std::nullopt;
+  layout.is_turned = !has_rows;
+  const BatchLoop& outer = has_rows ? *rows : columns;
+  const BatchLoop& inner = has_rows ? columns : *rows;
+  layout.pitch = outer.size <= 1 ? inner.size : outer.stride;
+  return layout;
+}
+
+// A PE's part of an operand.
 struct Matrices {
   tl::Pointer data;
-  std::int64_t count = 1;
-  std::int64_t rows = 0;
-  std::int64_t columns = 0;
+  MatrixLayout layout;
   bool is_transposed = false;
+
+  // Whether what is loaded must be transposed.
+  bool turns() const { return is_transposed != layout.is_turned; }
 
   // Loads elements at (row, column) of the matrix after its transposition, if any.
   tl::Tensor load(tl::Context& tl, std::int64_t index, std::int64_t row, std::int64_t column,
                   const Shape& shape) const {
-    const tl::Pointer matrix = data + index * rows * columns;
-    if (!is_transposed) {
-      return tl.load(matrix + row * columns + column, shape, data.dtype(), columns);
+    const tl::Pointer matrix = data + layout.begin_of(index);
+    if (!turns()) {
+      return tl.load(matrix + row * layout.pitch + column, shape, data.dtype(), layout.pitch);
     }
-    return tl.trans(
-        tl.load(matrix + column * columns + row, {shape[1], shape[0]}, data.dtype(), columns));
+    return tl.trans(tl.load(matrix + column * layout.pitch + row, {shape[1], shape[0]},
+                            data.dtype(), layout.pitch));
   }
 };
 
 Matrices matrices_of(const Tensor& tensor, const tl::Context& tl, bool is_folded,
                      bool is_transposed) {
-  const LocalPart part = local_part(tensor, tl);
-  Matrices matrices{part.data, 1, part.rows, part.columns, is_transposed};
-  if (is_folded || part.shape.rank() < 3) return matrices;
-  matrices.rows = part.shape[part.shape.rank() - 2];
-  matrices.count = matrices.rows == 0 ? 0 : part.rows / matrices.rows;
-  return matrices;
+  return {local_part(tensor, tl).data, *layout_of(shard_at(tensor, tl.location()), is_folded),
+          is_transposed};
 }
 
 class GemmOnPe {
@@ -47,7 +113,8 @@ class GemmOnPe {
         a_(matrices_of(operands.a, tl, operands.is_folded, operands.transpose_a)),
         b_(matrices_of(operands.b, tl, operands.is_folded, operands.transpose_b)),
         c_(matrices_of(c, tl, operands.is_folded, false)),
-        size_{c_.rows, c_.columns, operands.transpose_a ? a_.rows : a_.columns},
+        size_{c_.layout.rows, c_.layout.columns,
+              operands.transpose_a ? a_.layout.rows : a_.layout.columns},
         alpha_(operands.alpha) {
     if (operands.bias.defined()) bias_ = local_part(operands.bias, tl).data;
   }
@@ -61,7 +128,8 @@ class GemmOnPe {
 
   void run(const sim::GemmSize& tile) {
     tl_.limit_commands_under_way((transposes() ? 6 : 4) + (has_epilogue() ? 2 : 0));
-    for (std::int64_t i = 0; i < c_.count; ++i) {
+    const std::int64_t count = size_.m == 0 ? 0 : c_.layout.count();
+    for (std::int64_t i = 0; i < count; ++i) {
       for_each_block(size_.m, tile.m, [&](std::int64_t row, std::int64_t height) {
         for_each_block(size_.n, tile.n, [&](std::int64_t column, std::int64_t width) {
           tl_.store(c_.data + (i * size_.m + row) * size_.n + column,
@@ -72,7 +140,7 @@ class GemmOnPe {
   }
 
  private:
-  bool transposes() const { return a_.is_transposed || b_.is_transposed; }
+  bool transposes() const { return a_.turns() || b_.turns(); }
   bool has_epilogue() const { return alpha_ != 1 || bias_; }
 
   // Computes one tile of c.
@@ -111,12 +179,20 @@ class GemmOnPe {
 
 }  // namespace
 
+bool is_read_in_place(const Tensor& factor, bool is_folded) {
+  if (!runtime::is_strided(factor)) return true;
+  return factor.dim() >= 2 && std::ranges::all_of(factor.shards(), [&](const ShardInfo& shard) {
+           return layout_of(shard, is_folded).has_value();
+         });
+}
+
 void gemm_into(const Tensor& c, const GemmOperands& operands) {
   // The first PE's, for all: its part is no smaller than others.
   const auto tile = std::make_shared<std::optional<sim::GemmSize>>();
   std::vector<Tensor> uses = {operands.a, operands.b};
   if (operands.bias.defined()) uses.push_back(operands.bias);
-  launch(operands.name(), {c}, uses, [=](tl::Context& tl) {
+  for (const Tensor& use : uses) check_lies_together(operands.name(), use);
+  launch_on_views(operands.name(), {c}, uses, [=](tl::Context& tl) {
     GemmOnPe gemm(tl, c, operands);
     if (!*tile) *tile = gemm.choose_tile();
     gemm.run(**tile);

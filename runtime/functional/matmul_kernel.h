@@ -22,9 +22,13 @@ struct GemmOperands {
   std::string_view name() const { return bias.defined() ? "addmm" : "matmul"; }
 };
 
+// True if the kernel can read a factor where it lies: in each matrix of each holder, rows, or
+// columns, are stretches of the memory that are equally far apart (ADR-0256).
+bool is_read_in_place(const Tensor& factor, bool is_folded);
+
 // Computes c = alpha (a b) + bias on every PE that holds a part of c, in tiles: loads, products
 // and stores of different tiles overlap.  All arithmetic is in f32; at the end a tile is rounded
-// to c's type.
+// to c's type.  REQUIRES: a and b are read in place
 void gemm_into(const Tensor& c, const GemmOperands& operands);
 
 }  // namespace kernbench::ops

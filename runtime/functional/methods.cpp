@@ -174,8 +174,8 @@ Tensor Tensor::view(std::initializer_list<std::int64_t> sizes) const {
 Tensor Tensor::view_as(const Tensor& other) const {
   return kernbench::reshape(*this, other.shape());
 }
-Tensor Tensor::flatten() const {
-  return kernbench::reshape(*this, {numel()});
+Tensor Tensor::flatten(int start_dim, int end_dim) const {
+  return kernbench::flatten(*this, start_dim, end_dim);
 }
 
 Tensor Tensor::unsqueeze(int dim) const {

@@ -69,6 +69,7 @@ DimensionSet set_of(std::string_view name, const Tensor& x, const Dimensions& di
   if (dims.numbers().empty()) return (DimensionSet{1} << x.shape().rank()) - 1;
   DimensionSet set = 0;
   for (const int dim : dims.numbers()) {
+    if (ops::is_point(name, x, dim)) continue;
     const std::size_t dimension = ops::dimension_of(name, x, dim);
     if (ops::contains(set, dimension)) {
       ops::refuse_shapes(name,

@@ -32,6 +32,12 @@ Tensor norm(const Tensor& x, double p = 2, const Dimensions& dims = {}, bool kee
 // The index of the largest element along a dimension, of the first if several are equal: i64.  The
 // dimension must be whole on each PE (KB-F003), and its elements fit scratch.
 Tensor argmax(const Tensor& x, int dim, bool keepdim = false);
+Tensor argmin(const Tensor& x, int dim, bool keepdim = false);
+Tensor argmin(const Tensor& x);
+// The largest, the smallest of each row along a dimension, and its index; of equal ones the first.
+// The gradient flows to it alone.
+std::pair<Tensor, Tensor> max(const Tensor& x, int dim, bool keepdim = false);
+std::pair<Tensor, Tensor> min(const Tensor& x, int dim, bool keepdim = false);
 Tensor argmax(const Tensor& x);  // among all elements, row by row
 
 // The elements along a dimension in ascending or descending order, and their indices (i64); equal
@@ -50,5 +56,7 @@ namespace nn::functional {
 Tensor log_softmax(const Tensor& x, int dim);
 
 }  // namespace nn::functional
+
+using nn::functional::log_softmax;  // torch::log_softmax
 
 }  // namespace kernbench

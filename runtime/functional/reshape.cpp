@@ -117,4 +117,39 @@ Tensor reshape(const Tensor& x, std::initializer_list<std::int64_t> sizes) {
   return reshape(x, Shape(known));
 }
 
+Tensor flatten(const Tensor& x, int start_dim, int end_dim) {
+  if (x.dim() == 0) return reshape(x, {1});
+  const std::size_t start = ops::dimension_of("flatten", x, start_dim);
+  const std::size_t end = ops::dimension_of("flatten", x, end_dim);
+  if (start > end) ops::refuse_shapes("flatten", "start_dim cannot come after end_dim");
+  std::vector<std::int64_t> sizes;
+  for (std::size_t d = 0; d < x.shape().rank(); ++d) {
+    const bool is_merged = d > start && d <= end;
+    is_merged ? void(sizes.back() *= x.shape()[d]) : sizes.push_back(x.shape()[d]);
+  }
+  return reshape(x, Shape(sizes));
+}
+
+Tensor squeeze(const Tensor& x) {
+  std::vector<std::int64_t> sizes(x.shape().begin(), x.shape().end());
+  std::erase(sizes, 1);
+  return reshape(x, Shape(sizes));
+}
+
+Tensor repeat(const Tensor& x, const std::vector<std::int64_t>& times) {
+  if (std::ssize(times) < x.dim()) {
+    ops::refuse_shapes("repeat",
+                       "Number of dimensions of repeat dims can not be smaller than "
+                       "number of dimensions of tensor");
+  }
+  Tensor y = x;
+  while (y.dim() < std::ssize(times)) y = unsqueeze(y, 0);
+  for (std::size_t d = 0; d < times.size(); ++d) {
+    if (times[d] < 1) ops::refuse_shapes("repeat", "Trying to create tensor with no repetition");
+    if (times[d] == 1) continue;
+    y = cat(std::vector(static_cast<std::size_t>(times[d]), y), static_cast<int>(d));
+  }
+  return y;
+}
+
 }  // namespace kernbench

@@ -58,6 +58,12 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<std::int64_t>& size
 Tensor stack(const std::vector<Tensor>& tensors, int dim = 0);
 // Splits into that many parts of equal size, the last perhaps smaller (torch.chunk).
 std::vector<Tensor> chunk(const Tensor& x, std::int64_t chunks, int dim = 0);
+// Merges dimensions start to end, both included, into one (torch.flatten).
+Tensor flatten(const Tensor& x, int start_dim = 0, int end_dim = -1);
+// Removes all dimensions of size 1.
+Tensor squeeze(const Tensor& x);
+// Repeats x along each dimension, new ones in front (torch.Tensor.repeat).
+Tensor repeat(const Tensor& x, const std::vector<std::int64_t>& times);
 // Applies select() to each index (torch.unbind).
 std::vector<Tensor> unbind(const Tensor& x, int dim = 0);
 

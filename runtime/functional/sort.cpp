@@ -110,6 +110,10 @@ std::pair<Tensor, Tensor> sort(const Tensor& x, int dim, bool descending) {
   ops::check_operands("sort", {x}, ops::Types::any);
   if (is_float8(x.dtype())) ops::check_is_floating("sort", x);
   ops::check_is_whole("sort", x);
+  if (ops::is_point("sort", x, dim)) {
+    const auto [values, indices] = sort(reshape(x, {1}), 0, descending);
+    return {reshape(values, {}), reshape(indices, {})};
+  }
   const std::size_t dimension = ops::dimension_of("sort", x, dim);
   ops::check_is_uncut("sort", x, dimension);
   const Tensor turned = contiguous(transpose(x, dim, -1));

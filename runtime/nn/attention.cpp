@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "runtime/functional/attention.h"
@@ -56,19 +57,30 @@ Tensor MultiheadAttentionImpl::projected(const Tensor& x, std::int64_t which) co
   return transpose(reshape(y, by_head), 1, 2);
 }
 
+namespace {
+
+// A mask of bool, which is true where a key is not seen, as numbers to add.
+Tensor added(const Tensor& mask, DType dtype) {
+  if (!mask.defined() || mask.dtype() != DType::boolean) return mask;
+  return where(mask, -std::numeric_limits<double>::infinity(), 0.0).to(dtype);
+}
+
+}  // namespace
+
 Tensor MultiheadAttentionImpl::forward(const Tensor& query, const Tensor& key, const Tensor& value,
                                        const MultiheadAttentionMasks& masks) const {
   const auto batch_first = [this](const Tensor& x) {
     return options.batch_first() ? x : transpose(x, 0, 1);
   };
   const Tensor q = projected(batch_first(query), 0);
-  functional::AttentionOptions attention{.attn_mask = masks.attn_mask,
+  functional::AttentionOptions attention{.attn_mask = added(masks.attn_mask, q.dtype()),
                                          .dropout_p = is_training() ? options.dropout() : 0,
                                          .is_causal = masks.is_causal};
   if (masks.key_padding_mask.defined()) {
-    const Tensor& padding = masks.key_padding_mask;
+    const Tensor padding = added(masks.key_padding_mask, q.dtype());
     const Tensor of_keys = reshape(padding, Shape{padding.size(0), 1, 1, padding.size(1)});
-    attention.attn_mask = masks.attn_mask.defined() ? masks.attn_mask + of_keys : of_keys;
+    const Tensor& given = attention.attn_mask;
+    attention.attn_mask = given.defined() ? given + of_keys : of_keys;
   }
   const Tensor heads = functional::scaled_dot_product_attention(
       q, projected(batch_first(key), 1), projected(batch_first(value), 2), attention);

@@ -32,9 +32,11 @@ class MultiheadAttentionOptions {
 };
 
 struct MultiheadAttentionMasks {
-  Tensor key_padding_mask = {};  // [b, t], added to the scores: -inf where a key is padding
-  Tensor attn_mask = {};         // [s, t], added to the scores: -inf where a key is not seen
-  bool is_causal = false;        // without attn_mask
+  // Added to the scores: -inf where a key is padding [b, t], or not seen [s, t].  Or of bool: true
+  // there, the other way round than in scaled_dot_product_attention(), as in torch.
+  Tensor key_padding_mask = {};
+  Tensor attn_mask = {};
+  bool is_causal = false;  // without attn_mask
 };
 
 // Projects query [s, b, e], key and value [t, b, e] by in_proj_weight [3 e, e], attends head by

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "runtime/autograd/grad_mode.h"
+#include "runtime/tensor/host_copy.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
 
@@ -166,17 +167,52 @@ void round_to(const Tensor& tensor, DType dtype) {
 
 }  // namespace
 
-void Module::to(DType dtype) {
-  std::vector<Tensor> all = parameters();
-  for (const Tensor& parameter : parameters()) {
+namespace {
+
+// What a module has, with the gradients.
+std::vector<Tensor> tensors_of(const Module& module) {
+  std::vector<Tensor> all = module.parameters();
+  for (const Tensor& parameter : module.parameters()) {
     if (parameter.grad().defined()) all.push_back(parameter.grad());
   }
-  for (const Tensor& buffer : buffers()) all.push_back(buffer);
-  for (const Tensor& tensor : all) {
+  for (const Tensor& buffer : module.buffers()) all.push_back(buffer);
+  return all;
+}
+
+void check_can_move(const Tensor& tensor, const Device& device) {
+  if (device.is_host()) {
+    throw DeviceError("KB-M024",
+                      "Module::to(): modules compute on ahbm devices; for values on the host, use "
+                      "cpu() of the tensors of state_dict(), or kb::nn::save() it");
+  }
+  if (tensor.storage()->shard_of == nullptr && tensor.storage()->memory->has_space) return;
+  throw DeviceError("KB-M024", fmt::format("Module::to(): '{}' is sharded among ranks; move the "
+                                           "module before fully_shard()",
+                                           tensor.name()));
+}
+
+}  // namespace
+
+void Module::to(DType dtype) {
+  for (const Tensor& tensor : tensors_of(*this)) {
     if (is_integral(tensor.dtype())) continue;  // counts and masks, as in torch
     const NoGradGuard no_grad(*tensor.storage()->simulation);
     round_to(tensor, dtype);
   }
+}
+
+void Module::to(const Device& device) {
+  for (const Tensor& tensor : tensors_of(*this)) {
+    check_can_move(tensor, device);
+    Tensor::Storage& storage = *tensor.storage();
+    const int target = device.index_or(storage.simulation->local().device);
+    if (target == storage.device) continue;
+    runtime::set_data(storage, *runtime::copy_on(tensor.detach(), target).storage());
+  }
+}
+
+void refuse_empty_holder() {
+  throw CollectiveError("KB-A010", "Accessing empty ModuleHolder");
 }
 
 unsigned Module::register_forward_pre_hook(ForwardPreHook hook) {

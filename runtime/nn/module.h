@@ -17,6 +17,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -90,6 +91,10 @@ class Module : public std::enable_shared_from_this<Module> {
   // handles to them see it, and optimizers keep their parameters.  Call it before a graph is
   // recorded.
   void to(DType dtype);
+  // Moves parameters, buffers and gradients to a device, likewise: call it before optimizers are
+  // made and fully_shard() is called.  Throws DeviceError KB-M024 for "cpu", where no module
+  // computes, and for what fully_shard() has sharded.
+  void to(const Device& device);
 
   // operator() of a handle, or of a layer of tp, calls these hooks around forward(), which itself
   // calls none, as in torch.  In the order of registration:
@@ -111,16 +116,27 @@ class Module : public std::enable_shared_from_this<Module> {
   Tensor call(const Tensor& input, const Forward& forward) const {
     if (!has_forward_hooks()) return forward(input);
     auto& module = const_cast<Module&>(*this);  // NOLINT: no module with hooks is a constant
-    const Tensor taken = module.call_before_forward(input);
-    return module.call_after_forward(taken, forward(taken));
+    return module.with_hooks(input, forward);
   }
 
   // For operator() of handles.
   bool has_forward_hooks() const { return !before_forward_.empty() || !after_forward_.empty(); }
-  Tensor call_before_forward(const Tensor& input);
-  Tensor call_after_forward(const Tensor& input, const Tensor& output);
-  void forward_has_thrown() noexcept;  // or a hook has
-  void forward_returned_no_tensor();
+  template <std::invocable<const Tensor&> Forward>
+  auto with_hooks(const Tensor& input, const Forward& forward) {
+    try {
+      const Tensor taken = call_before_forward(input);
+      auto output = forward(taken);
+      if constexpr (std::is_same_v<decltype(output), Tensor>) {
+        return call_after_forward(taken, output);
+      } else {
+        forward_returned_no_tensor();
+        return output;
+      }
+    } catch (...) {
+      forward_has_thrown();
+      throw;
+    }
+  }
 
   // Drops the parameters' gradients; with set_to_none = false, fills them with 0.
   void zero_grad(bool set_to_none = true);
@@ -144,6 +160,10 @@ class Module : public std::enable_shared_from_this<Module> {
   void set_extension(std::shared_ptr<Extension> extension) { extension_ = std::move(extension); }
 
  private:
+  Tensor call_before_forward(const Tensor& input);
+  Tensor call_after_forward(const Tensor& input, const Tensor& output);
+  void forward_has_thrown() noexcept;  // or a hook has
+  void forward_returned_no_tensor();
   void add_child(std::string name, std::shared_ptr<Module> child);
   void check_name(std::string_view what, std::string_view name) const;
 

@@ -16,6 +16,8 @@ namespace kernbench::nn {
 
 struct HolderBase {};
 
+[[noreturn]] void refuse_empty_holder();
+
 // A handle to a module, as torch::nn::ModuleHolder: copies refer to the same one.  Calling it calls
 // the module's forward().
 template <class Contained>
@@ -46,22 +48,28 @@ class ModuleHolder : public HolderBase {
       : module_(
             std::make_shared<Contained>(torch, std::forward<A>(a), std::forward<B>(b), tensors)) {}
 
-  Contained* operator->() const { return module_.get(); }
-  Contained& operator*() const { return *module_; }
+  // Throw CollectiveError KB-A010 for a handle to nothing: Linear(nullptr).
+  Contained* operator->() const { return &contained(); }
+  Contained& operator*() const { return contained(); }
   const std::shared_ptr<Contained>& ptr() const { return module_; }
   explicit operator bool() const { return module_ != nullptr; }
 
   template <class... Arguments>
   auto operator()(Arguments&&... arguments) const {
     if constexpr (takes_tensor<Arguments...>()) {
-      if (module_->has_forward_hooks()) [[unlikely]] {
+      if (contained().has_forward_hooks()) [[unlikely]] {
         return with_hooks(std::forward<Arguments>(arguments)...);
       }
     }
-    return module_->forward(std::forward<Arguments>(arguments)...);
+    return contained().forward(std::forward<Arguments>(arguments)...);
   }
 
  private:
+  Contained& contained() const {
+    if (module_ == nullptr) [[unlikely]]
+      refuse_empty_holder();
+    return *module_;
+  }
   template <class First = void, class... Rest>
   static constexpr bool takes_tensor() {
     return std::derived_from<std::remove_cvref_t<First>, Tensor>;
@@ -69,19 +77,9 @@ class ModuleHolder : public HolderBase {
 
   template <class... Rest>
   auto with_hooks(const Tensor& given, Rest&&... rest) const {
-    try {
-      const Tensor input = module_->call_before_forward(given);
-      auto output = module_->forward(input, std::forward<Rest>(rest)...);
-      if constexpr (std::is_same_v<decltype(output), Tensor>) {
-        return module_->call_after_forward(input, output);
-      } else {
-        module_->forward_returned_no_tensor();
-        return output;
-      }
-    } catch (...) {
-      module_->forward_has_thrown();
-      throw;
-    }
+    return module_->with_hooks(given, [&](const Tensor& input) {
+      return module_->forward(input, std::forward<Rest>(rest)...);
+    });
   }
 
   std::shared_ptr<Contained> module_;

@@ -127,8 +127,9 @@ class Array {
     if (const auto type = integral.find(type_); type != integral.end()) {
       return Tensor(runtime::make_host_storage(shape(), integers(), type->second));
     }
-    const std::vector<double> all = elements();
-    return Tensor(runtime::make_host_storage(shape(), std::vector<float>(all.begin(), all.end())));
+    std::vector<float> all;
+    for (const double element : elements()) all.push_back(sim::round_to(DType::f32, element));
+    return Tensor(runtime::make_host_storage(shape(), std::move(all)));
   }
 
  private:
@@ -173,7 +174,7 @@ class Array {
   std::vector<std::int64_t> integers() const {
     if (type_ == "<i8") return numbers<std::int64_t, std::int64_t>();
     if (type_ == "<i4") return numbers<std::int64_t, std::int32_t>();
-    return numbers<std::int64_t, std::uint8_t>();
+    return numbers<std::int64_t, std::uint8_t>([](std::uint8_t byte) { return byte != 0; });
   }
 
   std::vector<double> elements() const {

@@ -125,6 +125,7 @@ void map_part(tl::Context& tl, const std::vector<Tensor>& results,
 void map_rows_of_part(tl::Context& tl, const Tensor& result, const std::vector<Tensor>& operands,
                       const RowFunction& function) {
   const LocalPart target = local_part(result, tl);
+  if (target.shape.numel() == 0) return;
   std::vector<Operand> sources = operands_of(result, operands, tl);
   const std::size_t rank = target.shape.rank();
   const std::int64_t height = rank < 3 ? target.rows : target.shape[rank - 2];
@@ -203,7 +204,7 @@ Tensor map_rows(std::string_view name, const Placement& placement,
   return result;
 }
 
-void fill(const Tensor& target, double value) {
+void fill(const Tensor& target, const Scalar& value) {
   if (runtime::is_strided(target)) {
     const Tensor filled =
         make_like(target, "fill_", target.shape(), target.dtype(), placement_of(target));

@@ -39,7 +39,7 @@ Tensor map(std::string_view name, const Placement& placement, const std::vector<
            const BlockFunction& function);
 
 // Sets every element that a holder has.
-void fill(const Tensor& target, double value);
+void fill(const Tensor& target, const Scalar& value);
 
 Tensor copy_of(const Tensor& x);
 // Returns x in another type; x itself if it has that type.

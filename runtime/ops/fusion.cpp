@@ -193,6 +193,7 @@ class Placed {
         take_space(memory);
       } catch (...) {
         give_back();
+        end();
         throw;
       }
       all_.push_back({&memory, std::exchange(memory.deferred, nullptr)});
@@ -202,7 +203,7 @@ class Placed {
   }
   ~Placed() {
     if (!is_kept_) give_back();
-    for (const One& one : all_) one.memory->is_first_write = false;
+    end();
   }
   Placed(const Placed&) = delete;
   Placed& operator=(const Placed&) = delete;
@@ -219,6 +220,10 @@ class Placed {
       free_space(*one.memory);
       one.memory->deferred = std::move(one.value);
     }
+  }
+
+  void end() {
+    for (const One& one : all_) one.memory->is_first_write = false;
   }
 
   std::vector<One> all_;

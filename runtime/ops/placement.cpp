@@ -211,6 +211,14 @@ void check_is_uncut(std::string_view name, const Tensor& x, std::size_t dimensio
                                dimension));
 }
 
+bool is_point(std::string_view name, const Tensor& x, int dim) {
+  if (x.dim() > 0) return false;
+  if (dim == 0 || dim == -1) return true;
+  refuse_shapes(name, fmt::format("Dimension out of range (expected to be in range of [-1, 0], but "
+                                  "got {})",
+                                  dim));
+}
+
 std::size_t dimension_of(std::string_view name, const Tensor& x, int dim) {
   const auto rank = static_cast<int>(x.shape().rank());
   if (rank == 0) {

@@ -104,6 +104,9 @@ void check_is_uncut(std::string_view name, const Tensor& x, std::size_t dimensio
 
 // Returns the number of a dimension; negative ones count from the last.  Throws DeviceError
 // KB-F001 if there is no such dimension.
+// True for a tensor without dimensions, which torch's functions along one take with dim 0 or -1.
+// Throws DeviceError KB-F001 for another dim of it.
+bool is_point(std::string_view name, const Tensor& x, int dim);
 std::size_t dimension_of(std::string_view name, const Tensor& x, int dim);
 
 // Throws DeviceError KB-F001: the shapes do not fit.

@@ -1,11 +1,14 @@
 #include "runtime/optim/fused_update.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 #include <utility>
 
 #include "runtime/ops/device_kernel.h"
 #include "runtime/tensor/tensor_storage.h"
+#include "sim_engine/base/error.h"
 
 namespace kernbench::optim {
 
@@ -127,12 +130,23 @@ Tensor launch_sums(std::string_view name, const std::vector<Tensor>& tensors,
   return result;
 }
 
+// A module may have moved to another device since the optimizer's first step.
+void check_is_beside(std::string_view name, const Tensor& parameter, const Tensor& kept) {
+  if (!kept.defined() || kept.device() == parameter.device()) return;
+  throw DeviceError(
+      "KB-F003",
+      fmt::format("{}: '{}' lies on device {}, and its parameter '{}' on device {}; "
+                  "move a module before its optimizer is made",
+                  name, kept.name(), kept.device(), parameter.name(), parameter.device()));
+}
+
 }  // namespace
 
 void update(std::string_view name, std::vector<Update> updates, UpdateFunction function) {
   for (const Update& one : updates) {
     ops::check_operands(name, {one.parameter, one.gradient});
     check(name, one.parameter, one.gradient);
+    for (const Tensor& kept : one.state) check_is_beside(name, one.parameter, kept);
   }
   while (!updates.empty()) {
     launch(name,

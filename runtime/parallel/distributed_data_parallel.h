@@ -68,8 +68,10 @@ class DistributedDataParallelImpl : public Module {
   // all_reduce (comm_hook.h).  Once only (KB-A015).
   template <class State, class Hook>
   void register_comm_hook(State state, Hook hook) {
+    std::string name = name_of_hook(hook);
     replica_.register_comm_hook([state = std::move(state), hook = std::move(hook)](
-                                    GradBucket& bucket) mutable { return hook(state, bucket); });
+                                    GradBucket& bucket) mutable { return hook(state, bucket); },
+                                std::move(name));
   }
   DDPLoggingData _get_ddp_logging_data() const { return replica_.logging_data(); }
   // What the backward pass has hidden of the last step's communication, by bucket.  Waits for the

@@ -8,6 +8,7 @@
 #include "runtime/ops/placement.h"
 #include "runtime/parallel/fsdp_param_group.h"
 #include "runtime/parallel/fsdp_streams.h"
+#include "runtime/simulation/named_part.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "runtime/torch/runtime_context.h"
 
@@ -68,6 +69,7 @@ void ParamGroup::reduce() {
   if (context_->last_reduced != nullptr) context_->last_reduced->wait_for_reduce_scatter();
   wait_for_post_backward();
 
+  const runtime::NamedPart named(setting_.torch.simulation(), name_);
   const DType dtype = reduced_dtype();
   const std::int64_t part = set_offsets(reduction.rows);
   const int replicas = setting_.replicate_group
@@ -98,6 +100,7 @@ void ParamGroup::reduce() {
 void ParamGroup::settle() {
   if (!reduction_ || std::exchange(reduction_->is_settled, true)) return;
   const NoGradGuard no_grad(setting_.torch);
+  const runtime::NamedPart part(setting_.torch.simulation(), name_);
   const ahbm::StreamContext on_stream(context_->reduce_scatter);
   if (reduction_->work) wait_for(setting_.torch, reduction_->work, reduction_->times);
   reduction_->has_come = context_->reduce_scatter.record_event();

@@ -8,6 +8,7 @@
 #include "runtime/ops/placement.h"
 #include "runtime/parallel/flat_buffer.h"
 #include "runtime/parallel/fsdp_streams.h"
+#include "runtime/simulation/named_part.h"
 #include "runtime/tensor/memory_space.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "runtime/torch/runtime_context.h"
@@ -86,7 +87,7 @@ void ParamGroup::set_names(const OrderedDict<Tensor>& parameters) {
 // The current stream has been given what makes the collective ready.
 std::shared_ptr<Work::Times> ParamGroup::note(std::string_view collective,
                                               const Tensor& flat) const {
-  context_->sent.push_back({names_, std::string(collective), nn::parallel::bytes_of(flat),
+  context_->sent.push_back({name_, names_, std::string(collective), nn::parallel::bytes_of(flat),
                             nn::parallel::device_instant(setting_.torch, flat.device()),
                             std::make_shared<Work::Times>()});
   return context_->sent.back().times;
@@ -128,6 +129,7 @@ void ParamGroup::unshard() {
     free_parts();
   }
   if (gathering_ || is_unsharded_) return;
+  const runtime::NamedPart part(setting_.torch.simulation(), name_);
   if (kept_.defined()) context_->gather_after(*has_kept_);
   const ahbm::StreamContext on_stream(context_->copy_in);
   const Layout& layout = kept_.defined() ? *kept_layout_ : layout_;
@@ -159,6 +161,7 @@ void ParamGroup::take_space() const {
 // copied out, only until the one before that has; one of the backward pass waits for both.
 void ParamGroup::wait_for_unshard() {
   if (!gathering_) return;
+  const runtime::NamedPart part(setting_.torch.simulation(), name_);
   if (pass_ == Pass::forward) context_->free_last_gathered();
   const auto [flat, work, times, layout] = *std::exchange(gathering_, std::nullopt);
   if (work) wait_for(setting_.torch, work, times);

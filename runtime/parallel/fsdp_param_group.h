@@ -10,6 +10,7 @@
 #include <source_location>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "runtime/distributed/process_group.h"
@@ -54,6 +55,7 @@ class CommContext {
 
   // The collectives over the ranks that share parameters, since the last forward pass began.
   struct Sent {
+    std::string group;  // its name
     Names parameters;
     std::string collective;
     Bytes bytes = 0;
@@ -97,6 +99,8 @@ class ParamGroup {
 
   // Gives the parameters their names in a root.
   void set_names(const OrderedDict<Tensor>& parameters);
+  // In traces and tables: "group blocks.0 to blocks.1", of modules by their names in the root.
+  void set_name(std::string name) { name_ = std::move(name); }
   void set_context(std::shared_ptr<CommContext> context);
 
   bool reshard_after_forward = true;
@@ -183,6 +187,7 @@ class ParamGroup {
   const Setting setting_;
   std::vector<ShardedParameter> parameters_;
   Names names_;
+  std::string name_ = "group";
   Layout layout_;
   std::optional<Layout> kept_layout_;  // of what a smaller group keeps after the forward pass
   const int ranks_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <utility>
 
 #include "runtime/autograd/autograd.h"
@@ -87,8 +88,14 @@ void State::become_root() {
   }
   shared_->states.clear();
   comm();
+  std::map<const State*, std::string> first;  // of each state's modules
   walk(*modules_.front(), "", [&](const std::string& name, nn::Module& module) {
     const std::shared_ptr<State> state = of(module);
+    if (state != nullptr && state->group() != nullptr) {
+      const auto [known, is_new] =
+          first.try_emplace(state.get(), name.empty() ? "group root" : "group " + name);
+      state->group()->set_name(is_new ? known->second : known->second + " to " + name);
+    }
     const auto is_state = [&](const std::weak_ptr<State>& other) { return other.lock() == state; };
     if (state == nullptr || std::ranges::any_of(shared_->states, is_state)) return;
     if (state->is_root_) {
@@ -281,7 +288,8 @@ nn::parallel::StepTimes State::last_step() {
     const Work::Times& times = *sent.times;
     step.buckets.push_back({step.buckets.size(), *sent.parameters, sent.bytes, sent.ready->at,
                             times.started, times.ended, times.hidden,
-                            times.ended - times.started - times.hidden, sent.collective});
+                            times.ended - times.started - times.hidden, sent.collective,
+                            sent.group});
   }
   return step;
 }

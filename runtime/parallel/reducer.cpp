@@ -55,6 +55,7 @@ Reducer::Reducer(RuntimeContext& torch, std::vector<std::string> names,
   std::ranges::reverse(assignment);  // gradients come about in the reverse order of their uses
   make_buckets(std::move(assignment));
   for (const Bucket& bucket : buckets_) first_bucket_bytes_.push_back(bucket.bytes);
+  first_bucket_limits_ = first_limits();
 }
 
 ReducerState Reducer::state() const {

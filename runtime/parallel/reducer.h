@@ -79,13 +79,17 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   std::int64_t iteration() const { return iteration_; }
   // Bytes of the first buckets.
   const std::vector<Bytes>& first_bucket_bytes() const { return first_bucket_bytes_; }
+  // The sizes at which the first buckets, and those of now, are closed.
+  const std::vector<Bytes>& first_bucket_limits() const { return first_bucket_limits_; }
+  std::vector<Bytes> bucket_limits() const;
+  Bytes bucket_cap() const { return options_.bucket_bytes_cap; }
   bool has_rebuilt_buckets() const { return has_rebuilt_buckets_; }
   // The times of the last step whose gradients were reduced, until now.
   // REQUIRES: the device has done all that the caller has launched
   StepTimes last_step() const;
   // The parameters in the order in which their gradients arrived in the last pass.
   const std::vector<std::size_t>& ready_order() const { return ready_order_; }
-  std::size_t unused_count() const { return unused_.size(); }
+  Bytes unused_bytes() const;
   std::size_t reduced_count() const { return next_bucket_; }  // buckets, in the last pass
   // The first 10 steps, and every 100th.
   const std::vector<LoggedStep>& logged_steps() const { return logged_; }
@@ -100,6 +104,7 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   bool should_rebuild() const { return !searches_unused() && !has_rebuilt_buckets_; }
   ReducerState state() const;
 
+  std::vector<Bytes> first_limits() const;
   std::vector<BucketParameters> assign(const std::vector<std::size_t>& order) const;
   void make_buckets(std::vector<BucketParameters> assignment);
   void make_views(Bucket& bucket) const;
@@ -132,6 +137,7 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   std::vector<Bucket> buckets_;
   std::vector<std::size_t> bucket_of_;  // by parameter
   std::vector<Bytes> first_bucket_bytes_;
+  std::vector<Bytes> first_bucket_limits_;
   bool has_rebuilt_buckets_ = false;
   std::vector<std::size_t> rebuilt_order_;
 

@@ -1,5 +1,7 @@
 // When a step's gradients were there, and reduced.
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "runtime/parallel/reducer.h"
@@ -44,7 +46,9 @@ StepTimes Reducer::last_step() const {
                     times.started,
                     times.ended,
                     times.hidden,
-                    times.ended - times.started - times.hidden};
+                    times.ended - times.started - times.hidden,
+                    {},
+                    fmt::format("bucket {}", i)};
     for (const std::size_t parameter : bucket.parameters) {
       row.parameters.push_back(names_[parameter]);
     }

@@ -147,7 +147,9 @@ Replica::Votes Replica::vote(bool has_inputs) const {
 }
 
 void Replica::begin_join(const JoinOptions& options) {
-  if (options.enable) join_ = options;
+  if (!options.enable) return;
+  join_ = options;
+  has_joined_ = true;
 }
 
 void Replica::end_join() {
@@ -168,75 +170,14 @@ void Replica::end_join() {
   broadcast(state(), static_cast<int>(last.rend() - found) - 1);
 }
 
-void Replica::register_comm_hook(CommHook hook) {
+void Replica::register_comm_hook(CommHook hook, std::string its_name) {
   reducer_->register_comm_hook(std::move(hook));
+  hook_name_ = std::move(its_name);
 }
 
 StepTimes Replica::last_step() const {
   torch_.ahbm.synchronize();
   return reducer_->last_step();
-}
-
-namespace {
-
-std::string types_of(const std::vector<Tensor>& parameters) {
-  std::vector<std::string_view> names;
-  for (const Tensor& parameter : parameters) {
-    const std::string_view name = name_of(parameter.dtype());
-    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
-  }
-  return fmt::format("{}", fmt::join(names, ", "));
-}
-
-void add_times(DDPLoggingData& data, const std::vector<LoggedStep>& steps) {
-  std::int64_t count = 0;
-  for (const LoggedStep& step : steps) {
-    if (!step.is_complete()) continue;
-    ++count;
-    const auto add = [](Time& last, Time& sum, Time now) { sum += last = now; };
-    add(data.forward_compute_time, data.avg_forward_compute_time, step.forward_compute());
-    add(data.backward_compute_time, data.avg_backward_compute_time, step.backward_compute());
-    add(data.backward_comm_time, data.avg_backward_comm_time, step.backward_comm());
-    add(data.backward_compute_comm_overlap_time, data.avg_backward_compute_comm_overlap_time,
-        step.overlap());
-  }
-  if (count == 0) return;
-  for (Time* const sum :
-       {&data.avg_forward_compute_time, &data.avg_backward_compute_time,
-        &data.avg_backward_comm_time, &data.avg_backward_compute_comm_overlap_time}) {
-    *sum /= count;
-  }
-}
-
-}  // namespace
-
-DDPLoggingData Replica::logging_data() const {
-  torch_.ahbm.synchronize();
-  DDPLoggingData data;
-  data.rank = torch_.distributed.get_rank(options_.process_group);
-  data.world_size = torch_.distributed.get_world_size(options_.process_group);
-  data.backend_name = torch_.distributed.get_backend(options_.process_group);
-  data.bucket_cap_bytes = cap_of(options_.bucket_cap_mb);
-  data.broadcast_buffers = options_.broadcast_buffers;
-  data.find_unused_parameters = options_.find_unused_parameters;
-  data.gradient_as_bucket_view = options_.gradient_as_bucket_view;
-  data.static_graph = options_.static_graph;
-  data.dtypes = types_of(module_->parameters());
-  data.iteration = reducer_->iteration();
-  data.num_parameter_tensors = reducer_->names().size();
-  data.bucket_sizes = reducer_->first_bucket_bytes();
-  for (const Bytes bytes : data.bucket_sizes) data.total_parameter_size_bytes += bytes;
-  data.has_rebuilt_buckets = reducer_->has_rebuilt_buckets();
-  data.prev_iteration_grad_ready_order_indices = reducer_->ready_order();
-  data.unused_parameter_size = reducer_->unused_count();
-  data.num_buckets_reduced = reducer_->reduced_count();
-  add_times(data, reducer_->logged_steps());
-  if (!data.has_rebuilt_buckets) return data;
-  for (const Reducer::Bucket& bucket : reducer_->buckets()) {
-    data.rebuilt_bucket_sizes.push_back(bucket.bytes);
-    data.rebuilt_per_bucket_param_indices.push_back(bucket.parameters);
-  }
-  return data;
 }
 
 }  // namespace kernbench::nn::parallel

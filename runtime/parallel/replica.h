@@ -15,6 +15,7 @@
 #include "runtime/distributed/process_group.h"
 #include "runtime/nn/module.h"
 #include "runtime/parallel/comm_hook.h"
+#include "runtime/parallel/logging_data.h"
 #include "runtime/parallel/step_times.h"
 #include "runtime/tensor/tensor.h"
 #include "sim_engine/base/units.h"
@@ -47,40 +48,6 @@ struct JoinOptions {
   bool throw_on_early_termination = false;  // on all ranks, when the first has no more inputs
 };
 
-// Entries of torch's _get_ddp_logging_data(), of this rank.  Times are the device's, of the last
-// step that was logged (as in torch, the first 10 and every 100th), and averages over those.
-struct DDPLoggingData {
-  int rank = 0;
-  int world_size = 0;
-  std::string backend_name;
-  Bytes bucket_cap_bytes = 0;
-  bool broadcast_buffers = false;
-  bool find_unused_parameters = false;
-  bool gradient_as_bucket_view = false;
-  bool static_graph = false;
-  std::string dtypes;          // of the parameters: "f32, bf16"
-  std::int64_t iteration = 0;  // forward passes whose gradients are reduced
-  std::size_t num_parameter_tensors = 0;
-  Bytes total_parameter_size_bytes = 0;
-  std::vector<Bytes> bucket_sizes;  // at first
-  bool has_rebuilt_buckets = false;
-  std::vector<Bytes> rebuilt_bucket_sizes;
-  std::vector<std::vector<std::size_t>> rebuilt_per_bucket_param_indices;
-  std::vector<std::size_t> prev_iteration_grad_ready_order_indices;
-  std::size_t unused_parameter_size = 0;  // parameters without a gradient here in the last pass
-  std::size_t num_buckets_reduced = 0;    // in the last pass
-  // Until the first gradient is there; from then until the last one is; from the first bucket's
-  // reduction until all gradients are reduced; of that, until the last gradient is there.
-  Time forward_compute_time{0};
-  Time backward_compute_time{0};
-  Time backward_comm_time{0};
-  Time backward_compute_comm_overlap_time{0};
-  Time avg_forward_compute_time{0};
-  Time avg_backward_compute_time{0};
-  Time avg_backward_comm_time{0};
-  Time avg_backward_compute_comm_overlap_time{0};
-};
-
 class Reducer;
 
 class Replica {
@@ -100,12 +67,13 @@ class Replica {
   void begin_join(const JoinOptions& options);
   // The caller has no more inputs: takes part in what the others do until none has.
   void end_join();
-  void register_comm_hook(CommHook hook);
+  void register_comm_hook(CommHook hook, std::string its_name);
   // Waits for the device.
   DDPLoggingData logging_data() const;
   StepTimes last_step() const;
 
  private:
+  void describe_options(DDPLoggingData& data) const;
   bool is_synchronized() const;
   void broadcast(const std::vector<Tensor>& tensors, int root) const;
   std::vector<Tensor> state() const;
@@ -127,6 +95,8 @@ class Replica {
   const std::source_location location_;
   RuntimeContext& torch_;
   std::shared_ptr<Reducer> reducer_;
+  std::string hook_name_;
+  bool has_joined_ = false;
   std::optional<JoinOptions> join_;
   bool reduces_gradients_ = true;
   bool syncs_buffers_ = true;  // as torch's: the last forward pass decides about the next

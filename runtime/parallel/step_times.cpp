@@ -55,7 +55,8 @@ std::string to_string(const StepTimes& step) {
                   step.iteration, us(step.end - step.begin), "bucket", "bytes", "ready", "started",
                   "ended", "hidden", "exposed", "parameters");
   for (const BucketTimes& bucket : step.buckets) {
-    const std::string collective = bucket.collective.empty() ? "" : bucket.collective + ": ";
+    const std::string collective =
+        bucket.collective.empty() ? "" : fmt::format("{} of {}: ", bucket.collective, bucket.name);
     text += fmt::format("{:>6}{:>12}{:>12.3f}{:>12.3f}{:>12.3f}{:>12.3f}{:>12.3f}  {}{}\n",
                         bucket.bucket, bucket.bytes, us(bucket.ready - step.begin),
                         us(bucket.started - step.begin), us(bucket.ended - step.begin),

@@ -28,6 +28,7 @@ struct BucketTimes {
   Time hidden{0};               // of the time between the two, that in which the device ran kernels
   Time exposed{0};              // the rest
   std::string collective = {};  // its name, where a step has several kinds
+  std::string name = {};        // as in traces and reports: "bucket 0", "group blocks.0"
 };
 
 // A step, from its forward pass on.  Its time is the sum of the four.

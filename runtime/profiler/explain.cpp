@@ -51,13 +51,17 @@ std::string ranks_text(const Profile& profile) {
   return text;
 }
 
+constexpr std::size_t kNameWidth = 36;
+
+// The algorithm, which a name tells least, stands there if it has room.
 std::string name_of_row(const OperationRow& row) {
   std::string name = row.name;
   if (!row.part.empty()) name += ", " + row.part;
   if (!row.phase.empty()) name += ", " + row.phase;
   if (row.group > 0) name += fmt::format(", group {}", row.group);
-  if (!row.algorithm.empty()) name += fmt::format(" ({})", row.algorithm);
-  return name;
+  const std::string algorithm = fmt::format(" ({})", row.algorithm);
+  const bool has_room = name.size() + algorithm.size() <= kNameWidth;
+  return !row.algorithm.empty() && has_room ? name + algorithm : name;
 }
 
 // "4.2 MB"
@@ -72,8 +76,8 @@ std::string bytes_text(Bytes bytes) {
 constexpr std::string_view kOperationLine = "{:<36} {:<20} {:>6} {:>9} {:>11} {:>10} {:>9} {:>6}\n";
 
 std::string operation_line(const OperationRow& row, Time all) {
-  return fmt::format(kOperationLine, cut(name_of_row(row), 36), cut(row.where, 20), row.count,
-                     bytes_text(row.bytes), fmt::format("{:.3f}", us(row.total)),
+  return fmt::format(kOperationLine, cut(name_of_row(row), kNameWidth), cut(row.where, 20),
+                     row.count, bytes_text(row.bytes), fmt::format("{:.3f}", us(row.total)),
                      row.kind == "kernel" ? "" : fmt::format("{:.3f}", us(row.exposed)),
                      fmt::format("{:.3f}", us(row.slack)),
                      fmt::format("{:.1f}", percent(row.total, all)));

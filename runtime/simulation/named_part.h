@@ -1,4 +1,5 @@
-// Names what a rank's calls belong to, for traces and reports: a bucket of gradients.
+// Names what a rank's calls belong to, for traces and reports: a bucket of gradients, a group of
+// parameters.
 
 #pragma once
 
@@ -19,10 +20,11 @@ class [[nodiscard]] NamedPart {
  public:
   NamedPart(Simulation& simulation, std::string_view what, std::size_t number)
       : log_(simulation.run_log()) {
-    if (log_ == nullptr) return;
-    rank_ = simulation.local().rank;
-    before_ = log_->part_of(rank_);
-    log_->set_part(rank_, fmt::format("{} {}", what, number));
+    if (log_ != nullptr) begin(simulation, fmt::format("{} {}", what, number));
+  }
+  // Of "<what>".
+  NamedPart(Simulation& simulation, std::string_view what) : log_(simulation.run_log()) {
+    if (log_ != nullptr) begin(simulation, std::string(what));
   }
   ~NamedPart() {
     if (log_ != nullptr) log_->set_part(rank_, std::move(before_));
@@ -31,6 +33,12 @@ class [[nodiscard]] NamedPart {
   NamedPart& operator=(const NamedPart&) = delete;
 
  private:
+  void begin(Simulation& simulation, std::string part) {
+    rank_ = simulation.local().rank;
+    before_ = log_->part_of(rank_);
+    log_->set_part(rank_, std::move(part));
+  }
+
   RunLog* const log_;
   int rank_ = -1;
   std::string before_;

@@ -136,4 +136,19 @@ void copy_from_host(const Tensor& target, std::vector<ShardWrite> writes, std::s
   simulation.release(copy.get());
 }
 
+Tensor copy_on(const Tensor& x, int device) {
+  const Tensor::Storage& from = *x.storage();
+  const int count = from.simulation->topology().system.sip_count;
+  if (device < 0 || device >= count) {
+    throw CollectiveError("KB-R003",
+                          fmt::format("invalid device ordinal {}: there are devices 0 to "
+                                      "{}",
+                                      device, count - 1));
+  }
+  Tensor copy(make_device_storage(from.simulation, device, x.shape(),
+                                  {.dtype = x.dtype(), .dp = x.dp(), .name = x.name()}));
+  copy_elements(copy, x);
+  return copy;
+}
+
 }  // namespace kernbench::runtime

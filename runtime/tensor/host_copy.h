@@ -32,6 +32,9 @@ void copy_from_host(const Tensor& target, std::vector<ShardWrite> writes, std::s
 // REQUIRES: both are defined, and of the same shape
 void copy_elements(const Tensor& into, const Tensor& source,
                    const std::source_location& location = std::source_location::current());
+// Returns a copy on another device, with the same placement, over the host link.  Throws
+// CollectiveError KB-R003 if there is no such device.
+Tensor copy_on(const Tensor& x, int device);
 // Throws DeviceError KB-M017, KB-M015.  REQUIRES: both are defined
 void copy_elements_of_shard(const Tensor& into, std::size_t index, const Tensor& source,
                             const std::source_location& location);

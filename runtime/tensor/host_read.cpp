@@ -25,16 +25,12 @@ std::string_view name_of(HostRead entry_point) {
   return kNames.at(static_cast<std::size_t>(entry_point));
 }
 
-namespace {
-
 bool is_in_use(const Tensor::Storage& storage) {
   if (storage.memory->uses == 0) return false;
   return std::ranges::any_of(storage.memory->tensors, [&](const Tensor::Storage* tensor) {
     return tensor->uses > 0 && share_elements(*tensor, storage);
   });
 }
-
-}  // namespace
 
 // Another operation may use the tensor by the time this fiber runs again, so it looks again.
 void wait_until_unused(Tensor::Storage& storage, DescribeWait what) {

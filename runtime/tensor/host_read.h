@@ -36,6 +36,9 @@ inline constexpr std::array kHostReads = {
 
 std::string_view name_of(HostRead entry_point);
 
+// True if a launch, copy or collective that uses the tensor is under way.
+bool is_in_use(const Tensor::Storage& storage);
+
 // Waits, as `entry_point`, until no launch, copy or collective that uses the tensor is under way.
 // Throws CollectiveError KB-R012 inside a kernel.
 void begin_host_read(Tensor::Storage& storage, HostRead entry_point);
@@ -46,7 +49,8 @@ void wait_until_unused(Tensor::Storage& storage, DescribeWait what);
 
 // Returns all elements, row by row, without changing the tensor.
 std::vector<float> read_elements(const Tensor& tensor, HostRead entry_point);
-// As whole numbers; of a type of floating point they are rounded towards zero.
+// As whole numbers; those of a type of floating point become i64
+// (sim_engine/values/element_format.h).
 std::vector<std::int64_t> read_integers(const Tensor& tensor, HostRead entry_point);
 
 }  // namespace kernbench::runtime

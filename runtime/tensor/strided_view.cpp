@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/tensor/dense_transpose.h"
 #include "runtime/tensor/describe.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
@@ -85,36 +84,6 @@ Tensor stepped_view(const Tensor& base, const Steps& steps) {
     part.strides[steps.dimension] *= steps.step;
     return part;
   });
-}
-
-namespace {
-
-Shard transposed(Shard shard) {
-  if (shard == Shard::row_wise) return Shard::column_wise;
-  return shard == Shard::column_wise ? Shard::row_wise : shard;
-}
-
-}  // namespace
-
-Tensor dense_transpose(const Tensor& x) {
-  if (!is_strided(x) || x.dim() != 2) return {};
-  const Tensor::Storage& base = *x.storage();
-  const auto reversed = [](const auto& values) {
-    return std::vector<std::int64_t>{values[1], values[0]};
-  };
-  std::vector<ShardInfo> shards = base.shards;
-  for (ShardInfo& shard : shards) {
-    if (!are_dense(Shape(reversed(shard.shape)), reversed(shard.strides))) return {};
-    shard.offset = reversed(shard.offset);
-    shard.shape = Shape(reversed(shard.shape));
-    shard.strides.clear();
-  }
-  DPPolicy dp = base.dp;
-  dp.cube = transposed(dp.cube);
-  dp.pe = transposed(dp.pe);
-  auto view = make_view_storage(base, Shape(reversed(base.shape)), dp, std::move(shards));
-  view->span = 0;
-  return Tensor(std::move(view));
 }
 
 bool is_strided(const Tensor& tensor) {

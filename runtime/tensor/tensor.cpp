@@ -153,6 +153,27 @@ std::vector<Number> read(Tensor::Storage& storage, HostRead entry_point) {
       *storage.host);
 }
 
+// Returns read(Number()), or, of integers from a type of floating point, read(float()) converted.
+template <class Number, class Read>
+std::vector<Number> read_as(const Tensor::Storage& storage, const Read& read) {
+  if constexpr (!std::same_as<Number, float>) {
+    if (!is_integral(storage.dtype)) {
+      std::vector<Number> integers;
+      for (const float number : read(float())) {
+        integers.push_back(sim::whole_of(DType::i64, double{number}));
+      }
+      return integers;
+    }
+  }
+  return read(Number());
+}
+
+template <class Number>
+std::vector<Number> read_all(Tensor::Storage& storage, HostRead entry_point) {
+  return read_as<Number>(storage,
+                         [&](auto own) { return read<decltype(own)>(storage, entry_point); });
+}
+
 HostElements read_any(Tensor::Storage& storage, HostRead entry_point) {
   if (is_integral(storage.dtype)) return read<std::int64_t>(storage, entry_point);
   return read<float>(storage, entry_point);
@@ -198,36 +219,33 @@ void check_shard(const Tensor::Storage& storage, std::size_t index, std::string_
 }  // namespace
 
 template <class Number>
-std::vector<Number> Tensor::read_elements() const {
-  return read<Number>(checked(), HostRead::to_vector);
-}
-template std::vector<float> Tensor::read_elements() const;
-template std::vector<std::int64_t> Tensor::read_elements() const;
-
-std::vector<float> Tensor::read_for_eigen() const {
-  if (shape().rank() != 2) {
-    throw DeviceError("KB-M015", fmt::format("to_eigen: tensor '{}' is {}, not a matrix", name(),
-                                             to_string(shape())));
+std::vector<Number> Tensor::read(Read what, std::size_t index) const {
+  Storage& storage = checked();
+  switch (what) {
+    case Read::shard:
+      check_shard(storage, index, "shard_to_vector");
+      begin_read(storage, HostRead::shard_to_vector);
+      return read_as<Number>(storage,
+                             [&](auto own) { return read_shard<decltype(own)>(storage, index); });
+    case Read::item:
+      if (numel() == 1) break;
+      throw DeviceError(
+          "KB-M016",
+          fmt::format("a Tensor with {} elements cannot be converted to Scalar", numel()));
+    case Read::matrix:
+      if (shape().rank() == 2) break;
+      throw DeviceError("KB-M015", fmt::format("to_eigen: tensor '{}' is {}, not a matrix", name(),
+                                               to_string(shape())));
+    case Read::all:
+      break;
   }
-  return read<float>(checked(), HostRead::to_eigen);
+  const HostRead entry_point = what == Read::item     ? HostRead::item
+                               : what == Read::matrix ? HostRead::to_eigen
+                                                      : HostRead::to_vector;
+  return read_all<Number>(storage, entry_point);
 }
-
-std::vector<float> Tensor::shard_to_vector(std::size_t index) const {
-  check_shard(checked(), index, "shard_to_vector");
-  begin_read(checked(), HostRead::shard_to_vector);
-  return read_shard<float>(checked(), index);
-}
-
-template <class Number>
-Number Tensor::read_item() const {
-  if (numel() != 1) {
-    throw DeviceError(
-        "KB-M016", fmt::format("a Tensor with {} elements cannot be converted to Scalar", numel()));
-  }
-  return read<Number>(checked(), HostRead::item).front();
-}
-template float Tensor::read_item() const;
-template std::int64_t Tensor::read_item() const;
+template std::vector<float> Tensor::read(Read, std::size_t) const;
+template std::vector<std::int64_t> Tensor::read(Read, std::size_t) const;
 
 float Tensor::at(std::initializer_list<std::int64_t> index) const {
   std::int64_t position = 0;
@@ -257,11 +275,7 @@ std::vector<float> runtime::read_elements(const Tensor& tensor, HostRead entry_p
 }
 
 std::vector<std::int64_t> runtime::read_integers(const Tensor& tensor, HostRead entry_point) {
-  if (is_integral(tensor.dtype())) return read<std::int64_t>(*tensor.storage(), entry_point);
-  const std::vector<float> numbers = read<float>(*tensor.storage(), entry_point);
-  std::vector<std::int64_t> integers;
-  for (const float number : numbers) integers.push_back(sim::whole_of(DType::i64, number));
-  return integers;
+  return read_all<std::int64_t>(*tensor.storage(), entry_point);
 }
 
 void runtime::copy_elements(const Tensor& into, const Tensor& source,

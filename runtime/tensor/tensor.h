@@ -19,10 +19,11 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/tensor/device.h"
 #include "runtime/tensor/dimensions.h"
 #include "runtime/tensor/dp_policy.h"
-#include "runtime/tensor/scalar.h"
 #include "sim_engine/base/dtype.h"
+#include "sim_engine/base/scalar.h"
 #include "sim_engine/base/shape.h"
 
 namespace Eigen {
@@ -124,6 +125,7 @@ class Tensor {
   void zero_grad();
   // Returns a tensor with the same elements in the same memory, without the recorded history.
   Tensor detach() const;
+  Tensor data() const { return detach(); }
   // Adds the gradient of this tensor to grad() of every leaf that it was computed from.  Without
   // `gradient` the tensor must have one element; `gradient` has its shape, type and placement, but
   // is replicated where this is partial.  Saved tensors are freed, unless `retain_graph`.
@@ -157,22 +159,29 @@ class Tensor {
   // Host reads (the registry is runtime/tensor/host_read.h).  They wait until the operations that
   // this tensor depends on are done, and take no simulated time themselves.
 
-  // Returns all elements, row by row; as integers they are exact.  For a partial tensor they are
-  // the sums of the holders' elements, in f32 or exactly, in the holders' order.
+  // Returns all elements, row by row.  Integers are exact in a type that has them.  Others become
+  // integers as by to(DType): towards zero, the largest or smallest of T if they are too large, and
+  // NaN 0; bool is whether they are not 0.  For a partial tensor they are the sums of the holders'
+  // elements, in f32 or exactly, in the holders' order.
   template <class T = float>
-  std::vector<T> to_vector() const;
-  // Returns the elements of one holder (DTensor.to_local).  Throws DeviceError KB-M017 if there is
-  // no such holder.
-  std::vector<float> shard_to_vector(std::size_t index) const;
-  // Returns the only element.  Throws DeviceError KB-M016 if there is not exactly one.
+  std::vector<T> to_vector() const {
+    return converted<T>(Read::all);
+  }
+  // Returns the elements of one holder (DTensor.to_local), as to_vector().  Throws DeviceError
+  // KB-M017 if there is no such holder.
+  template <class T = float>
+  std::vector<T> shard_to_vector(std::size_t index) const {
+    return converted<T>(Read::shard, index);
+  }
+  // Returns the only element, as to_vector().  Throws DeviceError KB-M016 if there is not exactly
+  // one.
   template <class T = float>
   T item() const {
-    return is_integral(dtype()) ? static_cast<T>(read_item<std::int64_t>())
-                                : static_cast<T>(read_item<float>());
+    return converted<T>(Read::item).front();
   }
   // Returns one element, in f32.  Throws DeviceError KB-M017 if the index is out of range.
   float at(std::initializer_list<std::int64_t> index) const;
-  // Returns a row-major matrix.
+  // Returns a row-major matrix, its elements as by to_vector().
   // REQUIRES: two dimensions; <Eigen/Core> is included where this is called
   template <class T = float>
   Eigen::Matrix<T, -1, -1, 1, -1, -1> to_eigen() const;
@@ -197,6 +206,11 @@ class Tensor {
   Tensor pow(const Scalar& exponent) const;
   Tensor clamp(const Scalar& min = -std::numeric_limits<double>::infinity(),
                const Scalar& max = std::numeric_limits<double>::infinity()) const;
+  Tensor pow(const Tensor& exponent) const;
+  Tensor clamp_min(const Scalar& min) const;
+  Tensor clamp_max(const Scalar& max) const;
+  Tensor maximum(const Tensor& other) const;
+  Tensor minimum(const Tensor& other) const;
   Tensor relu() const;
   Tensor sigmoid() const;
   Tensor tanh() const;
@@ -209,11 +223,15 @@ class Tensor {
   Tensor amin(const Dimensions& dims = {}, bool keepdim = false) const;
   Tensor max() const;
   Tensor min() const;
+  std::pair<Tensor, Tensor> max(int dim, bool keepdim = false) const;
+  std::pair<Tensor, Tensor> min(int dim, bool keepdim = false) const;
   Tensor any(const Dimensions& dims = {}, bool keepdim = false) const;
   Tensor all(const Dimensions& dims = {}, bool keepdim = false) const;
   Tensor norm(double p = 2, const Dimensions& dims = {}, bool keepdim = false) const;
   Tensor argmax() const;
   Tensor argmax(int dim, bool keepdim = false) const;
+  Tensor argmin() const;
+  Tensor argmin(int dim, bool keepdim = false) const;
   Tensor cumsum(int dim) const;
   std::pair<Tensor, Tensor> sort(int dim = -1, bool descending = false) const;
   Tensor argsort(int dim = -1, bool descending = false) const;
@@ -227,17 +245,39 @@ class Tensor {
   Tensor eq(const Scalar& number) const;
   Tensor ne(const Tensor& other) const;
   Tensor ne(const Scalar& number) const;
+  Tensor lt(const Tensor& other) const;
+  Tensor lt(const Scalar& number) const;
+  Tensor le(const Tensor& other) const;
+  Tensor le(const Scalar& number) const;
+  Tensor gt(const Tensor& other) const;
+  Tensor gt(const Scalar& number) const;
+  Tensor ge(const Tensor& other) const;
+  Tensor ge(const Scalar& number) const;
   Tensor logical_not() const;
+  Tensor logical_and(const Tensor& other) const;
+  Tensor logical_or(const Tensor& other) const;
+  bool equal(const Tensor& other) const;
+  bool allclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8) const;
   Tensor matmul(const Tensor& other) const;
+  Tensor mm(const Tensor& other) const;
+  Tensor bmm(const Tensor& other) const;
+  Tensor nonzero() const;
+  Tensor tril(std::int64_t diagonal = 0) const;
+  Tensor triu(std::int64_t diagonal = 0) const;
   Tensor reshape(std::initializer_list<std::int64_t> sizes) const;
+  Tensor reshape(std::int64_t size) const;
   Tensor view(std::initializer_list<std::int64_t> sizes) const;
+  Tensor view(std::int64_t size) const;
   Tensor view_as(const Tensor& other) const;
-  Tensor flatten() const;
+  Tensor flatten(int start_dim = 0, int end_dim = -1) const;
+  Tensor repeat(const std::vector<std::int64_t>& times) const;
   Tensor unsqueeze(int dim) const;
   Tensor squeeze(int dim) const;
+  Tensor squeeze() const;
   Tensor transpose(int dim0, int dim1) const;
   Tensor permute(const std::vector<int>& dims) const;
   Tensor t() const;
+  Tensor mT() const;
   Tensor expand(const std::vector<std::int64_t>& sizes) const;
   Tensor expand_as(const Tensor& other) const;
   Tensor narrow(int dim, std::int64_t start, std::int64_t length) const;
@@ -256,6 +296,13 @@ class Tensor {
   bool is_alias_of(const Tensor& other) const;
   Tensor clone() const;
   Tensor to(DType dtype) const;
+  Tensor half() const { return to(DType::f16); }
+  Tensor type_as(const Tensor& other) const { return to(other.dtype()); }
+  Tensor to(const Tensor& other) const;  // to its type and device
+  // A copy on another device, to which gradients flow (runtime/tensor/device.h); x itself if it
+  // lies there.  cpu() is a host tensor, which is a constant.
+  Tensor to(const Device& device) const;
+  Tensor cpu() const;
   Tensor redistribute(const DPPolicy& dp) const;
 
   // Operators that write their result into this tensor.  They are recorded as copy_() is
@@ -270,6 +317,20 @@ class Tensor {
   const Tensor& div_(const Tensor& other) const;
   const Tensor& div_(const Scalar& number) const;
   const Tensor& neg_() const;
+  const Tensor& exp_() const;
+  const Tensor& log_() const;
+  const Tensor& sqrt_() const;
+  const Tensor& rsqrt_() const;
+  const Tensor& abs_() const;
+  const Tensor& square_() const;
+  const Tensor& reciprocal_() const;
+  const Tensor& relu_() const;
+  const Tensor& sigmoid_() const;
+  const Tensor& tanh_() const;
+  const Tensor& pow_(const Scalar& exponent) const;
+  const Tensor& clamp_(const Scalar& min = -std::numeric_limits<double>::infinity(),
+                       const Scalar& max = std::numeric_limits<double>::infinity()) const;
+  const Tensor& masked_fill_(const Tensor& mask, const Scalar& value) const;
   const Tensor& fill_(const Scalar& value) const;  // of a partial tensor: 0 alone
   const Tensor& zero_() const;
   // Random numbers of the device's generator, drawn by the host outside of simulated time, as those
@@ -290,11 +351,12 @@ class Tensor {
   explicit Tensor(std::shared_ptr<Storage> storage) : storage_(std::move(storage)) {}
 
  private:
+  // What a host read asks for.
+  enum class Read : std::uint8_t { all, shard, item, matrix };
   template <class Number>
-  std::vector<Number> read_elements() const;
-  std::vector<float> read_for_eigen() const;
-  template <class Number>
-  Number read_item() const;
+  std::vector<Number> read(Read what, std::size_t index) const;
+  template <class T>
+  std::vector<T> converted(Read what, std::size_t index = 0) const;
   unsigned add_hook(std::function<Tensor(const Tensor& gradient)> hook) const;
   Storage& checked() const;
 
@@ -306,33 +368,6 @@ class Tensor {
 std::string to_string(const Tensor& tensor);
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
-template <class T>
-std::vector<T> Tensor::to_vector() const {
-  if constexpr (!std::is_same_v<T, float>) {
-    if (is_integral(dtype())) {
-      const std::vector<std::int64_t> elements = read_elements<std::int64_t>();
-      return {elements.begin(), elements.end()};
-    }
-    const std::vector<float> elements = read_elements<float>();
-    return {elements.begin(), elements.end()};
-  } else {
-    return read_elements<float>();
-  }
-}
-
-template <class T>
-Eigen::Matrix<T, -1, -1, 1, -1, -1> Tensor::to_eigen() const {
-  const std::vector<float> elements = read_for_eigen();
-  Eigen::Matrix<T, -1, -1, 1, -1, -1> matrix(shape()[0], shape()[1]);
-  for (std::int64_t row = 0; row < shape()[0]; ++row) {
-    for (std::int64_t column = 0; column < shape()[1]; ++column) {
-      matrix(row, column) =
-          static_cast<T>(elements[static_cast<std::size_t>(row * shape()[1] + column)]);
-    }
-  }
-  return matrix;
-}
-
 }  // namespace kernbench
 
 template <>
@@ -340,3 +375,5 @@ struct fmt::formatter<kernbench::Tensor> : fmt::formatter<std::string_view> {
   fmt::format_context::iterator format(const kernbench::Tensor& tensor,
                                        fmt::format_context& context) const;
 };
+
+#include "runtime/tensor/tensor_elements.h"

@@ -147,6 +147,7 @@ void set_data(Tensor::Storage& tensor, const Tensor::Storage& data) {
            "the data of tensor '{}' cannot be exchanged", tensor.name);
   tensor.memory->tensors.erase(tensor.in_memory);
   tensor.dtype = data.dtype;
+  tensor.device = data.device;
   tensor.dp = data.dp;
   tensor.shards = data.shards;
   tensor.memory = data.memory;
@@ -247,11 +248,8 @@ void fill(Tensor::Storage& storage, const Scalar& value) {
   for (std::size_t i = 0; i < storage.buffers().size(); ++i) {
     const sim::DeviceBuffer& buffer = storage.buffers()[i];
     const Scalar summand = holds_summand_zero(storage, i) ? Scalar(0) : value;
-    const std::int64_t count = buffer.element_count;
     memory.store(buffer.region, buffer.first,
-                 is_integral(summand.type())
-                     ? memory.integer_constant(buffer.dtype, count, summand.whole())
-                     : memory.constant(buffer.dtype, count, static_cast<float>(summand.real())));
+                 memory.constant(buffer.dtype, buffer.element_count, summand));
   }
 }
 

@@ -99,9 +99,10 @@ struct TensorMemory final : tl::AccessRule {
 }  // namespace runtime
 
 struct Tensor::Storage : std::enable_shared_from_this<Tensor::Storage> {
-  // Held by queued launches alone.  It lies beside the count of all handles, since each new tensor
-  // looks at both of all that are queued.
+  // Handles that are held by queued launches alone, and by deferred values.  They lie beside the
+  // count of all handles, since each new tensor looks at the three of all that are queued.
   int queued_handles = 0;
+  int deferred_handles = 0;
 
   Shape shape;
   DType dtype = DType::f32;
@@ -122,7 +123,6 @@ struct Tensor::Storage : std::enable_shared_from_this<Tensor::Storage> {
   std::vector<ShardInfo> shards;
   std::shared_ptr<runtime::TensorMemory> memory;
   int uses = 0;                              // by launches, copies and collectives under way
-  int deferred_handles = 0;                  // held by deferred values alone
   std::vector<sim::DeviceBuffer> part;       // of a part of the memory: its buffers, by shard
   std::list<Storage*>::iterator in_memory;   // position in memory->tensors
   std::shared_ptr<autograd::Meta> autograd;  // null: a leaf that needs no gradient

@@ -22,7 +22,7 @@ using Operands = std::span<const Operand>;
 std::string list_of(Operands operands) {
   std::vector<std::string> all;
   for (const Operand& operand : operands) {
-    all.push_back(operand.tensor() == nullptr ? fmt::format("{}", operand.number())
+    all.push_back(operand.tensor() == nullptr ? fmt::format("{}", operand.number().real())
                                               : describe(*operand.tensor()));
   }
   std::string text = all.front();

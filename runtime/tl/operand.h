@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "runtime/tl/tensor.h"
+#include "sim_engine/base/scalar.h"
 
 namespace kernbench::tl {
 
@@ -12,15 +13,15 @@ class Operand {
  public:
   Operand(const Tensor& tensor) : tensor_(&tensor) {}
   template <class Number>
-  requires std::is_arithmetic_v<Number> Operand(Number number)
-      : number_(static_cast<double>(number)) {}
+  requires std::is_arithmetic_v<Number> Operand(Number number) : number_(number) {}
+  Operand(const Scalar& number) : number_(number) {}
 
   const Tensor* tensor() const { return tensor_; }  // null: a number
-  double number() const { return number_; }
+  const Scalar& number() const { return number_; }
 
  private:
   const Tensor* tensor_ = nullptr;
-  double number_ = 0;
+  Scalar number_;
 };
 
 }  // namespace kernbench::tl

@@ -1,12 +1,12 @@
 // Arithmetic and comparisons on tensors: with tensors, or with numbers on either side.
 //
 // They run on PE_MATH, elementwise, in f32 with one rounding to the type, or exactly on integers.
-// Shapes are broadcast as
-// in numpy: aligned at the last dimension, a size of 1 fits any.  A number is rounded to the
-// tensor's type first.  A comparison gives 1 or 0 in its operands' type, a mask: tl.where() takes
-// it, * and tl.maximum() combine two as "and" and "or", and tl.sum() counts.
-// Throw DeviceError KB-K020 if shapes or types differ, KB-K023 if an operand is void or belongs to
-// another kernel or PE, KB-M010 if scratch is exhausted.
+// Shapes are broadcast as in numpy: aligned at the last dimension, a size of 1 fits any.  A number
+// is rounded to the tensor's type first, to which whole numbers are exact in i64.  A comparison
+// gives 1 or 0 in its operands' type, a mask: tl.where() takes it, * and tl.maximum() combine two
+// as "and" and "or", and tl.sum() counts. Throw DeviceError KB-K020 if shapes or types differ,
+// KB-K023 if an operand is void or belongs to another kernel or PE, KB-M010 if scratch is
+// exhausted.
 
 #pragma once
 
@@ -18,7 +18,8 @@
 namespace kernbench::tl {
 
 template <class T>
-concept TensorOrNumber = std::same_as<T, Tensor> || std::is_arithmetic_v<T>;
+concept TensorOrNumber =
+    std::same_as<T, Tensor> || std::same_as<T, Scalar> || std::is_arithmetic_v<T>;
 template <class A, class B>
 concept WithTensor = TensorOrNumber<A> && TensorOrNumber<B> &&
     (std::same_as<A, Tensor> || std::same_as<B, Tensor>);

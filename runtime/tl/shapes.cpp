@@ -21,8 +21,9 @@ std::int64_t largest_count(DType dtype) {
     case DType::bf16:
       return 1 << 8;
     case DType::i32:
-    case DType::i64:
       return std::numeric_limits<std::int32_t>::max();
+    case DType::i64:
+      return std::numeric_limits<std::int64_t>::max();
     case DType::boolean:
       return 1;
     case DType::f8e4m3fn:
@@ -55,7 +56,8 @@ std::int64_t Context::cdiv(std::int64_t a, std::int64_t b) const {
   return divide_up(a, b, [this] { return where("tl.cdiv"); });
 }
 
-Tensor Context::filled(std::string_view operation, const Shape& shape, double value, DType dtype) {
+Tensor Context::filled(std::string_view operation, const Shape& shape, const Scalar& value,
+                       DType dtype) {
   check_dtype(operation, dtype);
   make_room(operation, shape.numel() * size_of(dtype));
   const std::array number{sim::MathOperand{{}, value}};

@@ -213,7 +213,7 @@ class Context {
   Tensor softmax(const Tensor& x, int axis = -1);
 
   // Operations that create values, written by PE_MATH.
-  Tensor full(const Shape& shape, double value, DType dtype) {
+  Tensor full(const Shape& shape, const Scalar& value, DType dtype) {
     return filled("tl.full", shape, value, dtype);
   }
   Tensor zeros(const Shape& shape, DType dtype) { return filled("tl.zeros", shape, 0, dtype); }
@@ -341,7 +341,7 @@ class Context {
   [[noreturn]] void refuse(const sim::IpcqChannel& channel, const sim::IpcqMessage& message,
                            const sim::Tile& expected) const;
   std::string where(std::string_view operation) const;
-  Tensor filled(std::string_view operation, const Shape& shape, double value, DType dtype);
+  Tensor filled(std::string_view operation, const Shape& shape, const Scalar& value, DType dtype);
 
   void ask_rule(std::string_view operation, const Pointer& pointer,
                 const sim::ElementRange& elements, bool is_written) const;

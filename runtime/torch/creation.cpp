@@ -175,6 +175,20 @@ Tensor RuntimeContext::randint(std::int64_t low, std::int64_t high, const Shape&
   return make(shape, with_dtype(options, DType::i64), std::move(elements));
 }
 
+Tensor RuntimeContext::tensor(std::initializer_list<std::initializer_list<float>> rows) {
+  std::vector<float> elements;
+  const std::size_t columns = rows.size() == 0 ? 0 : rows.begin()->size();
+  for (const std::initializer_list<float>& row : rows) {
+    if (row.size() != columns) {
+      throw DeviceError("KB-M015", fmt::format("tensor: expected sequence of length {} at dim 1 "
+                                               "(got {})",
+                                               columns, row.size()));
+    }
+    elements.insert(elements.end(), row.begin(), row.end());
+  }
+  return tensor(elements, {std::ssize(rows), static_cast<std::int64_t>(columns)});
+}
+
 void RuntimeContext::manual_seed(std::uint64_t seed) const {
   random::manual_seed(*simulation_, seed);
 }

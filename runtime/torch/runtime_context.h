@@ -210,6 +210,9 @@ class RuntimeContext {
   Tensor randn(const Shape& shape, const TensorOptions& options = {}) const;
   Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape,
                  const TensorOptions& options = {}) const;
+  Tensor randint(std::int64_t high, const Shape& shape, const TensorOptions& options = {}) const {
+    return randint(0, high, shape, options);
+  }
   // Seeds the generator of the caller's device; outside of ranks, those of all devices.
   void manual_seed(std::uint64_t seed) const;
 
@@ -225,6 +228,8 @@ class RuntimeContext {
   static Tensor tensor(std::initializer_list<float> elements) {
     return tensor(elements, {static_cast<std::int64_t>(elements.size())});
   }
+  // Rows of a matrix: {{1, 2}, {3, 4}}.
+  static Tensor tensor(std::initializer_list<std::initializer_list<float>> rows);
   // Make tensors on the caller's device, outside of simulated time.  Without a type, literals are
   // f32, as in tensor({1, 2}, {2}, {.dp = dp}), and elements of int64_t are i64.
   Tensor tensor(std::span<const float> elements, const Shape& shape,

@@ -22,6 +22,7 @@ Fabric::Fabric(Engine& engine, const Topology& topology, TraceRecorder* trace)
       routing_(topology),
       trace_(trace),
       packet_(topology.communication.packet),
+      turns_(topology.cube.hbm.turn_around > Time{0}),
       steps_(trace != nullptr),
       links_(routing_.link_count()) {
   for (LinkId link = 0; link < routing_.link_count(); ++link)
@@ -94,7 +95,9 @@ void Fabric::send(const Path& path, Bytes bytes, const Event& delivered, Time de
 
 // How long a transfer occupies a link.
 Time Fabric::busy_time(const Transfer& transfer, const Link& link) {
-  return transfer_time(transfer.bytes, link.spec.bandwidth);
+  const Time moved = transfer_time(transfer.bytes, link.spec.bandwidth);
+  const Path& path = *transfer.path;
+  return transfer.hop + 1 == path.hops.size() ? moved + path.turn : moved;
 }
 
 // The visit of the next hop's link.
@@ -192,7 +195,9 @@ bool Fabric::book_after_past(Transfer& transfer, Link& link) {
   // Others may interrupt what is under way, where there are packets.
   if (packet_ > 0 && link.server.next_start(visit->arrival) + visit->busy > now) return false;
   serve_for_good(link, *visit);
-  const Time busy = visit->bytes == transfer.bytes ? visit->busy : busy_time(transfer, link);
+  const bool may_turn = turns_ && transfer.path->hbm_hop == static_cast<int>(transfer.hop);
+  const bool is_alike = visit->bytes == transfer.bytes && !may_turn;
+  const Time busy = is_alike ? visit->busy : busy_time(transfer, link);
   fill(*visit, transfer, busy);
   visit->start = link.server.next_start(visit->arrival);
   visit->is_booked = true;
@@ -376,11 +381,6 @@ std::uint64_t Fabric::draw_of(const Visit& visit) const {
     draw ^= draw >> 32;
   }
   return draw;
-}
-
-void Fabric::record(LinkId link, Time start, Time busy, Bytes bytes) {
-  const auto track = trace_->track(routing_.sip_of(link), routing_.name(link));
-  trace_->span(track, trace_->label(fmt::format("{} B", bytes)), start, start + busy);
 }
 
 void Fabric::reset() {

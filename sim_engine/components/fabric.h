@@ -179,6 +179,7 @@ class Fabric {
   const Routing routing_;
   TraceRecorder* const trace_;
   const Bytes packet_;  // 0: a transfer keeps a link until it has passed
+  const bool turns_;    // writes take more of HBM's ports than reads
   bool steps_;
   std::vector<Link> links_;
   std::unique_ptr<UseOverTime> use_;

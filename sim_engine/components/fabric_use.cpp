@@ -1,6 +1,9 @@
 // When links are busy, where the run is profiled.
 
+#include <fmt/format.h>
+
 #include "sim_engine/components/fabric.h"
+#include "sim_engine/trace/trace_recorder.h"
 
 namespace kernbench::sim {
 
@@ -24,6 +27,11 @@ std::unique_ptr<const UseOverTime> Fabric::use_over_time() const {
     }
   }
   return result;
+}
+
+void Fabric::record(LinkId link, Time start, Time busy, Bytes bytes) {
+  const auto track = trace_->track(routing_.sip_of(link), routing_.name(link));
+  trace_->span(track, trace_->label(fmt::format("{} B", bytes)), start, start + busy);
 }
 
 }  // namespace kernbench::sim

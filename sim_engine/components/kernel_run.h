@@ -25,7 +25,7 @@ namespace kernbench::sim {
 // An operand of PE_MATH: a tile, or a number that is repeated for every element.
 struct MathOperand {
   Tile tile;
-  double number = 0;
+  Scalar number = {};
 };
 
 class KernelRun final : public ReceiveIssuer {

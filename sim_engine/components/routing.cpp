@@ -305,13 +305,18 @@ Path Routing::route(const Endpoint& from, const Endpoint& to) const {
   if (from.kind == Endpoint::Kind::tcm && to.kind == Endpoint::Kind::tcm && from.at == to.at) {
     path.links = {pe_link(from.at, kTcmRead), pe_link(from.at, kTcmWrite)};
   }
+  if (to.kind == Endpoint::Kind::hbm) {
+    path.turn = topology_.cube.hbm.turn_around;
+    path.port = hbm_.bandwidth;
+  }
   for (const LinkId id : path.links) {
     const LinkSpec& link = spec(id);
     path.latency += link.latency;
     if (class_of(id) == UnitClass::hbm) path.hbm_latency += link.latency;
     if (link.bandwidth < path.bottleneck || id == path.links.front()) path.slowest = id;
     path.bottleneck = std::min(path.bottleneck, link.bandwidth);
-    if (!costs_time(link)) continue;
+    const bool is_turned = path.turn > Time{0} && id == path.links.back();
+    if (!costs_time(link) && !is_turned) continue;
     if (is_hbm(id)) path.hbm_hop = static_cast<int>(path.hops.size());
     path.hops.push_back(id);
   }

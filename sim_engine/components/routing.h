@@ -16,6 +16,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -39,13 +40,19 @@ struct Path {
   Time hbm_latency{0};         // the part of `latency` that is HBM's
   LinkId slowest = 0;          // the first link with the least bandwidth
   int hbm_hop = -1;            // the port of HBM among the hops; -1: none
+  Time turn{0};                // what a write takes of its last hop, a port of HBM, besides bytes
+  Bandwidth port;              // that port's, where `turn` is not 0
   bool is_of_kernels = false;  // from or to a TCM, where only kernels' commands lead
   bool is_of_launch = false;   // from and to processors: launches, and the news of their ends
   bool is_hbm_bound = false;   // `slowest` is a port of HBM
 
   // The time of a message without contention: every link's latency, plus the bytes over the slowest
-  // link.
-  Time time_of(Bytes bytes) const { return latency + transfer_time(bytes, bottleneck); }
+  // link, or over the port of HBM with its turn if that takes longer.
+  Time time_of(Bytes bytes) const {
+    const Time moved = transfer_time(bytes, bottleneck);
+    if (turn == Time{0}) return latency + moved;
+    return latency + std::max(moved, transfer_time(bytes, port) + turn);
+  }
 };
 
 class Routing {

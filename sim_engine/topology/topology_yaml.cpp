@@ -127,6 +127,7 @@ HbmSpec hbm_of(YamlMap hbm) {
                  .capacity = capacity_of(hbm)};
   if (hbm.has("slices")) result.slices = hbm.integer("slices", 1, 1024);
   if (hbm.has("efficiency")) result.efficiency = hbm.thousandths("efficiency");
+  if (hbm.has("turn_around")) result.turn_around = hbm.time("turn_around");
   return result;
 }
 

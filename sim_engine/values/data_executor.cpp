@@ -85,7 +85,7 @@ void DataExecutor::plan_some() {
       node.on_path = false;
       plan_.push_back(&node);
       node.step = static_cast<std::uint32_t>(plan_.size());
-      cost_ += part_count(node) * part_cost(node);
+      cost_ += node_cost(node);
     }
     path_.pop_back();
   }
@@ -195,8 +195,8 @@ void DataExecutor::end(ValueNode& node) {
   plan_[node.step - 1] = nullptr;
   node.step = 0;
   node.kind = ValueKind::data;
-  node.inputs = {};
-  node.pieces = {};
+  for (NodeRef& input : node.inputs) input = NodeRef();
+  node.pieces.clear();
   ++computed_count_;
 }
 

@@ -259,7 +259,8 @@ float round_to(DType dtype, float value) {
 }
 
 float round_to(DType dtype, double value) {
-  if (dtype == DType::f32) return static_cast<float>(value);
+  if (dtype == DType::f32)
+    return static_cast<float>(value);  // as IEEE 754: an infinity if too large
   return round_to(dtype, round_to_odd(value));
 }
 

@@ -32,7 +32,7 @@ Value MemoryStore::load(RegionId id, const ElementRange& elements) {
   const IntervalMap::Interval& interval = from.values.at(place);
   const NodeRange base = base_of(*interval.value.node());
   if (base.node->kind == ValueKind::constant) {
-    return constant(from.dtype, elements.count(), base.node->scalar);
+    return repeated(*base.node, elements.count());
   }
   const Value loaded(pool_->create(ValueKind::rows, from.dtype, elements.count()));
   ValueNode& node = *loaded.node();

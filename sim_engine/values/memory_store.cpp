@@ -72,23 +72,22 @@ void MemoryStore::check_own(const Value& value) const {
            "a value that is not of this store");
 }
 
-Value MemoryStore::constant(DType dtype, std::int64_t element_count, double scalar) {
-  KB_CHECK(element_count >= 0, "a value of {} elements", element_count);
-  if (!needs_node(element_count)) return {dtype, element_count};
-  if (is_integral(dtype)) return integer_constant(dtype, element_count, whole_of(dtype, scalar));
-  ValueNode* const node = pool_->create(ValueKind::constant, dtype, element_count);
-  node->scalar = round_to(dtype, scalar);
-  node->whole = 0;
-  return Value(node);
+namespace {
+
+std::int64_t element_of(DType dtype, const Scalar& number) {
+  if (dtype == DType::i64 && is_integral(number.type())) return number.whole();
+  return whole_of(dtype, number.real());
 }
 
-Value MemoryStore::integer_constant(DType dtype, std::int64_t element_count, std::int64_t whole) {
-  if (!is_integral(dtype)) return constant(dtype, element_count, static_cast<double>(whole));
+}  // namespace
+
+Value MemoryStore::constant(DType dtype, std::int64_t element_count, const Scalar& scalar) {
   KB_CHECK(element_count >= 0, "a value of {} elements", element_count);
   if (!needs_node(element_count)) return {dtype, element_count};
   ValueNode* const node = pool_->create(ValueKind::constant, dtype, element_count);
-  node->whole = whole_of(dtype, whole);
-  node->scalar = static_cast<float>(node->whole);
+  node->whole = is_integral(dtype) ? element_of(dtype, scalar) : 0;
+  node->scalar =
+      is_integral(dtype) ? static_cast<float>(node->whole) : round_to(dtype, scalar.real());
   return Value(node);
 }
 
@@ -206,7 +205,9 @@ Value MemoryStore::gemm(const GemmSize& size, const Value& a, const Value& b,
   }
   ValueNode* const node = pool_->create(ValueKind::gemm, dtype, count);
   node->form = {size.m, size.k, size.n};
-  node->inputs = {a.ref(), b.ref(), accumulator.ref()};
+  node->inputs[0] = a.ref();
+  node->inputs[1] = b.ref();
+  node->inputs[2] = accumulator.ref();
   return Value(node);
 }
 

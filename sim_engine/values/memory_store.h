@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "sim_engine/base/dtype.h"
+#include "sim_engine/base/scalar.h"
 #include "sim_engine/base/units.h"
 #include "sim_engine/values/element_range.h"
 #include "sim_engine/values/interval_map.h"
@@ -46,9 +47,8 @@ class MemoryStore {
   // How often the region was written, which is its version number.
   std::uint64_t write_count(RegionId id) const { return region(id).write_count; }
 
-  // `element_count` times `scalar`, rounded once to the type.
-  Value constant(DType dtype, std::int64_t element_count, double scalar);
-  Value integer_constant(DType dtype, std::int64_t element_count, std::int64_t whole);
+  // `element_count` times `scalar`, rounded once to the type; a whole number is exact in i64.
+  Value constant(DType dtype, std::int64_t element_count, const Scalar& scalar);
   // The given elements, each rounded once to the type.
   Value literal(DType dtype, std::span<const float> elements);
   Value literal(DType dtype, std::span<const std::int64_t> elements);

@@ -229,6 +229,8 @@ bool is_cut_by_elements(const ValueNode& node) {
 }
 
 // The approximate time of the node in nanoseconds: measured on one core, within a factor of two.
+constexpr std::int64_t kPartOverhead = 200;
+
 std::int64_t cost(const ValueNode& node) {
   constexpr std::int64_t kProductsPerNs = 40;
   if (node.kind != ValueKind::gemm) return node.count;
@@ -270,8 +272,11 @@ std::int64_t part_count(const ValueNode& node) {
 }
 
 std::int64_t part_cost(const ValueNode& node) {
-  constexpr std::int64_t kOverhead = 200;
-  return kOverhead + cost(node) / part_count(node);
+  return kPartOverhead + cost(node) / part_count(node);
+}
+
+std::int64_t node_cost(const ValueNode& node) {
+  return kPartOverhead * part_count(node) + cost(node);
 }
 
 void compute_part(ValueNode& node, std::int64_t part, GemmWorkspace& workspace) {

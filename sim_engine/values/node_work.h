@@ -34,9 +34,10 @@ void visit_needs(ValueNode& node, const Visit& visit) {
 void take_storage(ValueNode& node);
 
 // The number of parts of the work, which depends on the node's kind and size alone, and the
-// approximate time of one part in nanoseconds.
+// approximate times of one part and of all in nanoseconds.
 std::int64_t part_count(const ValueNode& node);
 std::int64_t part_cost(const ValueNode& node);
+std::int64_t node_cost(const ValueNode& node);
 
 // REQUIRES: the node has storage; what it needs is computed
 void compute_part(ValueNode& node, std::int64_t part, GemmWorkspace& workspace);

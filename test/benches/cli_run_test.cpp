@@ -147,7 +147,8 @@ TEST_CASE("a single device has nothing to exchange", "[cli][run]") {
 TEST_CASE("the busiest unit of a large all_reduce is a link between SIPs, of a small one waits",
           "[cli][run][busiest_unit]") {
   const auto busiest = [](const std::string& elements) {
-    return report_of(allreduce("ring_1d_6", {"n_elem=" + elements}))["engine"]["busiest_unit"];
+    return report_of(allreduce(
+        "ring_1d_6", {"n_elem=" + elements, "cube.hbm.channels=16"}))["engine"]["busiest_unit"];
   };
   const Json large = busiest("1572864");
   CHECK_THAT(large["name"].get<std::string>(), Matches("sip[0-5]\\.link\\.(east|west)"));

@@ -40,9 +40,11 @@ TEST_CASE("the bench ddp tells what each bucket hides, and four shares that are 
                            row["exposed"].get<double>() + row["idle"].get<double>();
       CHECK(whole == Approx(1).epsilon(1e-12));
       CHECK(row["exposed_ns"].get<double>() > 0);
+      CHECK(row["ratio"].get<double>() >= 1);
     } else {
       CHECK(row["ready_ns"] <= row["started_ns"]);
-      CHECK(row["alone_ns"] <= row["ended_ns"]);
+      CHECK(row["bound_ns"] <= row["last_ended_ns"]);
+      CHECK(row["ended_ns"] <= row["last_ended_ns"]);
       CHECK(row["hidden_ns"].get<double>() + row["exposed_ns"].get<double>() ==
             Approx(row["ended_ns"].get<double>() - row["started_ns"].get<double>()));
       CHECK(row["parameters"] != "");
@@ -55,6 +57,23 @@ TEST_CASE("the bench ddp takes ranks that start apart", "[cli][ddp]") {
   const Json rows = rows_of({"run", "--bench", "ddp", "--set", "scheme=zero1", "world=5",
                              "bucket_cap_mb=25", "layers=1"});
   CHECK(rows.size() > 1);
+}
+
+// The bench's own check: it ends with exit code 1 if a bucket or a step beats its bound.
+TEST_CASE("no bucket and no step takes less than its bound", "[cli][ddp]") {
+  const auto* const topology = GENERATE("default", "tiny", "zero_overhead");
+  const auto* const model = GENERATE("gpt", "llama");
+  CAPTURE(topology, model);
+  std::vector<std::string> words = command(std::string("world=2,5 bucket_cap_mb=0.05,100 "
+                                                       "scheme=ddp,zero1,fsdp2 model=") +
+                                           model);
+  words.insert(words.end(), {"--topology", topology});
+  int buckets = 0;
+  for (const Json& row : rows_of(words)) {
+    CHECK(row["ratio"].get<double>() >= 1);
+    buckets += row["table"] == "bucket" ? 1 : 0;
+  }
+  CHECK(buckets > 12);
 }
 
 TEST_CASE("the bench ddp refuses sizes that are none", "[cli][ddp]") {

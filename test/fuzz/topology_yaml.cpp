@@ -69,12 +69,12 @@ std::string text_of(const Topology::Cube& cube) {
       "  m_cpu: {{dispatch: {}}}\n"
       "  sram: {{capacity: {} B, bandwidth: {}, latency: {}}}\n"
       "  hbm: {{channels: {}, bandwidth: {}, latency: {}, capacity: {} B, "
-      "efficiency: {} %{}}}\n",
+      "efficiency: {} %, turn_around: {}{}}}\n",
       fmt::join(cube.corners, ", "), cube.pe_per_corner, text_of(cube.noc.bandwidth),
       text_of(cube.noc.latency), text_of(cube.corner), text_of(cube.m_cpu_dispatch),
       cube.sram.capacity, text_of(cube.sram.bandwidth), text_of(cube.sram.latency),
       cube.hbm.channels, text_of(cube.hbm.bandwidth), text_of(cube.hbm.latency), cube.hbm.capacity,
-      cube.hbm.efficiency / 10.0,
+      cube.hbm.efficiency / 10.0, text_of(cube.hbm.turn_around),
       cube.hbm.slices > 0 ? fmt::format(", slices: {}", cube.hbm.slices) : "");
 }
 

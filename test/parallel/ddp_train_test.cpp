@@ -284,5 +284,57 @@ TEST_CASE("an MLP on 1, 2 and 4 ranks learns with every optimizer as with torch"
   }
 }
 
+TEST_CASE("messages and collectives carry values of compiled operators", "[ddp][compile]") {
+  const std::string_view backend = GENERATE("ahbm", "local");
+  DataParallelWorld world(2, backend);
+  world.spawn([&](int rank) {
+    auto& dist = world.torch.distributed;
+    const Tensor x = world.tensor({1, 2, 3, 4}, {4}) + rank;
+    const auto exchange = compile([&](const Tensor& of) {
+      const Tensor own = of * 2 + 1;
+      const Tensor others = world.torch.empty_like(own);
+      const auto sent = dist.isend(own, 1 - rank);
+      dist.recv(others, 1 - rank);
+      sent.wait();
+      const Tensor sum = of * 3;
+      dist.all_reduce(sum);
+      return others * 1 + sum;
+    });
+    Floats expected;
+    for (int i = 1; i <= 4; ++i) {
+      expected.push_back(static_cast<float>(2 * (i + 1 - rank) + 1 + 3 * (2 * i + 1)));
+    }
+    CHECK(exchange(x).to_vector() == expected);
+  });
+}
+
+TEST_CASE("a compiled module learns in buckets as without", "[ddp][compile]") {
+  const std::string_view backend = GENERATE("ahbm", "local");
+  const auto train = [&](bool is_compiled) {
+    std::vector<Floats> weights;
+    DataParallelWorld world(2, backend);
+    world.spawn([&](int rank) {
+      const nn::Sequential model(nn::Linear(world.torch, kBatchColumns, 8, kOnOnePe), nn::SiLU(),
+                                 nn::LayerNorm(world.torch, 8, kOnOnePe),
+                                 nn::Linear(world.torch, 8, kBatchColumns, kOnOnePe));
+      fill_parameters(world.torch, *model);
+      const nn::parallel::DistributedDataParallel ddp(model);
+      optim::AdamW adam(model->parameters(), 0.01);
+      const auto loss = [&](const Tensor& x) { return square(ddp(x) * 2 - x).mean(); };
+      const auto compiled = compile(loss);
+      for (int step = 0; step < 3; ++step) {
+        const Tensor x = world.tensor(batch_rows(8 * rank, 8, step), {8, kBatchColumns});
+        adam.zero_grad();
+        (is_compiled ? compiled(x) : loss(x)).backward();
+        adam.step();
+      }
+      if (rank > 0) return;
+      for (const Tensor& parameter : model->parameters()) weights.push_back(parameter.to_vector());
+    });
+    return weights;
+  };
+  CHECK(train(true) == train(false));
+}
+
 }  // namespace
 }  // namespace kernbench::test::ddp_train_test

@@ -5,6 +5,8 @@
 
 #include "runtime/optim/optimizer.h"
 #include "test/parallel/fsdp_world.h"
+#include "tp/column_parallel_linear.h"
+#include "tp/parallel_state.h"
 
 namespace kernbench::test::fsdp_exceptions_test {
 namespace {
@@ -80,6 +82,24 @@ TEST_CASE("a pass that an exception has left does not touch the next one", "[fsd
   const std::vector<Floats> expected = gradients(way, Fault::none);
   CHECK(expected.size() == 12);
   CHECK(gradients(way, fault) == expected);
+}
+
+TEST_CASE("a layer of tp whose forward() has thrown is called again", "[fsdp]") {
+  DataParallelWorld world(2);
+  world.spawn([&](int) {
+    tp::initialize_model_parallel(world.torch);
+    tp::ColumnParallelLinear up(world.torch,
+                                {.in_features = 4, .out_features = 4, .dtype = DType::f32});
+    fully_shard(up);
+    CHECK_THROWS_AS(up(world.torch.ones({1, 3}, kOnOnePe)), DeviceError);
+    world.torch.ahbm.synchronize();
+    for (const Tensor& parameter : up.nn::Module::parameters()) {
+      const NoGradGuard no_grad(world.torch);
+      Tensor(parameter).mul_(2);
+    }
+    up(world.torch.ones({1, 4}, kOnOnePe)).sum().backward();
+    CHECK(up.nn::Module::parameters().front().grad().to_vector() == Floats(8, 1));
+  });
 }
 
 TEST_CASE("a handle outlives its module", "[fsdp]") {

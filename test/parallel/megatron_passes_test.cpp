@@ -69,17 +69,27 @@ TEST_CASE("a bucket without a gradient of the first batch is not sent, and named
                            count)));
 }
 
-TEST_CASE("a batch is finished before the next one, with the rank named", "[ddp]") {
+TEST_CASE("a batch is sent once, and finished before the next one", "[ddp]") {
   DataParallelWorld world(2);
   CHECK_THAT(world.refusal([&](int) {
     Model model(world);
     model.pass({0, 1});
     tp::finalize_model_grads(model.ddp);
     model.pass({0, 1});
-    model.pass({0, 1});
+    model.ddp->start_grad_sync();
   }),
              Contains("[KB-T008] Should not have multiple communication calls outstanding at once: "
                       "finish_grad_sync() comes before the next backward pass (rank 0: 'weight')"));
+  DataParallelWorld other(2);
+  CHECK_THAT(other.refusal([&](int) {
+    Model model(other);
+    model.pass({0, 1});
+    tp::finalize_model_grads(model.ddp);
+    model.pass({0, 1});
+    model.pass({0, 1});
+  }),
+             Contains("rank 0: [KB-G003] kernel 'add_to_bucket' uses tensor 'bucket', which "
+                      "reduce_scatter_tensor#"));
 }
 
 // Gradients of the second batch, after a pass that throws behind some gradients, or all.

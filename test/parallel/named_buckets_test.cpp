@@ -5,7 +5,7 @@
 #include "runtime/profiler/explain.h"
 #include "runtime/profiler/profile.h"
 #include "runtime/profiler/trace.h"
-#include "test/parallel/data_parallel_world.h"
+#include "test/parallel/fsdp_world.h"
 
 namespace kernbench::test::named_buckets_test {
 namespace {
@@ -81,6 +81,37 @@ TEST_CASE("traces and explanations name buckets", "[ddp][profiler]") {
     CHECK(row->exposed > Time{0});
   }
   CHECK_THAT(runtime::table(made.profile), Catch::Contains("all_reduce, bucket 2"));
+}
+
+TEST_CASE("and groups of parameters, by their modules", "[fsdp][profiler]") {
+  const bool blocks = GENERATE(true, false);
+  DataParallelWorld world(2, "ahbm", {.data = false, .profile = true, .launch_blocking = blocks});
+  std::vector<std::string> names;  // of the table
+  world.spawn([&](int rank) {
+    const nn::Sequential model(nn::Linear(world.torch, 64, 64, kOnOnePe),
+                               nn::Linear(world.torch, 64, 64, kOnOnePe),
+                               nn::Linear(world.torch, 64, 64, kOnOnePe));
+    fully_shard(std::vector{model->children()[1], model->children()[2]});
+    const FSDPModule fsdp = fully_shard(model);
+    model(world.torch.zeros({8, 64}, kOnOnePe)).sum().backward();
+    for (const BucketTimes& bucket : fsdp.last_step().buckets) {
+      if (rank == 0) names.push_back(bucket.collective + " of " + bucket.name);
+    }
+  });
+  CHECK(names == std::vector<std::string>{"all_gather of group root", "all_gather of group 1 to 2",
+                                          "all_gather of group 1 to 2",
+                                          "reduce_scatter of group 1 to 2",
+                                          "reduce_scatter of group root"});
+  const runtime::Profile profile = runtime::profile_of(world.torch.simulation());
+  for (const char* const group : {"group root", "group 1 to 2"}) {
+    for (const char* const call : {"all_gather_into_tensor", "reduce_scatter_tensor"}) {
+      CAPTURE(group, call);
+      CHECK(std::ranges::any_of(profile.operations, [&](const OperationRow& row) {
+        return row.part == group && row.name == call;
+      }));
+    }
+  }
+  CHECK_THAT(runtime::table(profile), Catch::Contains(", group 1 to 2"));
 }
 
 }  // namespace

@@ -7,12 +7,16 @@
 #include <cstdint>
 #include <memory>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "runtime/autograd/autograd.h"
 #include "runtime/nn/checkpoint.h"
 #include "test/parallel/data_parallel_world.h"
+#include "tp/column_parallel_linear.h"
 #include "tp/distributed_data_parallel.h"
+#include "tp/parallel_state.h"
+#include "tp/row_parallel_linear.h"
 
 namespace kernbench::test::random_modules {
 
@@ -35,8 +39,10 @@ inline double factor(Random& random) {
 
 inline constexpr std::int64_t kColumns = 4;
 inline constexpr double kRate = 0.125;
+inline constexpr int kMostParameters = 20;
 
-enum class Kind { linear, relu, norm };
+// A column parallel layer is followed by a row parallel one.
+enum class Kind { linear, relu, norm, tensor_parallel };
 enum class Scheme { ddp, zero1, fully_shard };
 enum class Spare { none, never, always, at_random };  // when the model's second branch is used
 enum class CommHook { none, of_torch, own };
@@ -78,14 +84,22 @@ struct Program {
     return below(random, 3) == 0;
   }
   int world() const { return ranks * groups; }
-  // A rank's number in its group.  Megatron's groups of data parallel ranks lie across those of
-  // tensor parallel ones.
-  int place_of(int rank) const { return scheme == Scheme::zero1 ? rank / groups : rank % ranks; }
-  bool is_of_first_group(int rank) const {
-    return scheme == Scheme::zero1 ? rank % groups == 0 : rank < ranks;
+  bool is_tensor_parallel() const {
+    return std::ranges::count(layers, Kind::tensor_parallel, &Layer::kind) > 0;
   }
-  auto depth() const {
-    return std::ranges::count_if(layers, [](const Layer& one) { return one.kind != Kind::relu; });
+  // True if groups lie across those of tensor parallel ranks, of which there are as many as groups.
+  bool has_parallel_state() const { return scheme == Scheme::zero1 || is_tensor_parallel(); }
+  // A rank's number in its group.
+  int place_of(int rank) const { return has_parallel_state() ? rank / groups : rank % ranks; }
+  bool is_of_first_group(int rank) const {
+    return has_parallel_state() ? rank % groups == 0 : rank < ranks;
+  }
+  int depth() const {
+    int depth = 0;
+    for (const Layer& layer : layers) {
+      depth += layer.kind == Kind::relu ? 0 : layer.kind == Kind::tensor_parallel ? 2 : 1;
+    }
+    return depth;
   }
   bool has_norm() const { return layers.front().kind == Kind::norm; }
   std::int64_t outputs() const { return layers.back().out; }
@@ -94,23 +108,22 @@ struct Program {
 // A norm comes first: of other rows than random_rows() its results would be rounded.
 inline void draw_layers(Random& random, Program& program) {
   const int count = 1 + below(random, 4);
-  int depth = 0;
   for (int i = 0; i < count; ++i) {
     Layer layer;
     if (i > 0) layer.in = layer.out = program.outputs();
     layer.kind = i == 0 ? one_of<Kind>(random, {Kind::linear, Kind::linear, Kind::norm})
                         : one_of<Kind>(random, {Kind::linear, Kind::relu});
-    if (depth == 3) layer.kind = Kind::relu;
+    if (program.depth() < 2 && below(random, 6) == 0) layer.kind = Kind::tensor_parallel;
+    if (program.depth() == 3) layer.kind = Kind::relu;
     if (layer.kind == Kind::linear) layer.out = 1 + below(random, 6);
-    depth += layer.kind == Kind::relu ? 0 : 1;
     layer.input = factor(random);
     layer.output = factor(random);
     layer.gradient = factor(random);
     program.layers.push_back(layer);
   }
   // Each step multiplies the bits of the weights by the depth, and f32 has 24.
-  program.steps = depth < 2 ? 3 : 2;
-  if (depth == 3) program.rows = program.passes = 1;
+  program.steps = program.depth() < 2 ? 3 : 2;
+  if (program.depth() == 3) program.rows = program.passes = 1;
 }
 
 inline void draw_ddp(Random& random, Program& program) {
@@ -143,16 +156,17 @@ inline Program random_program(unsigned seed) {
   program.ranks = 2 + below(random, 3);
   program.passes = 1 + below(random, 3);
   program.rows = 1 + below(random, 3);
-  draw_layers(random, program);
-  for (int i = 0; i < 10; ++i) program.gradients.push_back(factor(random));
   program.scheme = one_of<Scheme>(random, {Scheme::ddp, Scheme::ddp, Scheme::ddp, Scheme::zero1,
                                            Scheme::fully_shard, Scheme::fully_shard});
+  draw_layers(random, program);
+  for (int i = 0; i < kMostParameters; ++i) program.gradients.push_back(factor(random));
   if (program.scheme == Scheme::ddp) draw_ddp(random, program);
   if (program.scheme == Scheme::zero1) draw_zero1(random, program);
   if (program.scheme == Scheme::fully_shard) {
     program.spare = one_of<Spare>(random, {Spare::none, Spare::always});
     program.hsdp = program.ranks == 4 && coin(random);
-    program.gradients.assign(10, 1);  // parameters() are shards, which no operator has used
+    program.gradients.assign(kMostParameters,
+                             1);  // parameters() are shards, which no operator has used
   }
   program.backend = coin(random) ? "local" : "ahbm";
   program.options.launch_blocking = coin(random);
@@ -212,10 +226,45 @@ inline Batch batch(DataParallelWorld& world, const Program& program, std::int64_
   return {x, cut(small_numbers(salt + 1, all * program.outputs()), program.outputs())};
 }
 
+// The same on all ranks.
+inline tp::InitMethod whole_weights(unsigned salt) {
+  return tp::InitMethod(
+      [salt](const Shape& shape, tp::Generator&) { return small_numbers(salt, shape.numel()); });
+}
+
+inline bool is_of_tensor_parallel_layer(const std::string& parameter) {
+  return parameter.find(".up.") != std::string::npos ||
+         parameter.find(".down.") != std::string::npos;
+}
+
+struct TensorParallelImpl : nn::Module {
+  static constexpr std::int64_t kHidden = 4;
+
+  TensorParallelImpl(RuntimeContext& torch, std::int64_t columns, unsigned salt)
+      : up(torch, {.in_features = columns,
+                   .out_features = kHidden,
+                   .init_method = whole_weights(salt),
+                   .dtype = DType::f32}),
+        down(torch, {.in_features = kHidden,
+                     .out_features = columns,
+                     .init_method = whole_weights(salt + 1),
+                     .dtype = DType::f32}) {
+    register_module("up", up);
+    register_module("down", down);
+  }
+  Tensor forward(const Tensor& x) const { return down(relu(up(x))); }
+
+  tp::ColumnParallelLinear up;
+  tp::RowParallelLinear down;
+};
+KERNBENCH_MODULE(TensorParallel);
+
 struct NetImpl : nn::Module {
-  NetImpl(const RuntimeContext& torch, const Program& program) {
+  NetImpl(RuntimeContext& torch, const Program& program) {
     for (const Layer& layer : program.layers) {
-      if (layer.kind == Kind::relu) {
+      if (layer.kind == Kind::tensor_parallel) {
+        layers->push_back(TensorParallel(torch, layer.in, program.seed * 100 + 50));
+      } else if (layer.kind == Kind::relu) {
         layers->push_back(nn::ReLU());
       } else if (layer.kind == Kind::norm) {
         layers->push_back(nn::LayerNorm(torch, nn::LayerNormOptions(layer.in).eps(0), kOnOnePe));
@@ -263,9 +312,16 @@ inline void add_hooks(const Program& program, const Net& net) {
   }
 }
 
-inline Net make_net(DataParallelWorld& world, const Program& program, unsigned salt = 0) {
+// In the net of one rank alone there is one group.
+inline Net make_net(DataParallelWorld& world, const Program& program, int groups,
+                    unsigned salt = 0) {
+  if (program.has_parallel_state()) {
+    tp::initialize_model_parallel(world.torch, {.tensor_model_parallel_size = groups});
+  }
   Net net(world.torch, program);
-  for (Tensor parameter : net->parameters()) {
+  for (const auto& item : net->named_parameters()) {
+    if (is_of_tensor_parallel_layer(item.key())) continue;  // which has set it
+    const Tensor parameter = item.value();
     const Floats elements = small_numbers(program.seed * 100 + salt++, parameter.numel());
     parameter.detach().copy_(RuntimeContext::tensor(elements, parameter.shape()));
   }

@@ -5,6 +5,7 @@
 #include "runtime/parallel/step_times.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "test/parallel/data_parallel_world.h"
 
@@ -102,6 +103,20 @@ TEST_CASE("the logging data say how long the parts of a step took", "[ddp][timin
         CHECK(data.dtypes == "f32");
         CHECK(data.num_buckets_reduced == 2);
         CHECK(data.unused_parameter_size == 0);
+        CHECK(data.module_name == "Sequential");
+        CHECK((data.device_ids.empty() && data.output_device == -1));
+        CHECK((data.comm_hook.empty() && !data.join_uneven_inputs));
+        constexpr Bytes kMiB = Bytes{1} << 20;
+        CHECK(data.initial_bucket_size_limits ==
+              std::vector<Bytes>{std::numeric_limits<Bytes>::max()});
+        CHECK(data.rebuilt_bucket_size_limits == std::vector<Bytes>{kMiB, kMiB});
+        CHECK(data.forward_compute_time_start == step.begin);
+        CHECK(data.backward_compute_time_start - data.forward_compute_time_start ==
+              data.forward_compute_time);
+        CHECK(data.backward_comm_time_start == step.buckets[0].ready);
+        CHECK(data.backward_comm_time_end == step.buckets[1].ended);
+        CHECK(data.backward_compute_time_end - data.backward_compute_time_start ==
+              data.backward_compute_time);
         CHECK(data.gradient_as_bucket_view);
         CHECK(data.backward_comm_time == step.buckets[1].ended - step.buckets[0].ready);
         CHECK(data.backward_compute_comm_overlap_time ==
@@ -114,6 +129,31 @@ TEST_CASE("the logging data say how long the parts of a step took", "[ddp][timin
               (first.backward_comm_time + data.backward_comm_time) / 2);
       },
       {}, 2);
+}
+
+TEST_CASE("the logging data name hooks, joins, limits, and bytes of unused parameters", "[ddp]") {
+  DataParallelWorld world(2, "local");
+  world.spawn([&](int) {
+    struct HalfImpl : nn::Module {
+      explicit HalfImpl(RuntimeContext& torch)
+          : used(register_module("used", nn::Linear(torch, 4, 4, kOnOnePe))) {
+        register_module("unused", nn::Linear(torch, 4, 4, kOnOnePe));
+      }
+      Tensor forward(const Tensor& x) const { return used(x); }
+      nn::Linear used;
+    };
+    const nn::ModuleHolder<HalfImpl> half(world.torch);
+    DistributedDataParallel ddp(half, {.bucket_cap_mb = 2, .find_unused_parameters = true});
+    ddp->register_comm_hook(distributed::ProcessGroup(), nn::parallel::fp16_compress_hook);
+    ddp->join([&] { ddp(world.torch.ones({2, 4}, kOnOnePe)).sum().backward(); });
+    const auto data = ddp->_get_ddp_logging_data();
+    CHECK(data.module_name == "Half");
+    CHECK(data.comm_hook == "fp16_compress_hook");
+    CHECK(data.join_uneven_inputs);
+    CHECK(data.unused_parameter_size == (4 * 4 + 4) * 4);
+    CHECK(data.initial_bucket_size_limits == std::vector<Bytes>{Bytes{1} << 20});
+    CHECK(data.rebuilt_bucket_size_limits.empty());  // they are never rebuilt
+  });
 }
 
 TEST_CASE("smaller buckets hide more, and the last one is exposed", "[ddp][timing]") {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "runtime/functional/functional.h"
+#include "runtime/nn/checkpoint.h"
 #include "runtime/nn/layers.h"
 #include "runtime/ops/placement.h"
 #include "runtime/optim/optimizer.h"
@@ -64,6 +65,47 @@ TEST_CASE("a layer takes ones, as a user types them", "[tp][layers]") {
     CHECK(layer.forward(world.torch.ones({8, 64})).shape() == Shape{8, 32});
     const tp::VocabParallelEmbedding words(world.torch, {.num_embeddings = 8, .embedding_dim = 4});
     CHECK(words.forward(world.torch.zeros({2, 3})).shape() == Shape{2, 3, 4});
+  });
+}
+
+TEST_CASE("layers between compiled operators, on checkpoints and views too, compute as without",
+          "[tp][layers][compile]") {
+  const bool is_sequence_parallel = GENERATE(false, true);
+  TensorParallelWorld world(kRanks, kWorld);
+  world.spawn([&](int rank) {
+    tp::ColumnParallelLinear up(world.torch, {.in_features = 6,
+                                              .out_features = 8,
+                                              .sequence_parallel = is_sequence_parallel,
+                                              .dtype = DType::f16});
+    tp::RowParallelLinear down(world.torch, {.in_features = 8,
+                                             .out_features = 6,
+                                             .sequence_parallel = is_sequence_parallel,
+                                             .dtype = DType::f16});
+    set(up.weight, kA.columns_of(rank, kRanks));
+    set(down.weight, kB.rows_of(rank, kRanks));
+    const auto mlp = [&](const Tensor& x) {
+      const Tensor h = up.forward(x * 0.5 + 1);
+      return down.forward(nn::functional::silu(h) * sigmoid(h)) - x;
+    };
+    const auto run = [&](const std::function<Tensor(const Tensor&)>& of) {
+      const Matrix rows = Matrix::of_integers(8, 6, 3, 3);
+      const Tensor leaf = world.leaf(rows, {.dtype = DType::f16, .dp = kPolicies.back()});
+      const Tensor y = of(leaf.slice(0, 0, 8, 2));
+      y.backward(world.torch.ones_like(y));
+      std::vector<Floats> all{y.to_vector(), leaf.grad().to_vector()};
+      for (tp::Parameter* parameter : {&up.weight, &down.weight}) {
+        all.push_back(parameter->grad().to_vector());
+        parameter->zero_grad();
+      }
+      return all;
+    };
+    const auto expected = run(mlp);
+    CHECK(run(compile(mlp)) == expected);
+    const auto recomputed = [&](const Tensor& x) {
+      return nn::utils::checkpoint([&](const std::vector<Tensor>& in) { return mlp(in[0]); }, {x});
+    };
+    CHECK(run(recomputed) == expected);
+    CHECK(run(compile(recomputed)) == expected);
   });
 }
 

@@ -8,6 +8,7 @@
 
 #include "runtime/distributed/group.h"
 #include "test/tp/tensor_parallel_world.h"
+#include "tp/vocab_parallel_embedding.h"
 #include "tp/weights.h"
 
 namespace kernbench::test::vocab_parallel_cross_entropy_test {
@@ -89,6 +90,26 @@ TEST_CASE("loss and gradient are those of the whole vocabulary, with label smoot
       for (const double smoothing : {0.0, 0.1}) check_against_dense(ranks, backend, smoothing);
     }
   }
+}
+
+TEST_CASE("targets and ids may be of i64", "[tp][cross_entropy][embedding]") {
+  TensorParallelWorld world(2, {.parallel = {.tensor_model_parallel_size = 2}});
+  world.spawn([&](int rank) {
+    const Matrix logits = Matrix::of_integers(4, 6, 5, 3).columns_of(rank, 2);
+    const Floats numbers{0, 5, 2, 3};
+    const Tensor target = world.tensor(numbers, {4});
+    const auto loss_of = [&](const Tensor& classes) {
+      const Tensor x = world.leaf(logits);
+      const Tensor loss =
+          vocab_parallel_cross_entropy(world.torch, x, classes, {.label_smoothing = 0.1});
+      loss.backward(world.filled({4}, 1));
+      return std::pair(loss.to_vector(), x.grad().to_vector());
+    };
+    CHECK(loss_of(target.to(DType::i64)) == loss_of(target));
+    const tp::VocabParallelEmbedding words(world.torch, {.num_embeddings = 6, .embedding_dim = 4});
+    CHECK(words.forward(target.to(DType::i64).reshape({2, 2})).to_vector() ==
+          words.forward(target.reshape({2, 2})).to_vector());
+  });
 }
 
 // log(16 sum(e^i)) - target % 8.

@@ -77,7 +77,7 @@ TEST_CASE("the FLOPs of a step are those of its matrix products", "[cli][tensor_
 TEST_CASE("the settings of a step do what they say", "[cli][tensor_parallel]") {
   const Json row = rows_of("tp-mlp", {"tp=2", "pes=4", "dtype=bf16"})[0];
   CHECK(row["pes"] == 4);
-  CHECK(rows_of("tp-mlp", {"tp=2"})[0]["pes"] == 16);
+  CHECK(rows_of("tp-mlp", {"tp=2"})[0]["pes"] == 8);
   CHECK(rows_of("tp-transformer", {"tp=2"})[0]["pes"] == 2);  // heads of a rank
   CHECK(rows_of("tp-mlp", {"tp=2"})[0]["sip_pes"] == 128);
   CHECK(rows_of("tp-mlp", {"tp=2", "check=false"})[0]["wrong"].is_null());
@@ -161,7 +161,7 @@ TEST_CASE("the table of steps is for people", "[cli][tensor_parallel]") {
   const ProgramResult result = run_bench("tp-transformer", {"tp=1,2"}, {});
   CHECK(result.exit_code == 0);
   for (const char* text :
-       {"2 of the 128 PEs of each SIP (4 x 4 cubes of 8 PEs)",
+       {"2 of the 128 PEs of each SIP, one of a cube (4 x 4 cubes of 8 PEs)",
         "of peak: of the arrays of so many PEs (pes); a SIP has 128",
         "at tp 1 a collective sums over the PEs of the SIP, and no link is used",
         "GPT: 1 block of hidden 32, 4 heads, sequence 16, f16", "speed-up", "exposed", "busbw",
@@ -186,7 +186,7 @@ TEST_CASE("a step refuses what cannot be", "[cli][tensor_parallel][errors]") {
       {"tp-mlp", "tp=3", Says("KB-U012", "--set tp: 3", "ffn", "256")},
       {"tp-mlp", "tp=0", Says("KB-U012", "--set tp")},
       {"tp-mlp", "tp=2,2", Says("KB-U012", "--set tp=2,2", "'2' is given twice")},
-      {"tp-mlp", "pes=3", Says("KB-U012", "--set pes: 3", "256 at tp 1", "16 divides it")},
+      {"tp-mlp", "pes=3", Says("KB-U012", "--set pes: 3", "256 at tp 1", "8 divides it")},
       {"tp-mlp", "pes=17", Says("KB-U012", "17 are more than the 16 cubes of a SIP")},
       {"tp-mlp", "pes=0", Says("KB-U012", "--set pes: 0", "[1, 128]")},
       {"tp-mlp", "ffn=0", Says("KB-U012", "--set ffn")},

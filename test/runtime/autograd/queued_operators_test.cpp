@@ -67,6 +67,42 @@ TEST_CASE("queued operators run the same kernels, with the same values, in less 
   CHECK(blocking.issued == blocking.time);
 }
 
+TEST_CASE("compiled operators keep to the stream on which they were issued", "[stream][compile]") {
+  RuntimeContext torch(small_topology(), {.launch_blocking = GENERATE(true, false)});
+  const Tensor x = torch.full({4, 4}, 3);
+  const auto other = torch.ahbm.Stream();
+  const auto on_two_streams = [&](const Tensor& a) {
+    const Tensor before = a * 2 + 1;
+    other.wait_stream(torch.ahbm.current_stream());
+    Tensor aside;
+    {
+      const auto guard = torch.ahbm.stream(other);
+      aside = a * 5;
+    }
+    torch.ahbm.current_stream().wait_stream(other);
+    return std::pair(before + a, aside);
+  };
+  const auto [y, aside] = compile(on_two_streams)(x);
+  CHECK(y.to_vector() == Floats(16, 10));
+  CHECK(aside.to_vector() == Floats(16, 15));
+}
+
+TEST_CASE("a fused kernel without memory for its result is tried again", "[compile]") {
+  Topology topology = small_topology();
+  topology.cube.hbm.capacity = 1 << 16;
+  RuntimeContext torch(topology);
+  const DPPolicy one = DPPolicy::on_one_pe();
+  const Tensor x = torch.full({64, 64}, 3, {.dp = one});
+  std::vector<Tensor> held;
+  const auto take = [&] { held.push_back(torch.empty({64, 64}, {.dp = one})); };
+  while (error_of<DeviceError>(take) == "no error") continue;
+  Tensor y;
+  const auto of = compile([&](const Tensor& a) { return y = a * 2 + 1; });
+  CHECK_THAT(error_of<DeviceError>([&] { of(x); }), Says("KB-M010"));
+  held.pop_back();
+  CHECK(y.to_vector() == Floats(64 * 64, 7));
+}
+
 void writes(tl::Context& tl, tl::Pointer x) {
   tl.store(x, tl.zeros({4}, x.dtype()));
 }

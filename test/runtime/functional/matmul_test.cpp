@@ -284,6 +284,73 @@ TEST_CASE("a transposed view is read where it lies, and not copied", "[matmul]")
   }
 }
 
+TEST_CASE("matrices of batches are read where they lie, and not copied", "[matmul]") {
+  OperatorsUnderTest dut;
+  const DPPolicy dp = GENERATE(on_pes(kR), on_pes(kRow));
+  const DType dtype = GENERATE(DType::f32, DType::f16, DType::bf16);
+  const Shape shape{2, 5, 3, 4};  // [batch, sequence, heads, depth]
+  const Tensor q = dut.leaf(shape, 1, dp, dtype);
+  const Tensor k = dut.leaf(shape, 2, dp, dtype);
+  using View = std::function<Tensor(const Tensor&)>;
+  struct Views {
+    View of_q;
+    View of_k;
+    bool is_in_place = true;
+  };
+  const View heads = [](const Tensor& x) { return x.transpose(1, 2); };
+  const View turned = [](const Tensor& x) { return x.transpose(-1, -2); };
+  const View turned_heads = [](const Tensor& x) { return x.permute({0, 2, 3, 1}); };
+  const auto columns = [](int first) {
+    return [first](const Tensor& x) { return x.narrow(3, first, 2); };
+  };
+  const std::vector<Views> rows = {
+      {[](const Tensor& x) { return x; }, turned},
+      {turned, [](const Tensor& x) { return x; }},
+      {heads, turned_heads},
+      {turned_heads, heads},
+      {columns(1), [&](const Tensor& x) { return turned(columns(0)(x)); }},
+      {[](const Tensor& x) {
+         return x.narrow(2, 1, 1).expand({2, 5, 2, 4});
+       },
+       turned, false},
+      {[](const Tensor& x) { return x.slice(3, 0, 4, 2); },
+       [&](const Tensor& x) { return turned(columns(1)(x)); }, false},
+  };
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    CAPTURE(i);
+    // The values, the gradients, and how many kernels the product takes.
+    const auto run = [&](bool is_copied) {
+      const auto factor = [&](const Tensor& of) { return is_copied ? of.clone() : of; };
+      const Tensor a = factor(rows[i].of_q(q));
+      const Tensor b = factor(rows[i].of_k(k));
+      const std::size_t before = dut.torch.engine().results().size();
+      const Tensor y = matmul(a, b);
+      const std::size_t kernels = dut.torch.engine().results().size() - before;
+      Tensor(q).zero_grad();
+      Tensor(k).zero_grad();
+      y.backward(dut.tensor(y.shape(), small_integers(y.numel(), 3), y.dp(), dtype));
+      const Floats values = y.to_vector();
+      return std::pair(std::tuple(values, q.grad().to_vector(), k.grad().to_vector()), kernels);
+    };
+    const auto [in_place, kernels] = run(false);
+    CHECK(in_place == run(true).first);
+    CHECK((kernels == q.shards().size()) == rows[i].is_in_place);
+  }
+}
+
+TEST_CASE("rows of a folded product may lie apart", "[matmul]") {
+  OperatorsUnderTest dut;
+  const Tensor x = dut.leaf({2, 3, 8}, 1, on_pes(kR));
+  const Tensor w = dut.leaf({4, 5}, 2, on_pes(kR));
+  const auto kernels = [&](const Tensor& of) {
+    const std::size_t before = dut.torch.engine().results().size();
+    CHECK(matmul(of, w).to_vector() == matmul(of.clone(), w).to_vector());
+    return (dut.torch.engine().results().size() - before) / x.shards().size();
+  };
+  CHECK(kernels(x.narrow(2, 2, 4)) == 3);
+  CHECK(kernels(x.narrow(2, 2, 4).narrow(1, 1, 2)) == 4);
+}
+
 TEST_CASE("what cannot be multiplied is refused with what would be right", "[matmul]") {
   OperatorsUnderTest dut;
   const auto error = [&](const Tensor& a, const Tensor& b, const MatmulOptions& options = {}) {

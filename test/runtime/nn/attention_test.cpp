@@ -98,7 +98,9 @@ TEST_CASE("MultiheadAttention is torch's, with masks and with gradients", "[nn][
   const std::vector<Case> cases = {{"mha", {}},
                                    {"mha-causal", {.attn_mask = causal_mask(dut, dp)}},
                                    {"mha-causal", {.is_causal = true}},
+                                   {"mha-causal", {.attn_mask = causal_mask(dut, dp) < 0}},
                                    {"mha-padding", {.key_padding_mask = padding}},
+                                   {"mha-padding", {.key_padding_mask = padding < 0}},
                                    {"mha-batch-first", {}, true}};
   for (const auto& [name, masks, batch_first] : cases) {
     const nn::MultiheadAttention mha = attention(dut, batch_first, dp);
@@ -127,6 +129,19 @@ TEST_CASE("heads of a query share those of the key in groups, as in torch", "[nn
   check(x.q.grad(), "gqa", "dquery");
   check(x.k.grad(), "gqa", "dkey");
   check(x.v.grad(), "gqa", "dvalue");
+}
+
+TEST_CASE("a mask of bool is true where a key is seen", "[nn][attention]") {
+  OperatorsUnderTest dut;
+  const Inputs x = inputs(dut, {2, 2, 3, 8}, {2, 2, 4, 8}, on_pes(kR));
+  const Tensor mask = causal_mask(dut, on_pes(kR));
+  const Tensor out = F::scaled_dot_product_attention(x.q, x.k, x.v, {.attn_mask = mask == 0});
+  CHECK(out.equal(F::scaled_dot_product_attention(x.q, x.k, x.v, {.attn_mask = mask})));
+  CHECK_THAT(error([&] {
+               F::scaled_dot_product_attention(x.q, x.k, x.v,
+                                               {.attn_mask = (mask == 0).to(DType::i64)});
+             }),
+             Says("KB-F002", "Expected attn_mask dtype to be bool"));
 }
 
 TEST_CASE("dropout of attention drops probabilities, and scales the others", "[nn][attention]") {

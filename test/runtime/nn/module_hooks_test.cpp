@@ -75,8 +75,39 @@ TEST_CASE("a module changes its type in place, and optimizers keep its parameter
   CHECK(handle.to_vector() == stepped);
 }
 
+TEST_CASE("a module moves to another device, and back", "[nn][device]") {
+  OperatorsUnderTest dut;
+  const nn::Sequential net(nn::Linear(dut.torch, 4, 3, {.dp = on_pes(kR)}),
+                           nn::LayerNorm(dut.torch, 3, {.dp = on_pes(kR)}));
+  const Tensor x = dut.tensor({2, 4}, small_integers(8, 1), on_pes(kR));
+  const Floats y = net(x).to_vector();
+  net(x).sum().backward();
+  const Tensor handle = net->parameters().front();
+  const Floats gradient = handle.grad().to_vector();
+  const Bytes held = dut.torch.ahbm.memory_allocated(0);
+  net->to("ahbm:1");
+  for (const Tensor& parameter : net->parameters()) CHECK(parameter.device() == 1);
+  CHECK(handle.device() == 1);
+  CHECK(handle.grad().device() == 1);
+  CHECK(handle.grad().to_vector() == gradient);
+  CHECK(dut.torch.ahbm.memory_allocated(0) < held);
+  CHECK(net(x.to("ahbm:1")).to_vector() == y);
+  net->zero_grad();
+  net(x.to("ahbm:1")).sum().backward();
+  CHECK(handle.grad().to_vector() == gradient);
+  CHECK_THAT(error([&] { net(x); }), Says("KB-F003"));
+  optim::SGD sgd(net->parameters(), optim::SGDOptions(0.5).momentum(0.9));
+  sgd.step();
+  net->to("ahbm");  // the caller's device
+  CHECK_THAT(error([&] { sgd.step(); }), Says("KB-F003", "before its optimizer is made"));
+  CHECK(net(x).shape() == Shape{2, 3});
+  CHECK_THAT(error([&] { net->to("cpu"); }), Says("KB-M024", "modules compute on ahbm devices"));
+}
+
 TEST_CASE("modules by their names", "[nn]") {
   OperatorsUnderTest dut;
+  CHECK_THAT(error_of<CollectiveError>([] { nn::Linear(nullptr)->weight.dim(); }),
+             Says("KB-A010", "Accessing empty ModuleHolder"));
   nn::ModuleDict<nn::Linear> heads;
   heads->insert("small", nn::Linear(dut.torch, 3, 2));
   heads->insert("large", nn::Linear(dut.torch, 3, 4));

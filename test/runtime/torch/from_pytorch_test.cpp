@@ -86,6 +86,7 @@ TEST_CASE("what the guide says of types and indices works", "[guide]") {
   CHECK((n / 2 + ids * 1).dtype() == kb::DType::f32);
   const kb::Tensor mask = (n > 1) & ~(n == 4);
   CHECK(mask.any().item<bool>());
+  CHECK(((n & 1) == 0).sum().item<int>() == 3);
   CHECK(mask.sum().item<std::int64_t>() == 3);
   CHECK(n.masked_fill(mask, 0).sum().item<std::int64_t>() == 5);
   const kb::Tensor scale = torch.full({1}, 0.3, {.dtype = kb::DType::f8e4m3fn});
@@ -93,6 +94,11 @@ TEST_CASE("what the guide says of types and indices works", "[guide]") {
   const auto [sorted, order] = ids.sort();
   CHECK(order.to_vector<std::int64_t>() == std::vector<std::int64_t>{1, 2, 0});
   const kb::Tensor w = torch.ones({3}).requires_grad_();
+  const auto [most, at_most] = w.max(0);
+  CHECK(pow(2, w).to_vector() == Floats{2, 2, 2});
+  CHECK(w.detach().clone().exp_().clamp_(0, 2).to_vector() == Floats{2, 2, 2});
+  CHECK(at_most.item<int>() == 0);
+  CHECK(most.item() == 1);
   const kb::Tensor counts = torch.zeros({6}).scatter_add(0, ids, w);
   CHECK(counts.to_vector() == Floats{1, 0, 1, 0, 0, 1});
   CHECK(nonzero(counts).shape() == Shape{3, 1});
@@ -167,6 +173,7 @@ TEST_CASE("what the guide says of larger models works", "[guide]") {
   namespace F = kb::nn::functional;
   Net net(torch);
   net->to(kb::DType::bf16);
+  net->to("ahbm:1");
   const kb::nn::Module::ForwardHook watch = [](auto&, auto&, auto&) { return kb::Tensor(); };
   net->register_forward_hook(watch);
   kb::nn::ModuleDict<kb::nn::Linear> heads;
@@ -174,6 +181,7 @@ TEST_CASE("what the guide says of larger models works", "[guide]") {
   const kb::nn::MultiheadAttention mha(torch, 8, 2);
   const kb::Tensor q = torch.randn({1, 2, 4, 8});
   const kb::Tensor mask = torch.zeros({4, 4});
+  CHECK(q.to("ahbm:1").cpu().is_host());
   CHECK(F::scaled_dot_product_attention(q, q, q, {.attn_mask = mask}).shape() == q.shape());
   const auto f = [](const kb::Tensor& a, const kb::Tensor& b) { return F::silu(a) * b; };
   const auto gate = kb::compile(f);

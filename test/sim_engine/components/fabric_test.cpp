@@ -180,6 +180,33 @@ TEST_CASE("PEs of a corner meet on its way, those of two corners do not", "[fabr
   CHECK(time_of(0, 1) == alone + Time{100'000});
 }
 
+TEST_CASE("a write to HBM takes the time of a turn besides its bytes, a read does not",
+          "[fabric][timing]") {
+  Topology topology = test::round_topology();
+  topology.cube.hbm.turn_around = Time{24'000};
+  const Endpoint hbm{Endpoint::Kind::hbm, {0, 0, 0}};
+  const auto time_of = [&](bool is_write, int count, Bytes bytes) {
+    FabricUnderTest dut(topology);
+    for (int i = 0; i < count; ++i) {
+      is_write ? dut.send(tcm(0, 0, 0), hbm, bytes) : dut.send(hbm, tcm(0, 0, 0), bytes);
+    }
+    dut.engine.run();
+    return dut.engine.now();
+  };
+  const Routing routing(topology);
+  const Path write = routing.route(tcm(0, 0, 0), hbm);
+  const Time bytes_on_port = transfer_time(8000, Routing::hbm_slice(topology).bandwidth);
+  CHECK(write.time_of(8000) == write.latency + bytes_on_port + Time{24'000});
+  CHECK(time_of(true, 1, 8000) == write.time_of(8000));
+  CHECK(time_of(true, 3, 8000) == write.latency + 3 * (bytes_on_port + Time{24'000}));
+  CHECK(time_of(true, 1, 0) == write.latency + Time{24'000});
+  CHECK(time_of(false, 3, 8000) == write.latency + 3 * bytes_on_port);
+  topology.cube.hbm.bandwidth = Bandwidth::unlimited();
+  topology.cube.hbm.latency = Time{0};
+  const Time others = time_of(false, 2, 0);
+  CHECK(time_of(true, 2, 0) == others + 2 * Time{24'000});
+}
+
 TEST_CASE("two SIPs in a dimension are joined by one pair of links", "[routing]") {
   const Routing routing(test::round_topology(SipTopology::torus_2d, 2, 3));
   const auto link_of = [&](int from, int to) {

@@ -262,6 +262,7 @@ TEST_CASE("HBM gives its peak, corners no limit, and launches queue where a file
   Topology topology = Topology::parse(text, "t.yaml");
   CHECK(topology.cube.hbm.efficiency == 900);
   CHECK(topology.cube.hbm.slices == 1);
+  CHECK(topology.cube.hbm.turn_around == Time{24'000});
   CHECK(topology.cube.corner == LinkSpec{Bandwidth{256'000'000'000}, Time{2'000}});
   const auto replace = [&](std::string_view old, std::string_view by) {
     REQUIRE(text.find(old) != text.npos);
@@ -271,11 +272,12 @@ TEST_CASE("HBM gives its peak, corners no limit, and launches queue where a file
   CHECK(Topology::parse(text, "t.yaml").launch.blocking);
   replace("launch: {blocking: true}", "");
   replace(" slices: 1,", "");
-  replace(" efficiency: 90 %,", "");
+  replace(" efficiency: 90 %, turn_around: 24 ns,", "");
   replace(", corner: {bandwidth: 256 GB/s, latency: 2 ns}", "");
   topology = Topology::parse(text, "t.yaml");
   CHECK(topology.cube.hbm.efficiency == 1000);
   CHECK(topology.cube.hbm.slices == 0);
+  CHECK(topology.cube.hbm.turn_around == Time{0});
   CHECK(topology.cube.corner == LinkSpec{});
   CHECK_FALSE(topology.launch.blocking);
 }

@@ -121,7 +121,7 @@ TEST_CASE("numbers become integers towards zero, the largest there is, and NaN 0
         Integers{1, -1, 0, 3'000'000'000, -3'000'000'000, kMost, kLeast, 0});
   CHECK(converted(DType::boolean) == Integers{1, 1, 1, 1, 1, 1, 1, 1});
   CHECK(dut.integers(dut.store.constant(DType::i64, 2, -kInfinity)) == Integers{kLeast, kLeast});
-  CHECK(dut.integers(dut.store.integer_constant(DType::i64, 1, kMost)) == Integers{kMost});
+  CHECK(dut.integers(dut.store.constant(DType::i64, 1, kMost)) == Integers{kMost});
   const Value whole = dut.value(DType::i64, {(1 << 24) + 1, (1 << 24) + 3, kMost});
   CHECK(dut.elements(dut.store.math(MathOp::convert, DType::f32, std::array{whole})) ==
         Elements{0x1p24F, 0x1p24F + 4, 0x1p63F});

@@ -1,5 +1,5 @@
 // A number beside a tensor (torch::Scalar), whose category takes part in the choice of a result's
-// type: a bool, a whole number or a real one.
+// type: a bool, a whole number or a real one.  A whole number is exact beside elements of i64.
 
 #pragma once
 
@@ -14,6 +14,7 @@ namespace kernbench {
 
 class Scalar {
  public:
+  Scalar() = default;  // 0.0
   // Implicit: callers pass numbers.
   template <std::integral Number>
   Scalar(Number number)
@@ -25,7 +26,9 @@ class Scalar {
 
   // An infinity that counts as a number of this type: the end of a range that is open.
   static Scalar infinity(double sign, DType type) {
+    using Whole = std::numeric_limits<std::int64_t>;
     Scalar open(sign * std::numeric_limits<double>::infinity());
+    open.whole_ = sign < 0 ? Whole::min() : Whole::max();
     open.type_ = type;
     return open;
   }

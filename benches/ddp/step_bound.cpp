@@ -1,0 +1,85 @@
+#include "benches/ddp/step_bound.h"
+
+#include <algorithm>
+
+#include "ccl/core/lower_bound.h"
+#include "runtime/nn/layers.h"
+#include "sim_engine/components/routing.h"
+
+namespace kernbench::benches::ddp {
+
+namespace {
+
+using nn::parallel::BucketTimes;
+
+constexpr int kPassesOverWeights = 2;        // forward, and the gradient of the input
+constexpr int kProductsOfLayer = 3;          // the gradient of the weight, too
+constexpr int kOptimizerReadsAndWrites = 7;  // parameter, gradient and two moments; all but one
+
+Time network_bound(const Topology& topology, Scheme scheme, const BucketTimes& bucket) {
+  using distributed::CollectiveKind;
+  const std::string collective = collective_of(scheme, bucket);
+  if (collective == "all_reduce") {
+    return ccl::collective_lower_bound(topology, CollectiveKind::all_reduce, bucket.bytes);
+  }
+  return ccl::collective_lower_bound(
+      topology,
+      collective == "all_gather" ? CollectiveKind::all_gather : CollectiveKind::reduce_scatter,
+      bucket.bytes / topology.system.sip_count);
+}
+
+// A bound's latency: its time over links of any bandwidth.
+Time latency_of(Topology topology, Scheme scheme, const BucketTimes& bucket) {
+  topology.system.sip_link.bandwidth = Bandwidth::unlimited();
+  return network_bound(topology, scheme, bucket);
+}
+
+Time seconds(double amount, double rate) {
+  return rate == 0 ? Time{0} : Time{static_cast<std::int64_t>(amount / rate * 1e12)};
+}
+
+}  // namespace
+
+Work work_of(const StepInput& input, nn::Module& module) {
+  const auto size = static_cast<double>(size_of(input.dtype));
+  double weights = 0;  // of linear layers
+  double all = 0;
+  for (const Tensor& parameter : module.parameters()) all += static_cast<double>(parameter.numel());
+  module.apply([&](nn::Module& part) {
+    const auto* const linear = dynamic_cast<const nn::LinearImpl*>(&part);
+    if (linear != nullptr) weights += static_cast<double>(linear->weight.numel());
+  });
+  const double own = input.scheme == Scheme::ddp ? all : all / input.world;
+  return {.products = kProductsOfLayer * weights * static_cast<double>(input.size.tokens()),
+          .bytes = size * (kPassesOverWeights * weights + all + kOptimizerReadsAndWrites * own)};
+}
+
+std::vector<BucketBound> bounds_of(const Topology& topology, Scheme scheme,
+                                   const std::vector<BucketTimes>& buckets,
+                                   const std::vector<Time>& ready) {
+  std::vector<BucketBound> bounds;
+  Time free{0};  // the links
+  for (std::size_t i = 0; i < buckets.size(); ++i) {
+    const Time latency = latency_of(topology, scheme, buckets[i]);
+    const Time start = std::max(ready[i], free);
+    free = start + network_bound(topology, scheme, buckets[i]) - latency;
+    bounds.push_back({start, free + latency});
+  }
+  return bounds;
+}
+
+Time step_bound(const Topology& topology, Scheme scheme, const Work& work,
+                const std::vector<BucketTimes>& buckets) {
+  const GemmSpec& array = topology.pe.gemm;
+  const double rate = array.clock.is_unlimited() ? 0
+                                                 : static_cast<double>(array.clock.per_second) *
+                                                       array.rows * array.columns;
+  const Bandwidth slice = sim::Routing::hbm_slice(topology).bandwidth;
+  const double hbm = slice.is_unlimited() ? 0 : static_cast<double>(slice.per_second);
+  const std::vector<Time> at_once(buckets.size());
+  const std::vector<BucketBound> sent = bounds_of(topology, scheme, buckets, at_once);
+  return std::max({seconds(work.products, rate), seconds(work.bytes, hbm),
+                   sent.empty() ? Time{0} : sent.back().end});
+}
+
+}  // namespace kernbench::benches::ddp

@@ -1,0 +1,39 @@
+// Times that no step, and no bucket of it, can beat (ADR-0260).
+
+#pragma once
+
+#include <vector>
+
+#include "benches/ddp/measured_step.h"
+#include "runtime/nn/module.h"
+#include "sim_engine/topology/topology.h"
+
+namespace kernbench::benches::ddp {
+
+// When the buckets' collectives can have ended on all ranks at the earliest.  `ready`: when the
+// first rank had each bucket.  Links carry what buckets send one after the other,
+//
+//   S_k = max(R_k, E_k-1)    E_k = S_k + T(n_k)
+//
+// where T is the network's bound of the collective; of its latency only the last one's counts.
+// REQUIRES: all SIPs have as many links, and each is a rank
+std::vector<BucketBound> bounds_of(const Topology& topology, Scheme scheme,
+                                   const std::vector<nn::parallel::BucketTimes>& buckets,
+                                   const std::vector<Time>& ready);
+
+// What the PE of a rank computes and moves in a step at least: the products of all linear layers,
+// of which the backward pass has two for each; and the bytes that these layers and the optimizer
+// read and write in HBM.
+struct Work {
+  double products = 0;
+  double bytes = 0;
+};
+// REQUIRES: the module has its whole parameters
+Work work_of(const StepInput& input, nn::Module& module);
+
+// The largest time of: the products in the array of a PE, the bytes in its slice of the HBM, and
+// what the buckets send.
+Time step_bound(const Topology& topology, Scheme scheme, const Work& work,
+                const std::vector<nn::parallel::BucketTimes>& buckets);
+
+}  // namespace kernbench::benches::ddp
