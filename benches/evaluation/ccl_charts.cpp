@@ -50,7 +50,9 @@ figure::Chart buffer_kind_chart(std::span<const Row> buffer_kinds) {
           .title = fmt::format("all_reduce on {}: where the queues lie", topology),
           .subtitle = fmt::format("{}; {}", describe(load_topology(topology)),
                                   text_in(buffer_kinds.front(), "algorithm")),
-          .note = "Lower bound: what the links between SIPs allow any algorithm.",
+          .note =
+              "Queues of 8 slots, so that all messages go through them. Lower bound: what the "
+              "links between SIPs allow any algorithm.",
           .values = {{"kind", kinds}}};
 }
 

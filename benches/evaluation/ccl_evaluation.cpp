@@ -65,12 +65,19 @@ Topology topology_of(const CclPoint& wanted) {
   return topology;
 }
 
+ccl::Config file_of(const Bench& bench, const CclPoint& wanted) {
+  if (wanted.topology == kOriginalTopology) {
+    return ccl::Config::parse(std::string(original_ccl_files().front().text), "ccl.yaml");
+  }
+  // With the default depth only small tensors go through queues; with this one all do (ADR-0266).
+  if (wanted.topology == kBufferKindTopology) {
+    return ccl::Config::parse("defaults: {depth: 8}", "ccl.yaml");
+  }
+  return bench.ccl();
+}
+
 ccl::Config config_of(const Bench& bench, const CclPoint& wanted) {
-  const ccl::Config config =
-      wanted.topology == kOriginalTopology
-          ? ccl::Config::parse(std::string(original_ccl_files().front().text), "ccl.yaml")
-          : bench.ccl();
-  return config.with_buffer_kind(wanted.buffer_kind).with_root(wanted.root);
+  return file_of(bench, wanted).with_buffer_kind(wanted.buffer_kind).with_root(wanted.root);
 }
 
 }  // namespace
