@@ -268,7 +268,8 @@ TEST_CASE(
     const Time took = run(same).took;
     AllReduce twice = same;
     twice.shape = {1, 2 * all_reduce.shape[1]};
-    CHECK(run(twice).took >= took);
+    if (protocols.empty())
+      CHECK(run(twice).took >= took);  // a protocol of large messages is faster
     AllReduce slower = same;
     slower.topology.system.sip_link.bandwidth.per_second /= 2;
     CHECK(run(slower).took >= took);
