@@ -24,7 +24,7 @@ int class_count(const Cut& cut, const Grain& grain, int colours) {
   while (classes > colours && (lanes % classes != 0 || largest * classes > grain.most_dealt)) {
     classes -= colours;
   }
-  return classes;
+  return std::max(classes, colours);
 }
 
 bool has_lanes_for_colours(const std::vector<Fragment>& fragments, const Grain& grain) {
