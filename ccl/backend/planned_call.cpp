@@ -8,7 +8,6 @@
 
 #include "ccl/algorithms/over_cubes.h"
 #include "runtime/tensor/tensor_storage.h"
-#include "sim_engine/base/ceil_divide.h"
 #include "sim_engine/base/check.h"
 
 namespace kernbench::ccl {
@@ -73,7 +72,12 @@ void PlannedCall::prepare() {
   // Queues of ccl.yaml do not join all members.
   uses_slots_ = settings_.slot_bytes > 0 && settings_.algorithm->network == Network::any;
   find_grain();
-  if (uses_slots_) leave_slots_that_hold_up();
+  if (uses_slots_ && !fits_into_slots()) {
+    uses_slots_ = false;
+    shared_cuts_.clear();
+    pair_cuts_.clear();
+    find_grain();
+  }
   order_ = best_order();
 }
 
@@ -106,34 +110,18 @@ PartOrder PlannedCall::best_order() {
   return in_sequence < interleaved ? PartOrder::in_sequence : PartOrder::interleaved;
 }
 
-void PlannedCall::leave_slots_that_hold_up() {
+bool PlannedCall::fits_into_slots() {
   const std::shared_ptr<const Plan> plan = plan_of(0);
-  const auto [parts, classes] = most_parts(*plan);
-  uses_slots_ = parts <= plan->window &&
-                sim::ceil_divide(std::int64_t{parts} * plan->burst(), classes) <= settings_.depth;
-  if (parts <= plan->window) return;
-  shared_cuts_.clear();  // larger parts than a slot are fewer
-  pair_cuts_.clear();
-  find_grain();
-}
-
-// The most fragments of a lane, and the fewest classes of lanes; more fragments than any window if
-// each pair of members has blocks of its own.
-PlannedCall::Parts PlannedCall::most_parts(const Plan& plan) {
-  Parts most{1, std::numeric_limits<int>::max()};
-  for (const Move& move : plan.moves) {
-    if (move.chunk.giver != kNobody && move.chunk.taker != kNobody) {
-      return {std::numeric_limits<int>::max(), 1};
-    }
+  for (const Move& move : plan->moves) {
+    if (move.chunk.giver != kNobody && move.chunk.taker != kNobody) return false;
     const int of = std::max(move.chunk.giver, move.chunk.taker);
     const std::shared_ptr<const Cut> cut =
         devices_.are_pes() ? cut_of_shards(move.chunk) : shared_cut(of).cut;
-    most.classes = std::min(most.classes, cut->classes);
     for (const auto& [lane, fragments] : cut->fragments) {
-      most.parts = std::max(most.parts, static_cast<int>(fragments.size()));
+      if (static_cast<int>(fragments.size()) > plan->window) return false;
     }
   }
-  return most;
+  return true;
 }
 
 // Cubes share the work of the exchange inside their SIP, if the tensors of all members lie alike on

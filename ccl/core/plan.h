@@ -87,8 +87,6 @@ class Plan {
 
   // The units of the largest chunk.
   int largest_chunk() const;
-  // The most messages to one node in two times that follow each other.
-  int burst() const;
 
  private:
   Kind kind_;
