@@ -53,7 +53,7 @@ GradBuffers::GradBuffers(RuntimeContext& torch, const DistributedDataParallelCon
     }
   }
   if (!config.overlap_param_gather) return;
-  module.apply([&](nn::Module& part) { announce_forward_of(part); });
+  module.apply([&](nn::Module& part) { announce_forward_pass(part); });
 }
 
 void GradBuffers::arrived(std::size_t bucket, std::size_t param) {
@@ -74,7 +74,7 @@ GradBuffers::Buckets GradBuffers::buckets_of(const nn::Module& module) const {
   return found;
 }
 
-void GradBuffers::announce_forward_of(nn::Module& module) {
+void GradBuffers::announce_forward_pass(nn::Module& module) {
   const Buckets own = buckets_of(module);
   if (own.empty()) return;
   const std::size_t number = of_modules_that_were_not_called_.size();

@@ -46,7 +46,7 @@ class GradBuffers {
 
   void arrived(std::size_t bucket, std::size_t param);
   Buckets buckets_of(const nn::Module& module) const;
-  void announce_forward_of(nn::Module& module);
+  void announce_forward_pass(nn::Module& module);
   void needs(const Buckets& these);
 
   RuntimeContext& torch_;

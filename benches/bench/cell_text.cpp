@@ -6,7 +6,7 @@
 
 namespace kernbench::benches {
 
-std::string text_of(const Cell& cell) {
+std::string to_text(const Cell& cell) {
   return std::visit(
       [](const auto& value) -> std::string {
         if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::nullptr_t>) {

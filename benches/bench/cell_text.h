@@ -8,6 +8,6 @@ namespace kernbench::benches {
 
 // The cell as CSV has it, without quotes: the shortest digits that read back as the same number, in
 // any locale.
-std::string text_of(const Cell& cell);
+std::string to_text(const Cell& cell);
 
 }  // namespace kernbench::benches

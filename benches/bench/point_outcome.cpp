@@ -69,7 +69,7 @@ NamedOutcome parse_outcome(const Json& json) {
 
 std::string fault_of(const PointOutcome& outcome) {
   const Cell* const error = outcome.rows.empty() ? nullptr : outcome.rows.front().find("error");
-  return error == nullptr ? "has not passed its check" : "has failed: " + text_of(*error);
+  return error == nullptr ? "has not passed its check" : "has failed: " + to_text(*error);
 }
 
 std::optional<std::string> to_line(const NamedOutcome& named) {

@@ -12,17 +12,17 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json json_of(const Cell& cell) {
+Json make_json(const Cell& cell) {
   return std::visit([](const auto& value) { return Json(value); }, cell);
 }
 
-Json json_of(const Row& row) {
+Json make_json(const Row& row) {
   Json object = Json::object();
-  for (const auto& [column, cell] : row.cells()) object[column] = json_of(cell);
+  for (const auto& [column, cell] : row.cells()) object[column] = make_json(cell);
   return object;
 }
 
-Json json_of(const sim::UnitUse& use) {
+Json make_json(const sim::UnitUse& use) {
   if (use.unit.empty()) return nullptr;
   return {{"name", use.unit},
           {"busy_ns", to_ns(use.busy)},
@@ -38,7 +38,7 @@ double EngineStatistics::events_per_s() const {
 
 std::string to_json(const Report& report) {
   Json rows = Json::array();
-  for (const Row& row : report.rows) rows.push_back(json_of(row));
+  for (const Row& row : report.rows) rows.push_back(make_json(row));
   Json set = Json::object();
   for (const auto& [key, value] : report.set) set[key] = value;
   const EngineStatistics& engine = report.engine;
@@ -58,7 +58,7 @@ std::string to_json(const Report& report) {
                        {"events_per_s", engine.events_per_s()},
                        {"wall_s", engine.wall_s},
                        {"fingerprint", fmt::format("{:016x}", engine.fingerprint)},
-                       {"busiest_unit", json_of(engine.busiest)}}}};
+                       {"busiest_unit", make_json(engine.busiest)}}}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 

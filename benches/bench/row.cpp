@@ -86,7 +86,7 @@ std::string to_csv(std::span<const Row> rows) {
   for (const Row& row : rows) {
     add_line([&](const std::string& column) {
       const Cell* cell = row.find(column);
-      return cell == nullptr ? std::string() : text_of(*cell);
+      return cell == nullptr ? std::string() : to_text(*cell);
     });
   }
   return csv;
@@ -99,7 +99,7 @@ std::string to_table(std::span<const Row> rows) {
     for (const Row& row : rows) {
       const Cell* cell = row.find(column);
       const bool is_empty = cell == nullptr || std::holds_alternative<std::nullptr_t>(*cell);
-      texts.push_back(is_empty ? "-" : text_of(*cell));
+      texts.push_back(is_empty ? "-" : to_text(*cell));
     }
     const auto widest = std::ranges::max(texts, {}, &std::string::size).size();
     for (std::size_t i = 0; i < lines.size(); ++i) {

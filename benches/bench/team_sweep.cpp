@@ -32,7 +32,7 @@ std::string_view name_in(std::string_view described) {
   return described.substr(described.find(' ') + 1);
 }
 
-std::string line_of(const TeamSweep& sweep, std::size_t point, const PointOutcome& outcome) {
+std::string format_line(const TeamSweep& sweep, std::size_t point, const PointOutcome& outcome) {
   return to_line({sweep.inputs, std::to_string(point), outcome}).value_or("");
 }
 
@@ -117,7 +117,7 @@ void SweepLeader::end(std::span<const std::pair<std::size_t, const PointOutcome*
     for (const auto& [point, outcome] : outcomes) {
       team_.send(
           member,
-          {.kind = Kind::outcome, .number = point, .text = line_of(sweep_, point, *outcome)});
+          {.kind = Kind::outcome, .number = point, .text = format_line(sweep_, point, *outcome)});
     }
     team_.send(member, {.kind = Kind::end});
   }
@@ -156,7 +156,7 @@ void SweepMember::serve(std::size_t jobs) {
   Done done;
   const auto simulate = [&](asio::thread_pool* thread, std::size_t point) {
     const std::optional<PointOutcome> outcome = points_.simulate(point);
-    std::string line = outcome ? line_of(sweep_, point, *outcome) : "";
+    std::string line = outcome ? format_line(sweep_, point, *outcome) : "";
     const Kind kind = line.empty() ? Kind::failed : Kind::outcome;
     done.add({{.kind = kind, .number = point, .text = std::move(line)}, thread});
   };

@@ -16,7 +16,7 @@ namespace kernbench::benches::cli {
 int bench(const OperatorArguments& arguments, ProcessTeam* team) {
   const std::string_view name = operators::operator_cases().find(arguments.operator_case)->name();
   operators::parse_dtypes("--dtype", arguments.dtype);
-  const BenchInfo info = operators::bench_of(name);
+  const BenchInfo info = operators::make_bench(name);
   RunArguments wanted = arguments.run;
   wanted.bench = info.name;
   for (const auto& [key, value] : std::initializer_list<std::pair<std::string_view, std::string>>{

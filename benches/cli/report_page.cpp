@@ -30,8 +30,8 @@ std::string command_of(std::string_view command, const RunArguments& arguments) 
 
 }  // namespace
 
-std::string page_of(const RunArguments& arguments, const Report& report, const Work& work,
-                    const runtime::Simulation& simulation, const std::string& point) {
+std::string make_page(const RunArguments& arguments, const Report& report, const Work& work,
+                      const runtime::Simulation& simulation, const std::string& point) {
   if (arguments.report.empty()) return "";
   page::Heading heading{.title = fmt::format("kernbench: {}", report.bench),
                         .facts = {},

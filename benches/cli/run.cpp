@@ -209,7 +209,7 @@ void run_grid(Bench& bench, const BenchInfo& info, std::span<const variants::Var
 std::string explain(Bench& bench, const Work& work) {
   const runtime::Simulation* const longest = bench.run().contexts.longest();
   if (longest == nullptr) return "";
-  const runtime::Profile profile = runtime::profile_of(*longest);
+  const runtime::Profile profile = runtime::make_profile(*longest);
   const std::string text = runtime::explain(profile);
   if (work.ran.variants.empty() || profile.path.edges.empty()) return text;
   return text + variants::to_text(variants::what_helps(bench, work.ran, profile.path));
@@ -240,7 +240,7 @@ void check_plot(const RunArguments& arguments) {
 
 void add_plot(Bench& bench, const std::string& text) {
   variants::RowPlot plot =
-      variants::plot_of(bench.run().rows(), variants::parse_plot(text), text, "plot.csv");
+      variants::make_plot(bench.run().rows(), variants::parse_plot(text), text, "plot.csv");
   plot.chart.subtitle = bench.topology().name;
   bench.add_artifact(plot.chart.csv, to_csv(plot.points));
   figure::FigureArtifacts(bench).add("plot", plot.chart);
@@ -372,12 +372,13 @@ int perform(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* t
   if (arguments.verbose) console.print(systems_table(run));
   const runtime::Simulation* const longest = run.contexts.longest();
   if (longest != nullptr) {
-    outputs.write_page(page_of(arguments, report, work, *longest, shown_point(work, run)), report);
+    outputs.write_page(make_page(arguments, report, work, *longest, shown_point(work, run)),
+                       report);
     if (!arguments.kineto.empty()) outputs.write_kineto(runtime::kineto_traces(*longest), report);
   }
   console.print(foot(report) + shown_note(arguments, shown_point(work, run)));
   if (longest != nullptr && arguments.summary) {
-    console.print("#\n" + runtime::summary(runtime::profile_of(*longest)));
+    console.print("#\n" + runtime::summary(runtime::make_profile(*longest)));
   }
   if (!explanation.empty()) console.print("#\n" + explanation);
   for (const std::string& name : outputs.write_report(report)) {

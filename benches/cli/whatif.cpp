@@ -35,7 +35,7 @@ std::vector<Row> curves_of(const variants::WhatIf& result) {
 
 void add_artifacts(Bench& bench, const variants::WhatIf& result) {
   bench.add_artifact("whatif.csv", to_csv(variants::to_rows(result)));
-  variants::RowPlot plot = variants::plot_of(
+  variants::RowPlot plot = variants::make_plot(
       curves_of(result), {.x = "speed", .y = "speed-up", .by = "resource"},
       fmt::format("What if one resource were faster: {}", result.column), "whatif_curves.csv");
   plot.chart.subtitle = bench.topology().name;

@@ -56,7 +56,7 @@ constexpr std::array kBesideAlone = {
     TableColumn{"group", "", 18, "group"},
 };
 
-std::vector<TableColumn> columns_of(TableForm form) {
+std::vector<TableColumn> list_columns(TableForm form) {
   if (form == TableForm::one_place) return {kOnePlace.begin(), kOnePlace.end()};
   std::vector<TableColumn> columns(kBothPlaces.begin(), kBothPlaces.end());
   if (form == TableForm::groups_at_once) {  // the last column stays the last
@@ -182,7 +182,7 @@ void add_alone(Row& row, const MeasuredInput& input, const Measurement& at_once,
 CollectiveTable::CollectiveTable(Bench& bench, MeasuredCollective collective, TableForm form)
     : bench_(bench),
       spec_(spec_of(collective)),
-      columns_(columns_of(form)),
+      columns_(list_columns(form)),
       is_in_one_place_(form == TableForm::one_place),
       missing_(is_in_one_place_ ? "-" : "N/A") {}
 

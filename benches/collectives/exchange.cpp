@@ -20,7 +20,7 @@ using distributed::PointToPoint;
 
 namespace {
 
-ccl::Config config_of(const RuntimeContext& torch) {
+ccl::Config make_config(const RuntimeContext& torch) {
   const auto* given = dynamic_cast<const ccl::Config*>(torch.options().ccl.get());
   return given == nullptr ? ccl::Config() : *given;
 }
@@ -30,7 +30,7 @@ ccl::Config config_of(const RuntimeContext& torch) {
 Exchange::Exchange(RuntimeContext& torch, const MeasuredInput& input)
     : torch_(torch),
       input_(input),
-      config_(config_of(torch)),
+      config_(make_config(torch)),
       layout_(is_shift() || config_.world_size()
                   ? std::optional<ccl::Layout>(std::in_place, torch.topology(), config_)
                   : std::nullopt),

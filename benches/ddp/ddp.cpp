@@ -63,7 +63,7 @@ constexpr std::array kBucketColumns = {
     TableColumn{"parameters", "", 0, "first_and_last"},
 };
 
-double cap_of(std::string_view text) {
+double parse_cap(std::string_view text) {
   std::size_t end = 0;
   double cap = -1;
   try {
@@ -82,7 +82,7 @@ double cap_of(std::string_view text) {
 std::vector<double> read_caps(const Settings& settings) {
   std::vector<double> caps;
   for (const std::string_view text : settings.list("bucket_cap_mb")) {
-    const double cap = cap_of(text);
+    const double cap = parse_cap(text);
     if (std::ranges::find(caps, cap) != caps.end()) {
       throw UsageError("KB-U012", fmt::format("--set bucket_cap_mb={}: '{}' is given twice",
                                               settings.text("bucket_cap_mb"), text));
@@ -198,7 +198,7 @@ std::vector<Row> simulate(PointContext& point, const StepInput& input) {
   return rows;
 }
 
-std::vector<Row> rows_of(const std::vector<Row>& rows, std::string_view table) {
+std::vector<Row> select_rows(const std::vector<Row>& rows, std::string_view table) {
   std::vector<Row> found;
   for (const Row& row : rows) {
     if (text_in(row, "table") == table) found.push_back(row);
@@ -267,8 +267,8 @@ void run_ddp(Bench& bench) {
         [input](PointContext& point) { return simulate(point, input); });
   }
   const std::vector<Row> rows = sweep.run();
-  const std::vector<Row> steps = rows_of(rows, "step");
-  const std::vector<Row> buckets = rows_of(rows, "bucket");
+  const std::vector<Row> steps = select_rows(rows, "step");
+  const std::vector<Row> buckets = select_rows(rows, "bucket");
   print_table(bench, kBucketColumns, buckets);
   print_table(bench, kStepColumns, steps);
   add_artifacts(bench, what, steps, buckets);

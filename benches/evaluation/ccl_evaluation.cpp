@@ -58,7 +58,7 @@ std::vector<Row> sweep_roots(Bench& bench, const CclSizes& sizes) {
   return sweep.run();
 }
 
-Topology topology_of(const CclPoint& wanted) {
+Topology make_topology(const CclPoint& wanted) {
   if (wanted.topology != kOneDevice) return load_topology(std::string(wanted.topology));
   Topology topology = load_topology("ring_1d_6");
   topology.system.sip_count = topology.system.w = 1;
@@ -76,15 +76,15 @@ ccl::Config file_of(const Bench& bench, const CclPoint& wanted) {
   return bench.ccl();
 }
 
-ccl::Config config_of(const Bench& bench, const CclPoint& wanted) {
+ccl::Config make_config(const Bench& bench, const CclPoint& wanted) {
   return file_of(bench, wanted).with_buffer_kind(wanted.buffer_kind).with_root(wanted.root);
 }
 
 }  // namespace
 
 Row simulate(PointContext& point, const CclPoint& wanted) {
-  const ccl::Config config = config_of(point.bench(), wanted);
-  const Topology topology = topology_of(wanted);
+  const ccl::Config config = make_config(point.bench(), wanted);
+  const Topology topology = make_topology(wanted);
   const auto torch = point.make_context(topology, {.ccl = config});
   collectives::MeasuredInput input = collectives::input_for(config, topology);
   input.blocks.count = wanted.n_elem;

@@ -33,7 +33,7 @@ std::string name_for_people(gemm::GemmOn on, const Topology& topology) {
 }
 
 // A chart with a series for each placement.  One without rows has no name, and so is in no legend.
-Chart chart_of(std::string_view form, std::span<const Row> rows, const Topology& topology) {
+Chart make_chart(std::string_view form, std::span<const Row> rows, const Topology& topology) {
   Texts on;
   Texts pes;
   for (const gemm::GemmOn one : gemm::kGemmOn) {
@@ -56,7 +56,7 @@ Chart agreement_chart(std::span<const Row> rows, const Topology& topology) {
   const auto equal = std::ranges::count_if(rows, [](const Row& row) {
     return number_in(row, "theoretical_ns") == number_in(row, "time_ns");
   });
-  Chart chart = chart_of("measured_vs_theoretical", rows, topology);
+  Chart chart = make_chart("measured_vs_theoretical", rows, topology);
   chart.title = "GEMM: measured against theoretical time";
   chart.note = fmt::format(
       "{} of {} points are equal to the picosecond. Theory: the recurrence of ADR-0044.", equal,
@@ -66,7 +66,7 @@ Chart agreement_chart(std::span<const Row> rows, const Topology& topology) {
 }
 
 Chart square_utilization_chart(std::span<const Row> rows, const Topology& topology) {
-  Chart chart = chart_of("utilization_square", rows, topology);
+  Chart chart = make_chart("utilization_square", rows, topology);
   chart.title = "GEMM: utilization of the arrays over size";
   chart.subtitle += ", m = n = k";
   chart.note = "Of the peak of all PEs of the placement, the launch not counted.";
@@ -83,7 +83,7 @@ Chart projection_chart(std::span<const Row> rows, const Topology& topology, std:
     const std::string name = is_wanted ? shape.substr(0, shape.size() - suffix.size()) : "";
     if (is_wanted && std::ranges::find(shapes, name) == shapes.end()) shapes.push_back(name);
   }
-  Chart chart = chart_of("utilization_projections", rows, topology);
+  Chart chart = make_chart("utilization_projections", rows, topology);
   chart.title = fmt::format("Projections of a transformer, {} tokens: utilization", tokens);
   chart.note = "Of the peak of all PEs of the placement, the launch not counted.";
   chart.values.emplace_back("tokens", static_cast<double>(tokens));
@@ -102,7 +102,7 @@ Chart roofline_chart(std::span<const Row> rows, const Topology& topology) {
   }
   Texts roofs;
   for (const double rate : hbm_gbs) roofs.push_back(fmt::format("roof, {:.4g} GB/s", rate));
-  Chart chart = chart_of("roofline", rows, topology);
+  Chart chart = make_chart("roofline", rows, topology);
   chart.title = "GEMM: roofline of a PE";
   chart.note = fmt::format(
       "Roof: {:.4g} TFLOP/s of the array, {:.4g} GB/s of HBM for each PE. Traffic as counted, "

@@ -70,7 +70,7 @@ std::string_view chart_form(std::string_view name) {
 
 }  // namespace
 
-std::string script_of(const Chart& chart, const ChartFiles& files) {
+std::string write_script(const Chart& chart, const ChartFiles& files) {
   std::string text =
       fmt::format("# For gnuplot, in this folder: draws {} and {} from {}.\n", files.svg, files.png,
                   files.csv) +
@@ -90,7 +90,7 @@ Picture draw(const Chart& chart, std::string_view csv, const std::string& progra
   const MemoryFile data(csv);
   const MemoryFile svg;
   const MemoryFile png;
-  const MemoryFile script(script_of(chart, {data.path(), svg.path(), png.path()}));
+  const MemoryFile script(write_script(chart, {data.path(), svg.path(), png.path()}));
   const std::string problem = run_program({program, "-d", script.path()},  // -d: no file of a user
                                           {&data, &svg, &png, &script}, "gnuplot-nox");
   if (!problem.empty()) return {{}, {}, problem};

@@ -4,7 +4,7 @@
 //                     .csv = "summary.csv",
 //                     .title = "all_reduce: latency over size",
 //                     .values = {{"topology", std::vector<std::string>{"ring_1d_6"}}}};
-//   write("latency.gp", script_of(chart, {"summary.csv", "latency.svg", "latency.png"}));
+//   write("latency.gp", write_script(chart, {"summary.csv", "latency.svg", "latency.png"}));
 
 #pragma once
 
@@ -37,7 +37,7 @@ struct ChartFiles {
 };
 
 // The same chart gives the same bytes.  No text of a chart can become a command.
-std::string script_of(const Chart& chart, const ChartFiles& files);
+std::string write_script(const Chart& chart, const ChartFiles& files);
 
 struct Picture {
   std::string svg;

@@ -20,7 +20,7 @@ void FigureArtifacts::add(std::string_view stem, const Chart& chart) {
   const std::string name = path.filename().string();
   const Picture picture = draw(chart, found->content);
   bench_.add_artifact(fmt::format("{}.gp", stem),
-                      script_of(chart, {chart.csv, name + ".svg", name + ".png"}));
+                      write_script(chart, {chart.csv, name + ".svg", name + ".png"}));
   add_picture(stem, picture);
 }
 

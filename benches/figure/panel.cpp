@@ -15,17 +15,17 @@ constexpr double kKeyLine = 22;
 
 }  // namespace
 
-std::string text_of(Bandwidth bandwidth) {
+std::string to_text(Bandwidth bandwidth) {
   if (bandwidth.is_unlimited()) return "unlimited";
   return rounded_text(static_cast<double>(bandwidth.per_second) / 1e9) + " GB/s";
 }
 
-std::string text_of(Time time) {
+std::string to_text(Time time) {
   return rounded_text(to_ns(time)) + " ns";
 }
 
-std::string text_of(const LinkSpec& link) {
-  return text_of(link.bandwidth) + ", " + text_of(link.latency);
+std::string to_text(const LinkSpec& link) {
+  return to_text(link.bandwidth) + ", " + to_text(link.latency);
 }
 
 std::array<Panel, 4> Panel::two_by_two() {

@@ -47,9 +47,9 @@ class Panel {
 };
 
 // Short texts for the figures of a topology: "64 GB/s, 300 ns".
-std::string text_of(Bandwidth bandwidth);
-std::string text_of(Time time);
-std::string text_of(const LinkSpec& link);
+std::string to_text(Bandwidth bandwidth);
+std::string to_text(Time time);
+std::string to_text(const LinkSpec& link);
 
 // Draws the PEs in the corners, and the shared units between them.
 void draw_cube(SvgWriter& svg, const Panel& panel, const Topology& topology);

@@ -21,7 +21,7 @@ std::string plural(int count, std::string_view noun) {
 
 // "64 GB/s, 300 ns"; "4 x 64 GB/s, 300 ns"
 std::string text_of_sip_link(const Topology::System& system) {
-  const std::string one = text_of(system.sip_link);
+  const std::string one = to_text(system.sip_link);
   return system.links_per_pair == 1 ? one : fmt::format("{} × {}", system.links_per_pair, one);
 }
 
@@ -33,8 +33,8 @@ std::string text_of_network(const Topology::System& system) {
   if (system.topology == SipTopology::full_mesh) return "; each SIP to each";
   if (system.topology != SipTopology::switched) return {};
   const SwitchSpec& network_switch = system.network_switch;
-  std::string text = "; switch " + text_of(network_switch.core);
-  if (network_switch.sums) text += ", sums " + text_of(*network_switch.sums);
+  std::string text = "; switch " + to_text(network_switch.core);
+  if (network_switch.sums) text += ", sums " + to_text(*network_switch.sums);
   return text;
 }
 
@@ -143,9 +143,9 @@ void draw_sip(SvgWriter& svg, const Panel& panel, const Topology& topology) {
   svg.text({io.centre().x + (is_side ? down : 0), io.centre().y + (is_side ? 0 : down)},
            "IO chiplet with IO_CPU",
            {.size = kSmallSize, .anchor = Anchor::middle, .turn = is_side ? -90.0 : 0.0});
-  panel.draw_key(svg, 0, kUcieLink, "UCIe, each way: " + text_of(topology.sip.ucie));
+  panel.draw_key(svg, 0, kUcieLink, "UCIe, each way: " + to_text(topology.sip.ucie));
   panel.draw_key(svg, 1, kSipLink, "to other SIPs: " + text_of_sip_link(topology.system));
-  panel.draw_key(svg, 2, kHostLink, "to the host: " + text_of(topology.system.host_link));
+  panel.draw_key(svg, 2, kHostLink, "to the host: " + to_text(topology.system.host_link));
 }
 
 }  // namespace

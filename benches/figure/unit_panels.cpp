@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kSmallLine = kSmallSize * kLineHeight;
 
-std::string text_of(Frequency clock) {
+std::string to_text(Frequency clock) {
   if (clock.is_unlimited()) return "unlimited";
   return rounded_text(static_cast<double>(clock.per_second) / 1e9) + " GHz";
 }
@@ -51,7 +51,7 @@ Box place(const Box& area, int column, int row, double middle_width, double gap)
 
 std::vector<std::string> gemm_lines(const GemmSpec& gemm) {
   std::vector<std::string> lines = {"PE_GEMM", fmt::format("{} × {}", gemm.rows, gemm.columns),
-                                    text_of(gemm.clock)};
+                                    to_text(gemm.clock)};
   if (gemm.clock.is_unlimited()) return lines;
   const double peak =  // a multiplication and an addition per cell and cycle
       2.0 * gemm.rows * gemm.columns * static_cast<double>(gemm.clock.per_second) / 1e12;
@@ -114,19 +114,19 @@ void draw_cube(SvgWriter& svg, const Panel& panel, const Topology& topology) {
     first += cube.pe_per_corner;
   }
   draw_box(svg, noc, {"NoC"});
-  draw_box(svg, at(1, 0), {"M_CPU", fmt::format("{} per PE", text_of(cube.m_cpu_dispatch))});
+  draw_box(svg, at(1, 0), {"M_CPU", fmt::format("{} per PE", to_text(cube.m_cpu_dispatch))});
   draw_box(svg, at(0, 1),
-           {"UCIe", text_of(topology.sip.ucie.bandwidth), text_of(topology.sip.ucie.latency)});
+           {"UCIe", to_text(topology.sip.ucie.bandwidth), to_text(topology.sip.ucie.latency)});
   draw_box(svg, at(2, 1),
-           {"SRAM", capacity_text(cube.sram.capacity), text_of(cube.sram.bandwidth),
-            text_of(cube.sram.latency)});
+           {"SRAM", capacity_text(cube.sram.capacity), to_text(cube.sram.bandwidth),
+            to_text(cube.sram.latency)});
   draw_box(svg, at(1, 2),
            {"HBM", capacity_text(cube.hbm.capacity),
-            fmt::format("{} × {}", cube.hbm.channels, text_of(cube.hbm.bandwidth)),
-            share_of_peak(cube.hbm) + text_of(cube.hbm.latency)});
-  panel.draw_key(svg, 0, kNocLink, "a PE's port, each way: " + text_of(cube.noc));
+            fmt::format("{} × {}", cube.hbm.channels, to_text(cube.hbm.bandwidth)),
+            share_of_peak(cube.hbm) + to_text(cube.hbm.latency)});
+  panel.draw_key(svg, 0, kNocLink, "a PE's port, each way: " + to_text(cube.noc));
   if (has_ways_of_corners) {
-    panel.draw_key(svg, 1, kNocLink, "a corner's, for its PEs: " + text_of(cube.corner));
+    panel.draw_key(svg, 1, kNocLink, "a corner's, for its PEs: " + to_text(cube.corner));
   }
 }
 
@@ -141,19 +141,19 @@ void draw_pe(SvgWriter& svg, const Panel& panel, const Topology& topology) {
   }
   for (const int column : {0, 1, 2}) join(svg, at(column, 1), at(std::max(column, 1), 2), link);
   join(svg, at(0, 1), at(0, 2), link);
-  draw_box(svg, at(0, 0), {"PE_CPU", text_of(pe.cpu_issue), "per command"});
-  draw_box(svg, at(1, 0), {"PE_SCHEDULER", text_of(pe.scheduler_dispatch), "to the unit"});
-  draw_box(svg, at(2, 0), {"PE_IPCQ", text_of(pe.ipcq_latency), "per push or pop"});
-  draw_box(svg, at(0, 1), {"PE_DMA", text_of(pe.dma_setup), "per descriptor"});
+  draw_box(svg, at(0, 0), {"PE_CPU", to_text(pe.cpu_issue), "per command"});
+  draw_box(svg, at(1, 0), {"PE_SCHEDULER", to_text(pe.scheduler_dispatch), "to the unit"});
+  draw_box(svg, at(2, 0), {"PE_IPCQ", to_text(pe.ipcq_latency), "per push or pop"});
+  draw_box(svg, at(0, 1), {"PE_DMA", to_text(pe.dma_setup), "per descriptor"});
   draw_box(svg, at(1, 1), gemm_lines(pe.gemm));
   draw_box(svg, at(2, 1),
-           {"PE_MATH", fmt::format("{} lanes", pe.math_lanes), text_of(pe.math_clock)});
+           {"PE_MATH", fmt::format("{} lanes", pe.math_lanes), to_text(pe.math_clock)});
   draw_box(svg, tcm,
            {"PE_TCM", capacity_text(pe.tcm.capacity),
-            fmt::format("{} per port", text_of(pe.tcm.bandwidth)), text_of(pe.tcm.latency)});
+            fmt::format("{} per port", to_text(pe.tcm.bandwidth)), to_text(pe.tcm.latency)});
   draw_box(
       svg, at(0, 2),
-      {"PE_MMU", fmt::format("{} pages", capacity_text(pe.mmu_page)), text_of(pe.mmu_latency)});
+      {"PE_MMU", fmt::format("{} pages", capacity_text(pe.mmu_page)), to_text(pe.mmu_latency)});
 }
 
 }  // namespace kernbench::benches::figure

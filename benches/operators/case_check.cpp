@@ -27,7 +27,7 @@ bool is_name(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, is_part);
 }
 
-std::string text_of(const ProblemSize& size) {
+std::string to_text(const ProblemSize& size) {
   return fmt::format("({}, {}, {})", size.batch, size.seq, size.dim);
 }
 
@@ -49,7 +49,7 @@ void check_sizes(const OperatorCase& operator_case, std::span<const ProblemSize>
   }
   for (const ProblemSize& size : sizes) {
     if (std::ranges::count(sizes, size) == 1) continue;
-    refuse(operator_case, fmt::format("{}() returns {} twice", what, text_of(size)));
+    refuse(operator_case, fmt::format("{}() returns {} twice", what, to_text(size)));
   }
 }
 

@@ -69,7 +69,7 @@ std::vector<ProblemSize> read_sizes(const Settings& settings, const OperatorCase
   return sizes;
 }
 
-Request request_of(const Bench& bench) {
+Request make_request(const Bench& bench) {
   const Settings& settings = bench.settings();
   const OperatorCase& operator_case = *operator_cases().find(settings.text("case"));
   return {.operator_case = operator_case,
@@ -227,7 +227,7 @@ void profile(Bench& bench, const Request& request, DType dtype) {
 }
 
 void run(Bench& bench) {
-  const Request request = request_of(bench);
+  const Request request = make_request(bench);
   check_case(request.operator_case, request.dtypes, bench.seed(), request.plot);
   for (const DType dtype : request.dtypes) {
     for (const ProblemSize& size : request.sizes) {
@@ -253,7 +253,7 @@ void run(Bench& bench) {
 
 }  // namespace
 
-BenchInfo bench_of(std::string_view case_name) {
+BenchInfo make_bench(std::string_view case_name) {
   return {.name = fmt::format("operator {}", case_name),
           .summary = "an operator, checked, then timed",
           .settings = {{"case", std::string(case_name), "the operator", SettingType::name},

@@ -19,7 +19,7 @@ namespace kernbench::benches::operators {
 //                                                     dim, at most 10 MB
 // Throws NumericsError KB-N040 before any time is shown if a check fails, IoError KB-I010 if the
 // folder cannot be written.
-BenchInfo bench_of(std::string_view case_name);
+BenchInfo make_bench(std::string_view case_name);
 
 // "all", "f32", "f16,bf16"; fp16 and fp32 are f16 and f32.  Throws UsageError KB-U012 that names
 // `option`.

@@ -89,7 +89,7 @@ std::string head(std::span<const ProviderInfo> providers) {
   return names + '\n' + units + '\n';
 }
 
-std::string line_of(const Row& row, std::span<const ProviderInfo> providers) {
+std::string format_line(const Row& row, std::span<const ProviderInfo> providers) {
   const ProviderColumns columns(providers);
   std::string line = fmt::format("  {:>6} {:>6} {:>6}", number_in(row, "dim"),
                                  number_in(row, "batch_size"), number_in(row, "seq_len"));
@@ -227,7 +227,7 @@ double mean_speed_up(std::span<const Row> rows, std::span<const ProviderInfo> pr
 std::string perf_table(std::string_view title, std::span<const Row> rows,
                        std::span<const ProviderInfo> providers) {
   std::string text = fmt::format("#\n# {}\n", title) + head(providers);
-  for (const Row& row : rows) text += line_of(row, providers);
+  for (const Row& row : rows) text += format_line(row, providers);
   text += note_on_initials(providers);
   text += fmt::format("# SpeedUp: {} / {}\n", providers.front().title,
                       providers[index_of_fused(providers)].title);

@@ -35,7 +35,7 @@ struct LinkUse {
   Bytes carried = 0;
 };
 
-std::string tip_of(const LinkUse& link) {
+std::string write_tip(const LinkUse& link) {
   return fmt::format("{}: {:.1f} %, {} B", link.name, 100 * link.share, link.carried);
 }
 
@@ -96,7 +96,7 @@ void GridOfLinks::draw_link(int index, Compass direction, const LinkUse& link) {
   const Position at = corner(index);
   const double middle = kSide / 2;
   const double length = kPitch - kSide;
-  const std::string tip = tip_of(link);
+  const std::string tip = write_tip(link);
   switch (direction) {
     case Compass::east:
       drawing_.heat_line({at.x + kSide, at.y + middle + kLane},

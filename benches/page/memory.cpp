@@ -63,7 +63,7 @@ struct Moment {
 
 // What a device holds from each moment on at which that changes; of many moments those at which it
 // holds most.
-std::vector<Moment> moments_of(const RunLog& log, int device, Time end) {
+std::vector<Moment> collect_moments(const RunLog& log, int device, Time end) {
   std::map<Time, Held> changes;
   for (const RunTensor& tensor : log.tensors()) {
     if (tensor.device != device || tensor.made > end) continue;
@@ -127,7 +127,7 @@ std::vector<Position> steps_of(const std::vector<Moment>& moments, const std::ve
   return line;
 }
 
-std::string chart_of(const std::vector<Moment>& moments, Time end) {
+std::string make_chart(const std::vector<Moment>& moments, Time end) {
   const Moment& peak = peak_of(moments);
   const auto owners = owners_at(peak);
   Drawing drawing(kBytesWidth + kHeldWidth + 10, kHeldHeight + 40, "HBM held over time, by owner");
@@ -188,7 +188,7 @@ std::string memory(const RunLog& log, Time end) {
     count = std::max(count, tensor.device + 1);
     if (tensor.device < kMostDevices) devices[tensor.device];
   }
-  for (auto& [device, moments] : devices) moments = moments_of(log, device, end);
+  for (auto& [device, moments] : devices) moments = collect_moments(log, device, end);
   std::erase_if(devices, [](const auto& entry) { return entry.second.empty(); });
   if (devices.empty() || end == Time{0}) return "";
   const auto most = std::ranges::max_element(
@@ -198,7 +198,7 @@ std::string memory(const RunLog& log, Time end) {
   const std::string among =
       count > kMostDevices ? fmt::format(" of the first {} of {}", kMostDevices, count) : "";
   return fmt::format("<p>Device {}, which holds most{}:</p>\n", most->first, among) +
-         chart_of(most->second, end) + beside(owner_table(peak, peak.at), device_table(devices));
+         make_chart(most->second, end) + beside(owner_table(peak, peak.at), device_table(devices));
 }
 
 }  // namespace kernbench::benches::page

@@ -37,7 +37,7 @@ double percent(Time part, Time whole) {
   return 100 * static_cast<double>(part.count()) / static_cast<double>(whole.count());
 }
 
-std::string head_of(const Heading& heading) {
+std::string write_head(const Heading& heading) {
   std::string facts;
   for (const auto& [name, value] : heading.facts) {
     facts += fmt::format("<dt>{}</dt><dd>{}</dd>\n", escaped(name), escaped(value));
@@ -143,8 +143,8 @@ std::string wait_table(const Profile& profile) {
   return rows + "</table>\n";
 }
 
-std::string sections_of(const Profile& profile, const runtime::Simulation& simulation,
-                        const std::vector<ResourceGain>& gains) {
+std::string write_sections(const Profile& profile, const runtime::Simulation& simulation,
+                           const std::vector<ResourceGain>& gains) {
   const runtime::RunLog& log = *simulation.run_log();
   std::string text = section("What each rank did", "At every moment one of four.",
                              key({{"kernel", "compute only"},
@@ -188,13 +188,13 @@ std::string sections_of(const Profile& profile, const runtime::Simulation& simul
 }  // namespace
 
 std::string report_page(const Heading& heading, const runtime::Simulation& simulation) {
-  const Profile profile = runtime::profile_of(simulation);
+  const Profile profile = runtime::make_profile(simulation);
   return fmt::format(
       "<!DOCTYPE html>\n<html lang=en>\n<meta charset=utf-8>\n<meta name=viewport "
       "content=\"width=device-width, initial-scale=1\">\n<title>{}</title>\n<style>\n{}</style>\n"
       "<body>\n{}{}</body>\n</html>\n",
-      escaped(heading.title), style_sheet(), head_of(heading),
-      sections_of(profile, simulation, heading.gains));
+      escaped(heading.title), style_sheet(), write_head(heading),
+      write_sections(profile, simulation, heading.gains));
 }
 
 }  // namespace kernbench::benches::page

@@ -44,7 +44,7 @@ std::string key_of(const runtime::CriticalPath& path) {
   return text + "</p>\n";
 }
 
-std::string rows_of(const runtime::Profile& profile) {
+std::string write_rows(const runtime::Profile& profile) {
   std::string rows =
       "<table><tr><th>cause<th>where<th class=n>times<th class=n>us<th class=n>share</tr>\n";
   const auto& all = profile.path.rows;
@@ -72,7 +72,7 @@ std::string path_strip(const runtime::Profile& profile) {
                 fmt::format("c{}", static_cast<int>(part.why)),
                 fmt::format("{}, {:.3f} us", name_of(part.why), to_ns(part.length()) / 1e3));
   }
-  return key_of(profile.path) + std::move(drawing).finish() + rows_of(profile);
+  return key_of(profile.path) + std::move(drawing).finish() + write_rows(profile);
 }
 
 }  // namespace kernbench::benches::page

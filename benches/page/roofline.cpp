@@ -19,7 +19,7 @@ struct Point {
   Time total{0};
 };
 
-std::vector<Point> points_of(const runtime::Profile& profile) {
+std::vector<Point> collect_points(const runtime::Profile& profile) {
   std::vector<Point> points;
   for (const runtime::OperationRow& row : profile.operations) {
     if (row.operations == 0 || row.bytes == 0 || row.total == Time{0}) continue;
@@ -93,7 +93,7 @@ void draw_grid(Drawing& drawing, const Axis& x, const Axis& y) {
 }  // namespace
 
 std::string roofline(const runtime::Profile& profile, const Topology& topology) {
-  const std::vector<Point> points = points_of(profile);
+  const std::vector<Point> points = collect_points(profile);
   const Roof roof = roof_of(topology);
   if (points.empty() || roof.operations == 0 || roof.bytes == 0) return "";
   const auto [low, high] = std::ranges::minmax(points, {}, &Point::intensity);

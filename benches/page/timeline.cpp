@@ -43,7 +43,7 @@ std::string lane_of(const runtime::RunSpan& span) {
   return fmt::format("group {}", span.group);
 }
 
-std::string tip_of(const runtime::RunSpan& span, Time end) {
+std::string write_tip(const runtime::RunSpan& span, Time end) {
   const std::string part = span.part.empty() ? "" : ", " + span.part;
   std::string tip = fmt::format("{}{}, {:.3f} us", span.name, part, to_ns(end - span.start) / 1e3);
   if (!span.algorithm.empty()) tip += ", " + span.algorithm;
@@ -57,7 +57,7 @@ std::map<LaneKey, Lane> lanes_of(const runtime::RunLog& log, Time end) {
     const Time until = std::min(span.end, end);
     if (!is_drawn(span) || until <= span.start) continue;
     lanes[{span.rank, lane_of(span)}].push_back(
-        {span.start, until, span.kind, tip_of(span, until)});
+        {span.start, until, span.kind, write_tip(span, until)});
   }
   for (auto& [key, lane] : lanes) std::ranges::stable_sort(lane, {}, &Bar::start);
   return lanes;

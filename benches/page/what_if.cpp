@@ -22,7 +22,7 @@ constexpr double kSpeedPitch = 160;
 constexpr double kCurvesTop = 20;
 constexpr double kCurvesHeight = 200;
 
-std::array<double, 4> curve_of(const ResourceGain& gain) {
+std::array<double, 4> make_curve(const ResourceGain& gain) {
   return {1, gain.x2, gain.x4, gain.infinite};
 }
 
@@ -47,7 +47,7 @@ std::string curves(std::span<const ResourceGain> gains) {
   double least = 1;
   double most = 1.01;
   for (const ResourceGain& gain : gains) {
-    for (const double speed_up : curve_of(gain)) {
+    for (const double speed_up : make_curve(gain)) {
       if (!std::isfinite(speed_up)) continue;
       least = std::min(least, speed_up);
       most = std::max(most, speed_up);
@@ -63,7 +63,7 @@ std::string curves(std::span<const ResourceGain> gains) {
   draw_grid(drawing, least, most, y_of);
   std::string key = "<p class=key>";
   for (std::size_t i = 0; i < gains.size(); ++i) {
-    const std::array<double, 4> curve = curve_of(gains[i]);
+    const std::array<double, 4> curve = make_curve(gains[i]);
     const std::string style = fmt::format("curve {}", kCurveColours.at(i));
     for (std::size_t at = 1; at < curve.size(); ++at) {
       const double x = kGainsWidth + kSpeedPitch * static_cast<double>(at);

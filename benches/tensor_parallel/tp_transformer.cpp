@@ -39,7 +39,7 @@ RankModel build(RuntimeContext& torch, const StepPoint& point, const GptSize& si
   return model;
 }
 
-GptSize size_of(const Settings& settings) {
+GptSize read_size(const Settings& settings) {
   const GptSize size{.sequence = settings.integer("seq", 1, kMostHidden),
                      .hidden = settings.integer("hidden", 1, kMostHidden),
                      .heads = settings.integer("heads", 1, kMostHidden),
@@ -59,7 +59,7 @@ double forward_flops(const GptSize& size) {
 }
 
 void run_tp_transformer(Bench& bench) {
-  const GptSize size = size_of(bench.settings());
+  const GptSize size = read_size(bench.settings());
   const std::uint64_t seed = bench.seed();
   run_step_sweep(
       bench,

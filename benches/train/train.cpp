@@ -29,7 +29,7 @@ constexpr std::array kColumns = {
     TableColumn{"HBM peak", "(B)", 12, "hbm_peak_bytes"},
 };
 
-double number_of(const Settings& settings, std::string_view key) {
+double read_number(const Settings& settings, std::string_view key) {
   const std::string& text = settings.text(key);
   std::size_t end = 0;
   double number = -1;
@@ -42,7 +42,7 @@ double number_of(const Settings& settings, std::string_view key) {
   throw UsageError("KB-U012", fmt::format("--set {}={}: a positive number is wanted", key, text));
 }
 
-TrainingOptions options_of(const Settings& settings) {
+TrainingOptions read_options(const Settings& settings) {
   const auto integer = [&](std::string_view key) { return settings.integer(key, 1, kMost); };
   return {.model = settings.choice("model", kModels),
           .size = {.layers = integer("layers"),
@@ -52,8 +52,8 @@ TrainingOptions options_of(const Settings& settings) {
                    .seq = settings.integer("seq", 1, 512),
                    .batch = integer("batch")},
           .optimizer = settings.choice("optimizer", kOptimizers),
-          .lr = number_of(settings, "lr"),
-          .clip = number_of(settings, "clip"),
+          .lr = read_number(settings, "lr"),
+          .clip = read_number(settings, "clip"),
           .compile = settings.flag("compile"),
           .dtype = settings.choice("dtype", kDTypes),
           .cubes = static_cast<int>(settings.integer("cubes", 1, 1024)),
@@ -62,7 +62,7 @@ TrainingOptions options_of(const Settings& settings) {
 
 // Why a step is wrong; empty: it is not.  A model that learns nothing in its last step of several
 // is.
-std::string fault_of(std::int64_t step, double loss, bool is_last_of_many, double first) {
+std::string find_fault(std::int64_t step, double loss, bool is_last_of_many, double first) {
   if (std::isnan(loss)) return fmt::format("step {}: the loss is nan", step);
   if (!std::isfinite(loss)) return fmt::format("step {}: the loss is infinite", step);
   if (!is_last_of_many || loss < first) return "";
@@ -94,14 +94,14 @@ void run_steps(Bench& bench, RuntimeContext& torch, const TrainingOptions& optio
                         .set("hbm_peak_bytes", torch.ahbm.max_memory_allocated());
     bench.print(table_line(kColumns, row, bench.run().console));
     const bool is_last_of_many = i + 1 == steps && steps >= 20;
-    const std::string fault = fault_of(i, step.loss, is_last_of_many, first);
+    const std::string fault = find_fault(i, step.loss, is_last_of_many, first);
     bench.add_row(row, fault.empty(), fault);
   }
 }
 
 // A rank, since only ranks may sum what PEs share.
 void run_train(Bench& bench) {
-  const TrainingOptions options = options_of(bench.settings());
+  const TrainingOptions options = read_options(bench.settings());
   check_options(options);
   const std::int64_t steps = bench.settings().integer("steps", 1, kMost);
   const auto torch = bench.make_context();

@@ -50,7 +50,7 @@ bool is_measured(std::span<const Row> before, std::span<const Row> after,
 
 std::string text_in_row(const Row& row, const std::string& column) {
   const Cell* const cell = row.find(column);
-  return cell == nullptr ? "" : text_of(*cell);
+  return cell == nullptr ? "" : to_text(*cell);
 }
 
 std::vector<std::string> texts_of(std::span<const Row> rows, const std::string& column) {
@@ -164,14 +164,14 @@ double change_of(const ComparedRow& row, const std::string& column) {
   return std::abs(std::log(number->ratio()));
 }
 
-std::string line_of(std::string_view name, const ComparedNumber& number) {
+std::string format_line(std::string_view name, const ComparedNumber& number) {
   const double scale = is_time(number.column) ? 1e-3 : 1;
   return fmt::format("  {:<54} {:>14.3f} {:>14.3f} {:>14.3f} {:>8.3f}\n", name,
                      number.before * scale, number.after * scale,
                      (number.after - number.before) * scale, number.ratio());
 }
 
-std::string causes_of(const ComparedRow& row, const std::string& column) {
+std::string describe_causes(const ComparedRow& row, const std::string& column) {
   std::vector<ComparedNumber> causes;
   for (const ComparedNumber& number : row.numbers) {
     const bool is_cause = is_time(number.column) && number.column != column;
@@ -183,7 +183,7 @@ std::string causes_of(const ComparedRow& row, const std::string& column) {
   std::string text;
   for (const ComparedNumber& cause :
        std::span(causes).first(std::min(causes.size(), kMostCauses))) {
-    text += line_of("    " + cause.column, cause);
+    text += format_line("    " + cause.column, cause);
   }
   return text;
 }
@@ -228,8 +228,8 @@ std::string to_table(const Comparison& comparison, const std::string& column) {
   std::ranges::stable_sort(rows, std::greater(),
                            [&](const ComparedRow* row) { return change_of(*row, column); });
   for (const ComparedRow* row : std::span(rows).first(std::min(rows.size(), kMostRows))) {
-    text += line_of(row->name.empty() ? "all" : row->name, *row->find(column));
-    text += causes_of(*row, column);
+    text += format_line(row->name.empty() ? "all" : row->name, *row->find(column));
+    text += describe_causes(*row, column);
   }
   if (rows.size() > kMostRows) text += fmt::format("# and {} more rows\n", rows.size() - kMostRows);
   if (comparison.only_before.size() + comparison.only_after > 0) {

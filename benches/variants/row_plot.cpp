@@ -69,7 +69,7 @@ struct Axis {
 Axis named_axis(std::span<const Cell* const> cells, const std::string& column) {
   Axis axis{.places = {}, .names = {}, .title = column};
   for (const Cell* cell : cells) {
-    const std::string name = text_of(*cell);
+    const std::string name = to_text(*cell);
     const auto known = std::ranges::find(axis.names, name);
     axis.places.push_back(static_cast<double>(known - axis.names.begin()));
     if (known == axis.names.end()) axis.names.push_back(name);
@@ -102,7 +102,7 @@ struct Points {
 };
 
 // `columns`: those of x, y and the series.
-Points points_of(std::span<const Row> rows, const PlotRequest& columns) {
+Points collect_points(std::span<const Row> rows, const PlotRequest& columns) {
   Points points;
   for (const Row& row : rows) {
     const Cell* const x = row.find(columns.x);
@@ -112,7 +112,7 @@ Points points_of(std::span<const Row> rows, const PlotRequest& columns) {
     const Cell* const by = columns.by.empty() ? nullptr : row.find(columns.by);
     points.xs.push_back(x);
     points.ys.push_back(is_in_ns(columns.y) ? *number / 1e3 : *number);
-    points.series.push_back(by == nullptr ? columns.y : text_of(*by));
+    points.series.push_back(by == nullptr ? columns.y : to_text(*by));
     if (std::ranges::find(points.names, points.series.back()) == points.names.end()) {
       points.names.push_back(points.series.back());
     }
@@ -154,11 +154,12 @@ void check_columns(std::span<const Row> rows, const PlotRequest& request) {
   }
 }
 
-RowPlot plot_of(std::span<const Row> rows, const PlotRequest& request, std::string title,
-                std::string csv) {
+RowPlot make_plot(std::span<const Row> rows, const PlotRequest& request, std::string title,
+                  std::string csv) {
   const std::string y = find_column(rows, request.y);
-  const Points points = points_of(rows, {find_column(rows, request.x), y,
-                                         request.by.empty() ? "" : find_column(rows, request.by)});
+  const Points points = collect_points(
+      rows,
+      {find_column(rows, request.x), y, request.by.empty() ? "" : find_column(rows, request.by)});
   const Axis axis = axis_of(points.xs, find_column(rows, request.x));
   std::vector<std::size_t> order(points.ys.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

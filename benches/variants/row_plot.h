@@ -31,7 +31,7 @@ void check_columns(std::span<const Row> rows, const PlotRequest& request);
 // A column may be named without its unit: "time" is "time_ns".  Where not all x are numbers of one
 // unit they stand beside each other, in the order of the rows.  Throws UsageError KB-U018 for a
 // column that no row has.
-RowPlot plot_of(std::span<const Row> rows, const PlotRequest& request, std::string title,
-                std::string csv);
+RowPlot make_plot(std::span<const Row> rows, const PlotRequest& request, std::string title,
+                  std::string csv);
 
 }  // namespace kernbench::benches::variants

@@ -46,14 +46,14 @@ Row with_cells(const std::vector<VariedCell>& varied, const Row& row) {
     const Cell* const own = result.find(column);
     if (own == nullptr) {
       result.set_cell(column, cell);
-    } else if (text_of(*own) != text_of(cell)) {
+    } else if (to_text(*own) != to_text(cell)) {
       result.set_cell("ran_" + column, cell);
     }
   }
   return result;
 }
 
-std::vector<std::string> columns_of(std::span<const Row> rows) {
+std::vector<std::string> list_columns(std::span<const Row> rows) {
   std::vector<std::string> columns;
   for (const Row& row : rows) {
     for (const auto& [column, cell] : row.cells()) {
@@ -68,7 +68,7 @@ Cell shortened(const Cell& cell) {
   const double* const number = std::get_if<double>(&cell);
   if (number == nullptr) return cell;
   const std::string text = fmt::format("{:.6g}", *number);
-  return text.size() < text_of(cell).size() ? Cell(text) : cell;
+  return text.size() < to_text(cell).size() ? Cell(text) : cell;
 }
 
 // The text that all rows have in a column.
@@ -76,7 +76,7 @@ std::optional<std::string> common_text(std::span<const Row> rows, const std::str
   std::optional<std::string> common;
   for (const Row& row : rows) {
     const Cell* const cell = row.find(column);
-    const std::string text = cell == nullptr ? "" : text_of(*cell);
+    const std::string text = cell == nullptr ? "" : to_text(*cell);
     if (common && *common != text) return std::nullopt;
     common = text;
   }
@@ -87,7 +87,7 @@ std::size_t width_of(std::span<const Row> rows, const std::string& column) {
   std::size_t widest = column.size();
   for (const Row& row : rows) {
     if (const Cell* const cell = row.find(column)) {
-      widest = std::max(widest, text_of(shortened(*cell)).size());
+      widest = std::max(widest, to_text(shortened(*cell)).size());
     }
   }
   return widest + 2;
@@ -195,10 +195,10 @@ std::vector<Row> run_variants(Bench& bench, std::string sweep_name, const BenchI
 RowsOfTwo split_rows(std::span<const Row> rows, const Variant& first) {
   RowsOfTwo split;
   const VariedCell& varied = first.varied.front();
-  const std::string own = text_of(cell_of(varied.value));
+  const std::string own = to_text(cell_of(varied.value));
   for (const Row& row : rows) {
     const Cell* const cell = row.find(varied.key);
-    const bool is_first = cell != nullptr && text_of(*cell) == own;
+    const bool is_first = cell != nullptr && to_text(*cell) == own;
     (is_first ? split.first : split.second).push_back(row);
   }
   return split;
@@ -210,7 +210,7 @@ std::string to_narrow_table(std::span<const Row> rows) {
   std::vector<std::string> shown;
   std::vector<std::string> left_out;
   std::size_t width = 1;
-  for (const std::string& column : columns_of(rows)) {
+  for (const std::string& column : list_columns(rows)) {
     if (const auto text = common_text(rows, column)) {
       if (!text->empty())
         common += fmt::format("{}{} {}", common.empty() ? "" : ", ", column, *text);

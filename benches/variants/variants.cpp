@@ -97,7 +97,7 @@ std::vector<std::string> topologies_of(const std::string& text) {
 
 }  // namespace
 
-VariantRequest request_of(const VariantRequest& whole, const Variant& variant) {
+VariantRequest make_request(const VariantRequest& whole, const Variant& variant) {
   VariantRequest request{whole.bench, whole.topologies, whole.ccl, {}};
   for (const auto& [key, value] : variant.fixed) {
     request.assignments.push_back(fmt::format("{}={}", key, value));
@@ -188,14 +188,14 @@ Variant VariantMaker::make(std::span<const Choice> choices) const {
   return {.name = std::move(name),
           .varied = std::move(varied),
           .fixed = std::move(fixed),
-          .topology = topology_of(choices.front().value, of_topology),
-          .ccl = ccl_of(of_ccl),
+          .topology = make_topology(choices.front().value, of_topology),
+          .ccl = make_ccl(of_ccl),
           .names_ccl = !request_.ccl.empty() || !of_ccl.empty(),
           .settings = Settings(request_.bench->settings, settings)};
 }
 
-Topology VariantMaker::topology_of(const std::string& name,
-                                   const std::vector<Choice>& changes) const {
+Topology VariantMaker::make_topology(const std::string& name,
+                                     const std::vector<Choice>& changes) const {
   if (changes.empty()) return load_topology(name);
   const bool is_shipped = find_shipped_topology(name) != nullptr;
   try {
@@ -206,7 +206,7 @@ Topology VariantMaker::topology_of(const std::string& name,
   }
 }
 
-ccl::Config VariantMaker::ccl_of(const std::vector<Choice>& changes) const {
+ccl::Config VariantMaker::make_ccl(const std::vector<Choice>& changes) const {
   if (changes.empty()) return load_ccl(request_.ccl);
   YamlDocument document =
       YamlDocument::parse(ccl_text(request_.ccl), request_.ccl.empty() ? "ccl.yaml" : request_.ccl);

@@ -52,7 +52,7 @@ struct VariantRequest {
 };
 
 // The request of that variant alone.
-VariantRequest request_of(const VariantRequest& whole, const Variant& variant);
+VariantRequest make_request(const VariantRequest& whole, const Variant& variant);
 
 // Makes variants of the runs of a bench.
 class VariantMaker {
@@ -81,8 +81,8 @@ class VariantMaker {
 
   void add(const Assignment& assignment);
   Variant make(std::span<const Choice> choices) const;
-  Topology topology_of(const std::string& name, const std::vector<Choice>& changes) const;
-  ccl::Config ccl_of(const std::vector<Choice>& changes) const;
+  Topology make_topology(const std::string& name, const std::vector<Choice>& changes) const;
+  ccl::Config make_ccl(const std::vector<Choice>& changes) const;
   std::vector<Choice> choices_at(std::size_t index) const;
 
   const VariantRequest request_;

@@ -176,7 +176,7 @@ std::string explained_point(const BenchRun& run) {
 std::vector<Improvement> what_helps(Bench& bench, const RunVariants& ran,
                                     const runtime::CriticalPath& path) {
   const Explained explained = explained_system(bench.run(), ran.variants);
-  const VariantMaker maker(request_of(ran.request, ran.variants[explained.variant]));
+  const VariantMaker maker(make_request(ran.request, ran.variants[explained.variant]));
   std::vector<Improvement> improvements;
   std::vector<Variant> faster;
   for (const std::string& key : keys_on(path)) {

@@ -60,7 +60,7 @@ Path path_of(PointContext& point, const BenchInfo& info, Variant variant) {
   PointContext context(point.bench(), profiled);
   variant.is_recorded = true;
   run_variant(context, info, variant);
-  return runtime::profile_of(*profiled.longest()).path;
+  return runtime::make_profile(*profiled.longest()).path;
 }
 
 // The cause that takes most more time on one path than on the other.

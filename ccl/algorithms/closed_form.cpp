@@ -77,7 +77,7 @@ class UniformCase {
   Way way_;
 };
 
-GroupShape shape_of(const Topology& topology, const Layout& layout) {
+GroupShape make_group_shape(const Topology& topology, const Layout& layout) {
   if (layout.is_rank_pe()) return shape_of_pes(layout.world_size());
   std::vector<int> sips;
   for (int sip = 0; sip < layout.world_size(); ++sip) sips.push_back(sip);
@@ -88,7 +88,7 @@ UniformCase::UniformCase(const CollectiveCase& collective, Layout layout)
     : collective_(collective),
       ipcq_(collective.config.ipcq()),
       layout_(std::move(layout)),
-      shape_(shape_of(collective.topology, layout_)) {
+      shape_(make_group_shape(collective.topology, layout_)) {
   const Topology& topology = collective_.topology;
   if (!is_rank_pe()) cube_count_ = collective_.placement.cube_holders(topology);
   if (size() < 2) return;

@@ -90,14 +90,14 @@ AlgorithmChoice AlgorithmChoice::of_all(const Topology& topology, const Config& 
 }
 
 void AlgorithmChoice::check_configured() const {
-  for (const Rule* rule : config_.rules_of(shape_.size, group_)) {
+  for (const Rule* rule : config_.select_rules(shape_.size, group_)) {
     if (rule->algorithm != nullptr) check_fits(rule, *rule->algorithm);
   }
   if (!config_.is_auto() && !config_.is_overridden()) check_fits(nullptr, config_.algorithm());
 }
 
 void AlgorithmChoice::check_fits(const Rule* rule, const Algorithm& algorithm) const {
-  const std::string_view why = misfit_of(algorithm, shape_);
+  const std::string_view why = describe_misfit(algorithm, shape_);
   if (why.empty()) return;
   config_.refuse_algorithm(
       rule, fmt::format("the algorithm '{}' cannot serve the group '{}' of {} ranks: {}; a rule "
@@ -105,8 +105,8 @@ void AlgorithmChoice::check_fits(const Rule* rule, const Algorithm& algorithm) c
                         algorithm.name, group_, shape_.size, why));
 }
 
-PlanCost AlgorithmChoice::cost_of(const Algorithm& algorithm,
-                                  distributed::CollectiveKind kind) const {
+PlanCost AlgorithmChoice::estimate_cost(const Algorithm& algorithm,
+                                        distributed::CollectiveKind kind) const {
   PlanCost cost;
   std::vector<double> by_time;
   std::vector<int> hops;
@@ -162,15 +162,15 @@ const std::vector<Candidate>& AlgorithmChoice::candidates(distributed::Collectiv
     if (!algorithm->suits_auto || !serves(*algorithm, kind)) continue;
     const bool is_made_for_more = algorithm->network != Network::any && shape_.is_of_pes;
     if (is_made_for_more || !provides(topology_, algorithm->network)) continue;
-    if (!misfit_of(*algorithm, shape_).empty()) continue;
+    if (!describe_misfit(*algorithm, shape_).empty()) continue;
     known->second.push_back({algorithm, {}});
-    if (algorithm->plan != nullptr) known->second.back().cost = cost_of(*algorithm, kind);
+    if (algorithm->plan != nullptr) known->second.back().cost = estimate_cost(*algorithm, kind);
   }
   return known->second;
 }
 
 // Steps follow each other for the first fragment; what comes after it fills the busiest link.
-Time AlgorithmChoice::time_of(const Candidate& candidate, Bytes bytes, int lanes) const {
+Time AlgorithmChoice::estimate_time(const Candidate& candidate, Bytes bytes, int lanes) const {
   const PlanCost& cost = candidate.cost;
   const Topology::Pe& pe = topology_.pe;
   sim::PeLocation to{0, 0, 1};
@@ -231,7 +231,7 @@ std::vector<AlgorithmChoice::TimedName> AlgorithmChoice::times(distributed::Coll
                                                                Bytes bytes, int lanes) {
   std::vector<TimedName> times;
   for (const Candidate& candidate : candidates(kind)) {
-    times.emplace_back(time_of(candidate, bytes, lanes), candidate.algorithm->name);
+    times.emplace_back(estimate_time(candidate, bytes, lanes), candidate.algorithm->name);
   }
   std::ranges::stable_sort(times, {}, &TimedName::first);
   return times;
@@ -271,7 +271,7 @@ const Algorithm& AlgorithmChoice::best(distributed::CollectiveKind kind, Bytes b
   const Algorithm* best = nullptr;
   Time least = Time::max();
   for (const Candidate& candidate : candidates(kind)) {
-    const Time time = time_of(candidate, bytes, lanes);
+    const Time time = estimate_time(candidate, bytes, lanes);
     if (time >= least) continue;
     least = time;
     best = candidate.algorithm;

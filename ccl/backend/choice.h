@@ -76,7 +76,7 @@ class AlgorithmChoice {
   std::string describe(distributed::CollectiveKind kind, Bytes bytes, int lanes);
   // What choose() returns, and why.
   Chosen explain(distributed::CollectiveKind kind, Bytes bytes, int lanes);
-  Time time_of(const Candidate& candidate, Bytes bytes, int lanes) const;
+  Time estimate_time(const Candidate& candidate, Bytes bytes, int lanes) const;
   // The protocol of the messages of a collective, whose blocks have so many bytes, and all that a
   // rank gives or takes `size`; nullptr if there is none.
   const Protocol* protocol_for(distributed::CollectiveKind kind, Bytes bytes, Bytes size) const {
@@ -93,7 +93,7 @@ class AlgorithmChoice {
 
   // The fastest first.
   std::vector<TimedName> times(distributed::CollectiveKind kind, Bytes bytes, int lanes);
-  PlanCost cost_of(const Algorithm& algorithm, distributed::CollectiveKind kind) const;
+  PlanCost estimate_cost(const Algorithm& algorithm, distributed::CollectiveKind kind) const;
   int neighbour_of_first() const;
 
   const Topology topology_;

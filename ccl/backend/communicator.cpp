@@ -88,7 +88,7 @@ Tensor barrier_token(RuntimeContext& torch, int device) {
   return token;
 }
 
-GroupDevices devices_of(const Layout& layout, const std::vector<int>& ranks) {
+GroupDevices find_devices(const Layout& layout, const std::vector<int>& ranks) {
   GroupDevices devices;
   if (!layout.is_rank_pe()) {
     devices.sips = ranks;
@@ -98,7 +98,7 @@ GroupDevices devices_of(const Layout& layout, const std::vector<int>& ranks) {
   return devices;
 }
 
-GroupShape shape_of(const Topology& topology, const GroupDevices& devices) {
+GroupShape make_group_shape(const Topology& topology, const GroupDevices& devices) {
   return devices.are_pes() ? shape_of_pes(static_cast<int>(devices.pes.size()))
                            : shape_of_sips(topology, devices.sips);
 }
@@ -111,10 +111,10 @@ GroupCommunicator::GroupCommunicator(RuntimeContext& torch, const KernelLauncher
     : torch_(torch),
       launcher_(launcher),
       ranks_(std::move(ranks)),
-      devices_(devices_of(launcher.layout(), ranks_)),
+      devices_(find_devices(launcher.layout(), ranks_)),
       cuts_(std::move(cuts)),
       is_default_(is_default),
-      plans_(std::make_shared<PlanCache>(shape_of(torch.topology(), devices_))),
+      plans_(std::make_shared<PlanCache>(make_group_shape(torch.topology(), devices_))),
       choice_(torch.topology(), launcher.config(), plans_->shape(), devices_.sips,
               std::move(description)) {
   choice_.check_configured();
@@ -195,7 +195,7 @@ void GroupCommunicator::run_planned(const CollectiveCall& call, const Algorithm&
   const auto launch = std::make_shared<Launch>(Launch{meeting, {}, {}});
   const int members = has_single_driver() ? meeting->call.member_count() : 1;
   for (int i = 0; i < members; ++i) {
-    launch->programs.merge(meeting->call.programs_of(call.rank + i));
+    launch->programs.merge(meeting->call.make_programs(call.rank + i));
   }
   meeting->planned += 1;
   for (const auto* blocks : {&call.gives, &call.takes}) {
@@ -217,7 +217,8 @@ void GroupCommunicator::transfer(std::uint64_t operation, const Block& source,
   const GroupDevices ends = ends_of(source, target);
   const int taker = static_cast<int>(ends.sips.size()) - 1;
   std::shared_ptr<PlanCache>& plans = message_plans_[{ends.sips.front(), ends.sips.back()}];
-  if (plans == nullptr) plans = std::make_shared<PlanCache>(shape_of(torch_.topology(), ends));
+  if (plans == nullptr)
+    plans = std::make_shared<PlanCache>(make_group_shape(torch_.topology(), ends));
   const auto meeting = std::make_shared<Meeting>(
       Meeting{{torch_.topology(), cuts_, plans, ends, {&kMessage, CollectiveKind::all_to_all}}});
   std::vector<CollectiveCall>& requests = meeting->call.requests;
@@ -230,7 +231,7 @@ void GroupCommunicator::transfer(std::uint64_t operation, const Block& source,
   prepare(*meeting, ends.sips, message_queues_[meeting->protocol]);
   const auto launch = std::make_shared<Launch>(Launch{meeting, {}, {source.tensor, target.tensor}});
   for (int member = 0; member <= taker; ++member) {
-    launch->programs.merge(meeting->call.programs_of(member));
+    launch->programs.merge(meeting->call.make_programs(member));
   }
   KB_CHECK(this->launch(launch, operation) == 0, "a message has left messages");
   message_queues_[meeting->protocol].push_back(meeting->queues);

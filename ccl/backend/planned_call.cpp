@@ -346,7 +346,7 @@ sim::PeLocation PlannedCall::pe_of(int node, const Lane& lane) const {
   return {sip, cubes_.count > 1 ? node % cubes_.count : lane.cube, lane.pe};
 }
 
-Programs PlannedCall::programs_of(int member) {
+Programs PlannedCall::make_programs(int member) {
   Programs programs;
   for (int cube = 0; cube < cubes_.count; ++cube) {
     const std::shared_ptr<const LaneSteps> steps = steps_of(member, cube);

@@ -78,7 +78,7 @@ class PlannedCall {
   // time are all there are.  Larger ones go straight to posted receives, which wait for no slot.
   bool uses_slots() const { return uses_slots_; }
   // The steps of a member's PEs.
-  Programs programs_of(int member);
+  Programs make_programs(int member);
   // A member's request; that of all if members are PEs.
   const distributed::CollectiveCall& request(int member) const;
   // The PE that serves a node of the plan in a lane.

@@ -93,7 +93,7 @@ bool serves(const Algorithm& algorithm, distributed::CollectiveKind kind) {
   return false;
 }
 
-std::string_view misfit_of(const Algorithm& algorithm, const GroupShape& shape) {
+std::string_view describe_misfit(const Algorithm& algorithm, const GroupShape& shape) {
   return algorithm.misfit == nullptr ? std::string_view() : algorithm.misfit(shape);
 }
 

@@ -133,7 +133,7 @@ inline constexpr std::array kPlannedKinds = {
     distributed::CollectiveKind::gather,         distributed::CollectiveKind::scatter};
 
 // Why a group of this shape cannot run it; empty if it can.
-std::string_view misfit_of(const Algorithm& algorithm, const GroupShape& shape);
+std::string_view describe_misfit(const Algorithm& algorithm, const GroupShape& shape);
 
 // True if it stands in the library's table, and is not a program's own.
 bool is_of_library(const Algorithm& algorithm);

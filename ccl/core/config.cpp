@@ -82,7 +82,7 @@ std::vector<AlgorithmEntry> entries_of(YamlMap map, const Settings& defaults,
     AlgorithmEntry& added = entries.emplace_back();
     added.name = node->key;
     added.kernel = entry.has("kernel") ? entry.text("kernel", kDefaultAlgorithm) : added.name;
-    added.settings = settings_of(entry, defaults);
+    added.settings = read_settings(entry, defaults);
     if (added.name == kAuto) {
       entry.fail("KB-Y040", "'auto' is no algorithm of its own; set what it runs with in defaults");
     } else if (find_default(added.kernel) == nullptr) {
@@ -219,7 +219,7 @@ Config Config::read(const YamlDocument& document, std::vector<YamlKey>* keys) {
         state.names_algorithm = true;
         state.algorithm_mark = defaults.mark_of("algorithm");
       }
-      state.defaults = settings_of(defaults, {});
+      state.defaults = read_settings(defaults, {});
       read_entries();
       if (!state.is_known(state.algorithm)) {
         defaults.fail("algorithm", "KB-Y040",
@@ -254,7 +254,7 @@ const Rule* Config::rule_for(distributed::CollectiveKind kind, int ranks, Bytes 
       [&](const Rule& rule) { return rule.fits(kind, bytes) && rule.fits_group(ranks, group); });
 }
 
-std::vector<const Rule*> Config::rules_of(int ranks, std::string_view group) const {
+std::vector<const Rule*> Config::select_rules(int ranks, std::string_view group) const {
   std::vector<const Rule*> all;
   state_->find_rule([&](const Rule& rule) {
     if (rule.fits_group(ranks, group)) all.push_back(&rule);

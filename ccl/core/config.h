@@ -97,7 +97,7 @@ class Config : public distributed::BackendConfig {
   const Rule* rule_for(distributed::CollectiveKind kind, int ranks, Bytes bytes,
                        std::string_view group = {}) const;
   // The rules that may decide for such a group, in the order in which they are tried.
-  std::vector<const Rule*> rules_of(int ranks, std::string_view group) const;
+  std::vector<const Rule*> select_rules(int ranks, std::string_view group) const;
   // The protocol of the messages of a collective of this size; nullptr if there is none.  `rule` is
   // the one that decides for it, if any.
   const Protocol* protocol_for(Bytes size, const Rule* rule = nullptr) const;

@@ -21,7 +21,7 @@ void read_wait(YamlMap& map, const Settings& inherited, Settings& settings) {
 
 }  // namespace
 
-Settings settings_of(YamlMap& map, const Settings& inherited) {
+Settings read_settings(YamlMap& map, const Settings& inherited) {
   Settings settings;
   if (map.has("buffer_kind")) settings.buffer_kind = map.choice("buffer_kind", sim::kBufferKinds);
   if (map.has("depth")) settings.depth = map.integer("depth", 1, kMaxDepth);

@@ -29,6 +29,6 @@ struct Settings {
 };
 
 // `inherited` has the settings that hold where the map has none.
-Settings settings_of(YamlMap& map, const Settings& inherited);
+Settings read_settings(YamlMap& map, const Settings& inherited);
 
 }  // namespace kernbench::ccl

@@ -125,7 +125,7 @@ bool is_shared(const Tensor& tensor) {
 }
 
 Tensor writable(const Tensor& tensor) {
-  return is_shared(tensor) ? ops::copy_of(tensor) : tensor;
+  return is_shared(tensor) ? ops::make_copy(tensor) : tensor;
 }
 
 }  // namespace kernbench::autograd

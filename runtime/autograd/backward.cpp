@@ -290,7 +290,7 @@ void Tensor::backward(const Tensor& gradient, bool retain_graph) const {
   const GradientEdge edge{meta->recorded, meta->recorded == nullptr ? *this : Tensor(),
                           autograd::gradient_form_of(*this)};
   auto leaves = autograd::reached_leaves({edge}, autograd::NodeList::of(simulation));
-  if (is_grad_of(leaves, first)) first = ops::copy_of(first);
+  if (is_grad_of(leaves, first)) first = ops::make_copy(first);
   BackwardPass pass(std::move(leaves), retain_graph);
   pass.at(edge).add(std::move(first));
   pass.run();

@@ -133,7 +133,7 @@ Tensor gradient_of_old(const Tensor& dy, const Slice& slice) {
   if (slice == nullptr) {
     return autograd::zero_gradient(*dy.storage(), autograd::gradient_form_of(dy));
   }
-  const Tensor rest = ops::copy_of(dy);
+  const Tensor rest = ops::make_copy(dy);
   set_zero(slice(rest));
   return rest;
 }
@@ -176,9 +176,9 @@ void record_copy(const Tensor& target, const Tensor& source) {
 // The Backward of a write through a view, for the gradient of the tensor that it is a view of.
 autograd::Backward through_view(Slice slice, autograd::Backward backward) {
   return [slice = std::move(slice), backward = std::move(backward)](const Tensor& dy) {
-    const Tensor whole = ops::copy_of(dy);
+    const Tensor whole = ops::make_copy(dy);
     const Tensor part = slice(whole);
-    std::vector<Tensor> gradients = backward(ops::copy_of(part));
+    std::vector<Tensor> gradients = backward(ops::make_copy(part));
     gradients[0].defined() ? copy_elements(part, gradients[0]) : set_zero(part);
     gradients[0] = whole;
     return gradients;

@@ -62,7 +62,7 @@ std::unordered_set<const Node*> nodes_between(const std::vector<GradientEdge>& f
   return between;
 }
 
-std::vector<Tensor> leaves_of(const std::vector<Tensor>& tensors) {
+std::vector<Tensor> collect_leaves(const std::vector<Tensor>& tensors) {
   std::vector<GradientEdge> edges;
   runtime::Simulation* simulation = nullptr;
   for (const Tensor& tensor : tensors) {

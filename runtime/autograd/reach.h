@@ -26,6 +26,6 @@ std::unordered_set<const Node*> nodes_between(const std::vector<GradientEdge>& f
                                               const std::vector<GradientEdge>& to, NodeList& list);
 
 // The same leaves, from tensors.  Undefined tensors, and those that need no gradient, reach none.
-std::vector<Tensor> leaves_of(const std::vector<Tensor>& tensors);
+std::vector<Tensor> collect_leaves(const std::vector<Tensor>& tensors);
 
 }  // namespace kernbench::autograd

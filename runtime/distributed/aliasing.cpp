@@ -107,7 +107,7 @@ CollectiveCall on_snapshots(CollectiveCall call) {
   std::map<const Tensor::Storage*, Tensor> snapshots;  // never iterated
   for (Block& block : call.gives) {
     const auto [at, is_new] = snapshots.try_emplace(block.tensor.storage().get());
-    if (is_new) at->second = runtime::snapshot_of(block.tensor);
+    if (is_new) at->second = runtime::take_snapshot(block.tensor);
     block.tensor = at->second;
   }
   return call;

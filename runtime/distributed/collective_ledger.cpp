@@ -230,7 +230,7 @@ void CollectiveLedger::report_monitored_barrier(const Record& record) const {
       ExitCode::collective_misuse);
 }
 
-std::string_view CollectiveLedger::absence_of(int rank) const {
+std::string_view CollectiveLedger::describe_absence(int rank) const {
   switch (member(rank).absence) {
     case Absence::returned:
       return "had returned";

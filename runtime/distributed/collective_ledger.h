@@ -41,7 +41,7 @@ class CollectiveLedger {
   std::vector<int> missing(std::uint64_t sequence) const;
 
   // "had returned", "was never started"; empty if the member is present.
-  std::string_view absence_of(int rank) const;
+  std::string_view describe_absence(int rank) const;
 
   // The number of calls that the member has made since one was refused.
   int futile_calls(int rank) const;

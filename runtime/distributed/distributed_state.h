@@ -149,7 +149,7 @@ struct DistributedContext::State {
   // them.
   Work post(const MessageCall& wanted, const Tensor& x,
             std::shared_ptr<std::any> objects = nullptr);
-  Message message_of(const Group& group, const MessageCall& wanted) const;
+  Message make_message(const Group& group, const MessageCall& wanted) const;
   void check_peer_can_call(const Message& message) const;
   void prepare(std::vector<MessageCall>& calls, const std::vector<P2POp>& ops) const;
   void deliver(Group& group, const Message& later, const Message& earlier);

@@ -22,7 +22,7 @@ using runtime::FiberLocal;
 
 namespace {
 
-std::vector<Tensor> tensors_of(const std::vector<Block>& blocks) {
+std::vector<Tensor> collect_tensors(const std::vector<Block>& blocks) {
   std::vector<Tensor> tensors;
   for (const Block& block : blocks) {
     if (tensors.empty() || tensors.back().storage() != block.tensor.storage()) {
@@ -57,10 +57,10 @@ void check_tensors_are_free(const CollectiveCall& call) {
   const runtime::Timeline* const stream = call.group->timeline(call.rank).get();
   const auto what = [&] { return describe_in_group(call); };
   const runtime::Touch touch = changes(call) ? runtime::Touch::writes : runtime::Touch::reads;
-  for (const Tensor& tensor : tensors_of(call.takes)) {
+  for (const Tensor& tensor : collect_tensors(call.takes)) {
     runtime::check_may_touch(tensor, touch, what, stream);
   }
-  for (const Tensor& tensor : tensors_of(call.gives)) {
+  for (const Tensor& tensor : collect_tensors(call.gives)) {
     runtime::check_may_touch(tensor, runtime::Touch::reads, what, stream);
   }
 }
@@ -215,9 +215,9 @@ Work DistributedContext::State::run_beside(Issued issued, bool queued) {
   const CollectiveCall& call = issued.call;
   const std::shared_ptr<Work::State> work = make_work(
       issued.record, *call.group, describe_in_group(call), call.group->timeline(call.rank));
-  std::vector<Tensor> written = tensors_of(call.takes);
+  std::vector<Tensor> written = collect_tensors(call.takes);
   const bool is_written = changes(call);
-  for (const Tensor& tensor : tensors_of(call.gives)) work->keep(tensor, false);
+  for (const Tensor& tensor : collect_tensors(call.gives)) work->keep(tensor, false);
   for (const Tensor& tensor : written) work->keep(tensor, is_written);
   issued.work = work;
   const bool has_tensor = !call.gives.empty() || !call.takes.empty();

@@ -28,7 +28,7 @@ namespace {
 Tensor tensor_of(const Message& message, const Tensor& x) {
   runtime::check_may_touch(x, message.is_send ? runtime::Touch::reads : runtime::Touch::writes,
                            [&] { return describe(message); });
-  return message.is_send && message.event.is_async ? runtime::snapshot_of(x) : x;
+  return message.is_send && message.event.is_async ? runtime::take_snapshot(x) : x;
 }
 
 void move(runtime::Simulation& simulation, Communicator& communicator, const Message& send,
@@ -71,7 +71,8 @@ void DistributedContext::State::check_peer_can_call(const Message& message) cons
 }
 
 // Makes the message without the tensor or objects that it moves.
-Message DistributedContext::State::message_of(const Group& group, const MessageCall& wanted) const {
+Message DistributedContext::State::make_message(const Group& group,
+                                                const MessageCall& wanted) const {
   Message message{.event = {.function = wanted.function,
                             .location = wanted.location,
                             .group = group.number,
@@ -95,7 +96,7 @@ Work DistributedContext::State::post(const MessageCall& wanted, const Tensor& x,
   const bool has_tensor = objects == nullptr;
   if (has_tensor) check_tensor(wanted.function, x);
   runtime::synchronize_current_stream(*simulation, has_tensor ? x.device() : local().device);
-  Message message = message_of(*group, wanted);
+  Message message = make_message(*group, wanted);
   check_peer_can_call(message);
   if (has_tensor) {
     message.block = whole(wanted.version.defined() ? wanted.version : tensor_of(message, x));
@@ -249,7 +250,7 @@ void DistributedContext::State::prepare(std::vector<MessageCall>& calls,
   }
   check_are_apart("batch_isend_irecv", "p2p_op_list", outputs);
   for (std::size_t i = 0; i < ops.size(); ++i) {
-    const Tensor version = tensor_of(message_of(*group, calls[i]), ops[i].tensor);
+    const Tensor version = tensor_of(make_message(*group, calls[i]), ops[i].tensor);
     if (calls[i].is_send) calls[i].version = version;
   }
 }

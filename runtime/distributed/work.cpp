@@ -76,7 +76,7 @@ std::string Work::State::describe_wait() const {
   std::string text = "the Work of " + description;
   const std::shared_ptr<Group> in = group.lock();
   if (peer() < 0 || in == nullptr) return text;
-  const std::string_view absence = in->ledger.absence_of(*in->rank_of(peer()));
+  const std::string_view absence = in->ledger.describe_absence(*in->rank_of(peer()));
   if (!absence.empty()) text += fmt::format(" (rank {} {})", peer(), absence);
   return text;
 }

@@ -238,7 +238,7 @@ Tensor logical_or(const Tensor& a, const Tensor& b) {
 Tensor clone(const Tensor& x) {
   ops::check_operands("clone", {x}, ops::Types::any);
   if (runtime::is_strided(x)) return contiguous(x);
-  return autograd::record("clone", ops::copy_of(x), {x},
+  return autograd::record("clone", ops::make_copy(x), {x},
                           [](const Tensor& dy) { return std::vector{dy}; });
 }
 

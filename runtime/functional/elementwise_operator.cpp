@@ -189,8 +189,8 @@ Scalar as_element(std::string_view name, const Scalar& value, DType dtype) {
   if (dtype == DType::boolean) return value.real() != 0;
   const double truncated = std::trunc(value.real());
   const bool is_whole = is_integral(value.type());
-  const std::int64_t element =
-      is_whole ? sim::whole_of(dtype, value.whole()) : sim::whole_of(dtype, truncated);
+  const std::int64_t element = is_whole ? sim::to_whole_number(dtype, value.whole())
+                                        : sim::to_whole_number(dtype, truncated);
   const bool fits = is_whole ? element == value.whole() : static_cast<double>(element) == truncated;
   if (fits) return element;
   ops::refuse_type(name, fmt::format("value cannot be converted to type {} without overflow: {}",
@@ -239,7 +239,7 @@ void apply_in_place(const ElementwiseOperator& op, const std::vector<Tensor>& of
     // The graph saves a copy of an operand that the result overwrites, as torch does.
     const bool is_overwritten = runtime::share_elements(*target.storage(), *operands[i].storage());
     if (backward.needs_operand(i)) {
-      backward.save(i, is_overwritten ? ops::copy_of(operands[i]) : operands[i]);
+      backward.save(i, is_overwritten ? ops::make_copy(operands[i]) : operands[i]);
     }
   }
   ops::map_into(target, op.name, operands, forward_of(op, numbers, form.types));

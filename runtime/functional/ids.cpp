@@ -42,7 +42,7 @@ std::vector<Id> read_ids(const Tensor& ids, HostRead entry_point) {
     return read;
   }
   for (const float number : runtime::read_elements(ids, entry_point)) {
-    read.push_back({sim::whole_of(DType::i64, number), number == std::floor(number),
+    read.push_back({sim::to_whole_number(DType::i64, number), number == std::floor(number),
                     fmt::format("{}", number)});
   }
   return read;

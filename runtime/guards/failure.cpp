@@ -53,13 +53,13 @@ Failure describe_failure(const std::exception_ptr& exception, const std::string&
   } catch (const std::bad_alloc&) {
     return out_of_memory();
   } catch (const std::system_error& error) {
-    if (!is_host_limit(error.code())) return raised(text_of(error));
+    if (!is_host_limit(error.code())) return raised(to_text(error));
     return {ExitCode::host_limit, "KB-L003",
             fmt::format("[KB-L003] the host has no more of what was asked for: {}\n  close files, "
                         "end other processes, or raise `ulimit -n`, `ulimit -u` and `ulimit -v`",
-                        text_of(error))};
+                        to_text(error))};
   } catch (const std::exception& error) {
-    return raised(text_of(error));
+    return raised(to_text(error));
   } catch (...) {
     return raised(
         fmt::format("an exception that is no std::exception ({})", type_of_current_exception()));

@@ -294,7 +294,7 @@ void KernelLaunch::fail(const Kernel& kernel, const std::exception_ptr& exceptio
   } catch (const std::exception& error) {
     failure_ = std::make_exception_ptr(
         DeviceError("KB-K001", fmt::format("kernel '{}' on {} raised: {}", request_.name,
-                                           to_string(kernel.local.pe), text_of(error))));
+                                           to_string(kernel.local.pe), to_text(error))));
   } catch (...) {
     failure_ = std::make_exception_ptr(DeviceError(
         "KB-K001",

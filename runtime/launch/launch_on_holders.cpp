@@ -26,7 +26,7 @@ bool is_on_one_device(const std::vector<sim::PeLocation>& pes) {
 LaunchRequest request_for(const LaunchName& launch, const Tensor& first, std::vector<Tensor> uses,
                           std::function<void(tl::Context&)> body) {
   LaunchRequest request{visible(launch.name), {}, std::move(body), {}};
-  request.guard = guard_of(uses, [&] {
+  request.guard = make_store_guard(uses, [&] {
     return launch.location ? fmt::format("wait for its Work before the launch at {}",
                                          call_site(*launch.location))
                            : std::string("wait for its Work first");

@@ -27,10 +27,10 @@ RankFailure inspect(const std::exception_ptr& exception) {
     return {fmt::format("out of memory ({})", demangle(typeid(error).name())),
             ExitCode::host_limit};
   } catch (const std::system_error& error) {
-    return {fmt::format("{} ({})", text_of(error), demangle(typeid(error).name())),
+    return {fmt::format("{} ({})", to_text(error), demangle(typeid(error).name())),
             is_host_limit(error.code()) ? ExitCode::host_limit : ExitCode::worker_failed};
   } catch (const std::exception& error) {
-    return {fmt::format("{} ({})", text_of(error), demangle(typeid(error).name()))};
+    return {fmt::format("{} ({})", to_text(error), demangle(typeid(error).name()))};
   } catch (...) {
     return {
         fmt::format("an exception that is no std::exception ({})", type_of_current_exception())};

@@ -38,8 +38,8 @@ struct SavedInput {
 };
 
 // Computes the function again, recorded, and the gradients of its inputs.
-std::vector<Tensor> gradients_of(const Function& function, const std::vector<SavedInput>& saved,
-                                 const random::Generator& state, const Tensor& dy) {
+std::vector<Tensor> differentiate(const Function& function, const std::vector<SavedInput>& saved,
+                                  const random::Generator& state, const Tensor& dy) {
   const EnableGradGuard grad(*dy.storage()->simulation);
   std::vector<Tensor> inputs;
   for (const SavedInput& input : saved) {
@@ -77,7 +77,7 @@ Tensor checkpoint(const Function& function, const std::vector<Tensor>& inputs) {
   }
   return autograd::record("checkpoint", std::move(y), inputs,
                           [function, saved = std::move(saved), state](const Tensor& dy) {
-                            return gradients_of(function, saved, state, dy);
+                            return differentiate(function, saved, state, dy);
                           });
 }
 

@@ -222,7 +222,7 @@ void fill(const Tensor& target, const Scalar& value) {
   });
 }
 
-Tensor copy_of(const Tensor& x) {
+Tensor make_copy(const Tensor& x) {
   if (runtime::is_strided(x)) return dense(x, "copy");
   return map("copy", placement_of(x), {x},
              [](tl::Context&, std::span<const tl::Tensor> of) { return of[0]; });

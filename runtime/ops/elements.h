@@ -41,7 +41,7 @@ Tensor map(std::string_view name, const Placement& placement, const std::vector<
 // Sets every element that a holder has.
 void fill(const Tensor& target, const Scalar& value);
 
-Tensor copy_of(const Tensor& x);
+Tensor make_copy(const Tensor& x);
 // Returns x in another type; x itself if it has that type.
 Tensor converted(const Tensor& x, DType dtype);
 // Writes x, rounded to the target's type, into the target.

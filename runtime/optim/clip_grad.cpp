@@ -26,7 +26,7 @@ std::vector<Tensor> with_gradient(const std::vector<Tensor>& parameters) {
   return all;
 }
 
-std::vector<Tensor> gradients_of(const std::vector<Tensor>& parameters) {
+std::vector<Tensor> collect_gradients(const std::vector<Tensor>& parameters) {
   std::vector<Tensor> gradients;
   for (const Tensor& parameter : parameters) gradients.push_back(parameter.grad().detach());
   return gradients;
@@ -74,7 +74,7 @@ double total_square(const std::vector<Tensor>& parameters, const std::vector<dou
 double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm,
                        const ClipOptions& options) {
   const std::vector<Tensor> clipped = with_gradient(parameters);
-  const std::vector<Tensor> gradients = gradients_of(clipped);
+  const std::vector<Tensor> gradients = collect_gradients(clipped);
   if (gradients.empty()) return 0;
   const double norm =
       std::sqrt(total_square(clipped, optim::sums("clip_grad_norm_", gradients, square_of)));
@@ -97,7 +97,7 @@ double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm,
 
 void clip_grad_value_(const std::vector<Tensor>& parameters, double clip_value) {
   std::vector<optim::Assignment> clipped;
-  for (const Tensor& gradient : gradients_of(with_gradient(parameters))) {
+  for (const Tensor& gradient : collect_gradients(with_gradient(parameters))) {
     clipped.push_back({gradient, gradient, clip_value});
   }
   optim::assign("clip_grad_value_", std::move(clipped),

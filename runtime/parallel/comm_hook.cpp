@@ -36,7 +36,7 @@ std::vector<Tensor> GradBucket::gradients() const {
 namespace {
 
 // Divides first, so that sums do not overflow.
-Future mean_of(const distributed::ProcessGroup& group, GradBucket& bucket, const Tensor& buffer) {
+Future average(const distributed::ProcessGroup& group, GradBucket& bucket, const Tensor& buffer) {
   auto& distributed = bucket.torch().distributed;
   buffer.div_(distributed.get_world_size(group));
   return {distributed.all_reduce(buffer, {.group = group, .async_op = true}), buffer};
@@ -45,15 +45,15 @@ Future mean_of(const distributed::ProcessGroup& group, GradBucket& bucket, const
 }  // namespace
 
 Future allreduce_hook(const distributed::ProcessGroup& group, GradBucket& bucket) {
-  return mean_of(group, bucket, bucket.buffer());
+  return average(group, bucket, bucket.buffer());
 }
 
 Future fp16_compress_hook(const distributed::ProcessGroup& group, GradBucket& bucket) {
-  return mean_of(group, bucket, bucket.buffer().to(DType::f16));
+  return average(group, bucket, bucket.buffer().to(DType::f16));
 }
 
 Future bf16_compress_hook(const distributed::ProcessGroup& group, GradBucket& bucket) {
-  return mean_of(group, bucket, bucket.buffer().to(DType::bf16));
+  return average(group, bucket, bucket.buffer().to(DType::bf16));
 }
 
 }  // namespace kernbench::nn::parallel

@@ -176,7 +176,7 @@ void Reducer::prepare_for_backward(const std::vector<Tensor>& outputs) {
   if (!searches_unused()) return;
   unused_.clear();
   std::set<const Tensor::Storage*> reached;
-  for (const Tensor& leaf : autograd::leaves_of(outputs)) reached.insert(leaf.storage().get());
+  for (const Tensor& leaf : autograd::collect_leaves(outputs)) reached.insert(leaf.storage().get());
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     if (!reached.contains(parameters_[i].storage().get())) unused_.push_back(i);
   }

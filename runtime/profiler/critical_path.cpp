@@ -16,7 +16,7 @@ using sim::Cause;
 using sim::CauseLog;
 
 // The edges in the profile's time; those that cross its beginning are cut.
-std::vector<CauseLog::Edge> edges_of(const CauseLog& causes, const Profile& profile) {
+std::vector<CauseLog::Edge> collect_edges(const CauseLog& causes, const Profile& profile) {
   std::vector<CauseLog::Edge> edges = causes.critical_path(profile.to);
   std::erase_if(edges, [&](const auto& edge) { return edge.end <= profile.from; });
   if (!edges.empty()) edges.front().start = std::max(edges.front().start, profile.from);
@@ -35,11 +35,11 @@ void check_length(const std::vector<CauseLog::Edge>& edges, const Profile& profi
 
 }  // namespace
 
-CriticalPath critical_path_of(const Simulation& simulation, const Profile& profile) {
+CriticalPath find_critical_path(const Simulation& simulation, const Profile& profile) {
   CriticalPath path;
   const CauseLog* const causes = simulation.machine().engine().causes();
   if (causes == nullptr) return path;
-  path.edges = edges_of(*causes, profile);
+  path.edges = collect_edges(*causes, profile);
   check_length(path.edges, profile);
   std::map<std::pair<Cause, std::string>, PathRow> rows;
   for (const CauseLog::Edge& edge : path.edges) {

@@ -5,6 +5,6 @@
 namespace kernbench::runtime {
 
 // The critical path of the profile's time.
-CriticalPath critical_path_of(const Simulation& simulation, const Profile& profile);
+CriticalPath find_critical_path(const Simulation& simulation, const Profile& profile);
 
 }  // namespace kernbench::runtime

@@ -164,7 +164,7 @@ std::string path_text(const Profile& profile) {
 }
 
 // "message 1.200 us, link 0.100 us"
-std::string causes_of(const sim::Waits& waits) {
+std::string describe_causes(const sim::Waits& waits) {
   std::string text;
   for (const sim::WaitCause cause : sim::kWaitCauses) {
     if (waits[cause] == Time{0}) continue;
@@ -177,8 +177,8 @@ std::string causes_of(const sim::Waits& waits) {
 std::string pe_waits_text(const Profile& profile) {
   const PeWaits& waits = profile.pe_waits;
   if (waits.pe.empty()) return "";
-  return fmt::format("PEs waited for {}\n{} most: {}\n", causes_of(waits.all), waits.pe,
-                     causes_of(waits.most));
+  return fmt::format("PEs waited for {}\n{} most: {}\n", describe_causes(waits.all), waits.pe,
+                     describe_causes(waits.most));
 }
 
 std::string waits_text(const Profile& profile) {
@@ -199,7 +199,7 @@ std::string part_text(const Profile& profile) {
 
 }  // namespace
 
-SortBy sort_by_of(std::string_view name) {
+SortBy parse_sort_by(std::string_view name) {
   constexpr std::array<std::pair<std::string_view, SortBy>, 14> kNames = {{
       {"", SortBy::total},
       {"total", SortBy::total},

@@ -15,7 +15,7 @@ enum class SortBy { total, average, longest, exposed, slack, count, bytes };
 // Takes torch's names of `sort_by` whose figures a simulated device has ("cuda_time_total",
 // "device_time", "count"), and those of SortBy; "" is "total".  Throws CollectiveError KB-R031,
 // which lists them, for any other.
-SortBy sort_by_of(std::string_view name);
+SortBy parse_sort_by(std::string_view name);
 
 // The operations as torch's key_averages().table(): a line for each, at most `row_limit`.
 std::string table(const Profile& profile, SortBy sort_by = SortBy::total,

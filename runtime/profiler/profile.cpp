@@ -45,12 +45,12 @@ bool is_operation(Kind kind) {
   return kind == Kind::kernel || kind == Kind::collective || kind == Kind::message;
 }
 
-std::vector<OperationRow> operations_of(const Simulation& simulation, const RunLog& log,
-                                        const Profile& profile) {
+std::vector<OperationRow> collect_operations(const Simulation& simulation, const RunLog& log,
+                                             const Profile& profile) {
   std::map<std::tuple<Kind, std::string, std::string, std::string, std::string, int, std::string>,
            OperationRow>
       rows;
-  const std::vector<Time> slacks = slacks_of(log, profile.to);
+  const std::vector<Time> slacks = compute_slacks(log, profile.to);
   for (std::size_t i = 0; i < log.spans().size(); ++i) {
     const RunSpan& span = log.spans()[i];
     const Part part = part_of(span, profile);
@@ -91,7 +91,7 @@ std::string on_any_device(const std::string& what) {
   return end == std::string::npos ? what.substr(0, at) : what;
 }
 
-std::vector<WaitRow> waits_of(const RunLog& log, const Profile& profile) {
+std::vector<WaitRow> collect_waits(const RunLog& log, const Profile& profile) {
   std::map<std::pair<std::string, std::string>, std::map<int, Time>> by_rank;
   std::map<std::pair<std::string, std::string>, std::int64_t> counts;
   for (const RunSpan& span : log.spans()) {
@@ -121,7 +121,7 @@ Time sum_of(const sim::Waits& waits) {
   return sum;
 }
 
-PeWaits pe_waits_of(const sim::Machine& machine) {
+PeWaits collect_pe_waits(const sim::Machine& machine) {
   const Topology& topology = machine.topology();
   PeWaits result;
   sim::PeLocation at;
@@ -148,7 +148,7 @@ LaunchTime time_of_launch(const RunSpan& span) {
 }
 
 // Only launches that have begun and ended in the window count.
-std::map<int, LaunchTime> launches_of(const RunLog& log, const Profile& profile) {
+std::map<int, LaunchTime> collect_launches(const RunLog& log, const Profile& profile) {
   std::map<int, LaunchTime> by_device;
   for (const RunSpan& span : log.spans()) {
     if (span.kind != Kind::kernel || span.returned == Time{0}) continue;
@@ -174,7 +174,7 @@ ProfileStart profile_start(const Simulation& simulation) {
   return start;
 }
 
-Profile profile_of(const Simulation& simulation, const ProfileStart& start) {
+Profile make_profile(const Simulation& simulation, const ProfileStart& start) {
   Profile profile;
   profile.from = start.at;
   profile.to = simulation.now();
@@ -186,13 +186,13 @@ Profile profile_of(const Simulation& simulation, const ProfileStart& start) {
     profile.ranks.push_back(time_of(device, activity, profile.duration()));
   }
   profile.units = simulation.machine().unit_classes();
-  profile.pe_waits = pe_waits_of(simulation.machine());
-  profile.path = critical_path_of(simulation, profile);
+  profile.pe_waits = collect_pe_waits(simulation.machine());
+  profile.path = find_critical_path(simulation, profile);
   const RunLog* const log = simulation.run_log();
   if (log == nullptr) return profile;
-  profile.operations = operations_of(simulation, *log, profile);
-  profile.waits = waits_of(*log, profile);
-  for (const auto& [device, time] : launches_of(*log, profile)) {
+  profile.operations = collect_operations(simulation, *log, profile);
+  profile.waits = collect_waits(*log, profile);
+  for (const auto& [device, time] : collect_launches(*log, profile)) {
     if (time.total() <= profile.launches.total()) continue;
     profile.launches = time;
     profile.launch_rank = device;

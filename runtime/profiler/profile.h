@@ -121,6 +121,6 @@ ProfileStart profile_start(const Simulation& simulation);
 
 // The profile of the run from `start` until now.
 // REQUIRES: the simulation keeps a run log; without one there are no operations and no waits
-Profile profile_of(const Simulation& simulation, const ProfileStart& start = {});
+Profile make_profile(const Simulation& simulation, const ProfileStart& start = {});
 
 }  // namespace kernbench::runtime

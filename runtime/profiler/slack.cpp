@@ -69,7 +69,7 @@ Time known_at(const RunSpan& span) {
   return std::max(span.end, span.returned);
 }
 
-std::vector<Call> calls_of(const RunLog& log, Time end) {
+std::vector<Call> collect_calls(const RunLog& log, Time end) {
   std::vector<Call> calls;
   std::map<std::tuple<Kind, int, std::int64_t>, std::size_t> shared;
   for (std::size_t i = 0; i < log.spans().size(); ++i) {
@@ -89,7 +89,7 @@ std::vector<Call> calls_of(const RunLog& log, Time end) {
   return calls;
 }
 
-std::map<int, Device> devices_of(const RunLog& log, Time end) {
+std::map<int, Device> collect_devices(const RunLog& log, Time end) {
   std::map<int, std::pair<std::vector<Time>, std::vector<Time>>> moments;
   for (const RunSpan& span : log.spans()) {
     if (!is_operation(span, end)) continue;
@@ -107,7 +107,10 @@ std::map<int, Device> devices_of(const RunLog& log, Time end) {
 class BackwardPass {
  public:
   BackwardPass(const RunLog& log, Time end)
-      : log_(log), end_(end), calls_(calls_of(log, end)), devices_(devices_of(log, end)) {}
+      : log_(log),
+        end_(end),
+        calls_(collect_calls(log, end)),
+        devices_(collect_devices(log, end)) {}
 
   // Repeated until nothing changes, since of a collective whose ranks leave it at different times
   // what follows on one rank may begin before another rank calls.
@@ -125,7 +128,7 @@ class BackwardPass {
   bool pass() {
     bool has_changed = false;
     for (Call& call : calls_) {
-      const Time slack = slack_of(call);
+      const Time slack = compute_slack(call);
       if (slack == call.slack) continue;
       call.slack = slack;
       has_changed = true;
@@ -144,7 +147,7 @@ class BackwardPass {
     return call.last_start - log_.spans()[span].start;
   }
 
-  Time slack_of(const Call& call) const {
+  Time compute_slack(const Call& call) const {
     Time slack = Time::max();
     for (const std::size_t i : call.spans) {
       const RunSpan& span = log_.spans()[i];
@@ -164,7 +167,7 @@ class BackwardPass {
 
 }  // namespace
 
-std::vector<Time> slacks_of(const RunLog& log, Time end) {
+std::vector<Time> compute_slacks(const RunLog& log, Time end) {
   return BackwardPass(log, end).run();
 }
 

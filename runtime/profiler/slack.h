@@ -13,6 +13,6 @@ namespace kernbench::runtime {
 // ended, or is issued after its host knows that, waits for it; a collective begins when its last
 // rank calls, and is late for all of its ranks.  Lengths of operations and launches stay.  Where
 // two operations of a device have nothing to do with each other, the true slack is larger.
-std::vector<Time> slacks_of(const RunLog& log, Time end);
+std::vector<Time> compute_slacks(const RunLog& log, Time end);
 
 }  // namespace kernbench::runtime

@@ -119,7 +119,7 @@ std::string TensorMemory::obstacle(sim::RegionId region, const sim::ElementRange
 
 // Guards the whole memory of each tensor, because a kernel that has a row may form a pointer that
 // leads out of it.
-tl::StoreGuard guard_of(const std::vector<Tensor>& uses, DescribeOperation advice) {
+tl::StoreGuard make_store_guard(const std::vector<Tensor>& uses, DescribeOperation advice) {
   tl::StoreGuard guard;
   std::set<const TensorMemory*> seen;  // never iterated
   for (const Tensor& tensor : uses) {

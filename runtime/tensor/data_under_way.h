@@ -16,7 +16,7 @@
 //   host read          waits, and knows              waits, and knows
 //
 // An isend never blocks a later operation: it carries the version that its tensor has at the call
-// (snapshot_of()), so later writes do not change what arrives.  "On a tensor" means on its
+// (take_snapshot()), so later writes do not change what arrives.  "On a tensor" means on its
 // elements: a view has those of its tensor, and different rows of a tensor have none in common.
 
 #pragma once
@@ -131,6 +131,6 @@ void know_all_done(Tensor::Storage& storage);
 
 // Makes the guard of a kernel that uses these tensors: it must not write what operations under way
 // use.  `advice` ends the error text.
-tl::StoreGuard guard_of(const std::vector<Tensor>& uses, DescribeOperation advice);
+tl::StoreGuard make_store_guard(const std::vector<Tensor>& uses, DescribeOperation advice);
 
 }  // namespace kernbench::runtime

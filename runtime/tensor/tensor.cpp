@@ -160,7 +160,7 @@ std::vector<Number> read_as(const Tensor::Storage& storage, const Read& read) {
     if (!is_integral(storage.dtype)) {
       std::vector<Number> integers;
       for (const float number : read(float())) {
-        integers.push_back(sim::whole_of(DType::i64, double{number}));
+        integers.push_back(sim::to_whole_number(DType::i64, double{number}));
       }
       return integers;
     }
@@ -289,7 +289,7 @@ void runtime::copy_elements(const Tensor& into, const Tensor& source,
             if constexpr (std::same_as<decltype(to), std::vector<float>&>) {
               return static_cast<float>(number);
             } else {
-              return sim::whole_of(target.dtype, number);
+              return sim::to_whole_number(target.dtype, number);
             }
           });
         },

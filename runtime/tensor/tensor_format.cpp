@@ -50,7 +50,7 @@ class Printer {
 };
 
 template <class Number>
-std::string text_of(const Tensor& tensor) {
+std::string to_text(const Tensor& tensor) {
   const std::vector<Number> elements = tensor.to_vector<Number>();
   return Printer(tensor, elements).text(0, 0, tensor.numel());
 }
@@ -62,7 +62,7 @@ std::string to_string(const Tensor& tensor) {
   if (!tensor.is_host()) runtime::begin_host_read(*tensor.storage(), runtime::HostRead::format);
   return fmt::format(
       "tensor({}, dtype={})",
-      is_integral(tensor.dtype()) ? text_of<std::int64_t>(tensor) : text_of<float>(tensor),
+      is_integral(tensor.dtype()) ? to_text<std::int64_t>(tensor) : to_text<float>(tensor),
       name_of(tensor.dtype()));
 }
 

@@ -156,7 +156,7 @@ void set_data(Tensor::Storage& tensor, const Tensor::Storage& data) {
   tensor.in_memory = tensor.memory->tensors.insert(tensor.memory->tensors.begin(), &tensor);
 }
 
-Tensor snapshot_of(const Tensor& tensor) {
+Tensor take_snapshot(const Tensor& tensor) {
   const Tensor::Storage& base = *tensor.storage();
   sim::MemoryStore& store = base.simulation->machine().memory();
   auto memory = std::make_shared<TensorMemory>(base.simulation, base.memory);

@@ -172,7 +172,7 @@ std::shared_ptr<Tensor::Storage> make_view_storage(const Tensor::Storage& base, 
 
 // Returns the tensor's present values at the same addresses; later writes to the tensor do not
 // change the snapshot.  It takes no simulated time and no memory of the device (ADR-0151).
-Tensor snapshot_of(const Tensor& tensor);
+Tensor take_snapshot(const Tensor& tensor);
 // Returns element `index` of the first dimension, such as a row of a matrix, in the same memory.
 // Where that dimension is split, only its holders hold the view.  The view needs no gradient.
 // REQUIRES: there is such a dimension, and it has this index

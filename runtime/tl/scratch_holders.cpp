@@ -43,7 +43,7 @@ void add(std::vector<Holder>& holders, const std::string& what, Bytes bytes) {
   }
 }
 
-std::string line_of(const Holder& holder) {
+std::string format_line(const Holder& holder) {
   if (holder.count == 1) return fmt::format("\n  {} B: {}", holder.bytes, holder.what);
   return fmt::format("\n  {} B: {} times {}, {} B each", holder.total(), holder.count, holder.what,
                      holder.bytes);
@@ -80,7 +80,7 @@ std::string Context::scratch_holders() {
   std::ranges::stable_sort(holders, std::ranges::greater{}, &Holder::total);
   std::string text;
   for (std::size_t i = 0; i < std::min(holders.size(), kMostHolders); ++i) {
-    text += line_of(holders[i]);
+    text += format_line(holders[i]);
   }
   if (holders.size() > kMostHolders) {
     Bytes rest = 0;

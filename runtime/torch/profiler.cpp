@@ -77,7 +77,7 @@ void profile::step() {
 Profile profile::result() const {
   if (stopped_) return *stopped_;
   runtime::synchronize(torch_.simulation());
-  return runtime::profile_of(torch_.simulation(), start_);
+  return runtime::make_profile(torch_.simulation(), start_);
 }
 
 void profile::export_chrome_trace(const std::string& path) const {

@@ -63,9 +63,9 @@ class KeyAverages {
   std::string table(SortBy sort_by = SortBy::total, std::size_t row_limit = 100) const {
     return runtime::table(profile_, sort_by, row_limit);
   }
-  // With torch's names, "cuda_time_total", or "exposed": runtime::sort_by_of().
+  // With torch's names, "cuda_time_total", or "exposed": runtime::parse_sort_by().
   std::string table(std::string_view sort_by, std::size_t row_limit = 100) const {
-    return table(runtime::sort_by_of(sort_by), row_limit);
+    return table(runtime::parse_sort_by(sort_by), row_limit);
   }
 
  private:

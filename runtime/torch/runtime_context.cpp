@@ -54,7 +54,7 @@ const std::vector<runtime::KernelResult>& EngineView::last_results() const {
 }
 
 runtime::Profile EngineView::profile() const {
-  return runtime::profile_of(settled());
+  return runtime::make_profile(settled());
 }
 
 std::string EngineView::explain() const {

@@ -12,7 +12,7 @@
 
 namespace kernbench {
 
-std::string text_of(const std::exception& exception) {
+std::string to_text(const std::exception& exception) {
   const char* const text = exception.what();
   return text == nullptr ? "(its what() is a null pointer)" : visible_lines(text);
 }

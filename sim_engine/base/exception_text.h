@@ -9,7 +9,7 @@
 namespace kernbench {
 
 // The exception's own text, made visible line by line.
-std::string text_of(const std::exception& exception);
+std::string to_text(const std::exception& exception);
 
 // The C++ name of the type of the exception being handled.  REQUIRES: called in a handler
 std::string type_of_current_exception();

@@ -49,7 +49,7 @@ const work::Message* message_in(const Command& command) {
 
 }  // namespace
 
-OpRecord record_of(const Command& command, std::uint32_t unit, Time now) {
+OpRecord make_record(const Command& command, std::uint32_t unit, Time now) {
   OpRecord op{.kind = kOpKinds.at(command.work.index()),
               .unit = unit,
               .start = command.started,

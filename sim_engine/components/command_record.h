@@ -9,7 +9,7 @@
 namespace kernbench::sim {
 
 // The op log's record of a command that ended at `now`.  `unit` is the PE's number.
-OpRecord record_of(const Command& command, std::uint32_t unit, Time now);
+OpRecord make_record(const Command& command, std::uint32_t unit, Time now);
 
 // Adds the command as a span, on the track for commands of its kind of the PE at `location`.
 void trace(TraceRecorder& recorder, const Command& command, const OpRecord& op,

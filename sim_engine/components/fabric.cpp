@@ -360,7 +360,7 @@ bool Fabric::precedes(const Visit& a, const Visit& b) const {
   const Transfer& second = *b.transfer;
   if (second.number != b.number) return false;  // b was delivered meanwhile
   if (engine_.tie_seed()) {
-    if (const auto one = draw_of(a), other = draw_of(b); one != other) return one < other;
+    if (const auto one = draw_order(a), other = draw_order(b); one != other) return one < other;
   }
   for (std::uint32_t i = 1; i <= std::min(a.hop, b.hop) + 1; ++i) {
     const Time one = i <= a.hop ? first.arrivals[a.hop - i].head : first.sent;
@@ -371,7 +371,7 @@ bool Fabric::precedes(const Visit& a, const Visit& b) const {
 }
 
 // Equal for all heads that come to a link over the same one at a time.
-std::uint64_t Fabric::draw_of(const Visit& visit) const {
+std::uint64_t Fabric::draw_order(const Visit& visit) const {
   const std::vector<LinkId>& hops = visit.transfer->path->hops;
   const std::uint64_t from = visit.hop == 0 ? links_.size() : hops[visit.hop - 1];
   std::uint64_t draw = *engine_.tie_seed();

@@ -172,7 +172,7 @@ class Fabric {
   Link as_of_now(const Link& link) const;
   void drop(Link& link, Visit& visit);
   bool precedes(const Visit& a, const Visit& b) const;
-  std::uint64_t draw_of(const Visit& visit) const;
+  std::uint64_t draw_order(const Visit& visit) const;
   void record(LinkId link, Time start, Time busy, Bytes bytes);
 
   Engine& engine_;

@@ -18,7 +18,7 @@ struct Overloaded : Functions... {
   using Functions::operator()...;
 };
 
-IpcqMessage message_of(const Command& command, const work::Outgoing& outgoing) {
+IpcqMessage make_message(const Command& command, const work::Outgoing& outgoing) {
   const TileNode& tile = *command.operands[0].operator->();
   return {tile.value,      tile.dtype,         tile.element_count, tile.bytes,
           command.started, outgoing.operation, outgoing.arrow};
@@ -249,10 +249,10 @@ void PeScheduler::take_effect(const Command& command) {
                    end_access(store);
                  },
                  [&](const work::Send& send) {
-                   send.channel->deliver(send.number, message_of(command, send));
+                   send.channel->deliver(send.number, make_message(command, send));
                  },
                  [&](const work::CopyTo& copy) {
-                   copy.channel->deliver_in_place(copy.number, message_of(command, copy));
+                   copy.channel->deliver_in_place(copy.number, make_message(command, copy));
                  },
                  [](const work::Receive& receive) { receive.channel->release_slot(); },
                  [](const auto&) {},
@@ -267,7 +267,7 @@ void PeScheduler::finish_receive_in_place(const Command& command) {
 
 void PeScheduler::record(const Command& command) {
   const Time now = services_.engine.now();
-  const OpRecord op = record_of(command, number_, now);
+  const OpRecord op = make_record(command, number_, now);
   services_.op_log.append(op);
   services_.engine.fold(digest(op));
   if (services_.trace != nullptr) trace(*services_.trace, command, op, location_);

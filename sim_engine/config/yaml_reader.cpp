@@ -34,7 +34,7 @@ std::string place_of(const YamlNode& map) {
 }
 
 // "NW,NE": a scalar, or the scalars of a list.
-std::string value_of(const YamlNode& node) {
+std::string read_value(const YamlNode& node) {
   std::string text = node.text;
   for (const YamlNode* item : node.children) text += (text.empty() ? "" : ",") + item->text;
   return text;
@@ -189,7 +189,7 @@ void YamlMap::record(std::string_view key, std::string_view type, std::string_vi
        .type = std::string(type),
        .unit = std::string(unit),
        .allowed = std::string(allowed),
-       .value = node == nullptr ? "" : value_of(*node)});
+       .value = node == nullptr ? "" : read_value(*node)});
 }
 
 bool YamlMap::has(std::string_view key) {
@@ -209,7 +209,7 @@ YamlMap YamlMap::map(std::string_view key) {
   return YamlMap(reader_, ask(key, "{...}"), this, key);
 }
 
-std::int64_t YamlMap::integer_of(std::string_view key, std::int64_t min, std::int64_t max) {
+std::int64_t YamlMap::read_integer(std::string_view key, std::int64_t min, std::int64_t max) {
   const auto example = fmt::format("{}", std::clamp<std::int64_t>(4, min, max));
   if (min < max) record(key, "integer", fmt::format("{} to {}", min, max));
   const YamlNode* node = ask(key, example);
@@ -236,7 +236,7 @@ std::string YamlMap::text(std::string_view key, std::string_view example) {
   return node == nullptr ? "" : reader_.text(*node, example);
 }
 
-std::size_t YamlMap::choice_of(std::string_view key, std::span<const std::string_view> names) {
+std::size_t YamlMap::read_choice(std::string_view key, std::span<const std::string_view> names) {
   record(key, "name", one_of(names));
   const YamlNode* node = ask(key, names.front());
   return node == nullptr ? 0 : reader_.choice(*node, names);
@@ -244,7 +244,7 @@ std::size_t YamlMap::choice_of(std::string_view key, std::span<const std::string
 
 bool YamlMap::boolean(std::string_view key) {
   constexpr std::array<std::string_view, 2> kNames = {"false", "true"};
-  return choice_of(key, kNames) == 1;
+  return read_choice(key, kNames) == 1;
 }
 
 std::vector<std::string> YamlMap::choices(std::string_view key,

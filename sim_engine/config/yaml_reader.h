@@ -90,7 +90,7 @@ class YamlMap {
   YamlMap map(std::string_view key);
   template <class Int>
   Int integer(std::string_view key, Int min, Int max) {
-    return static_cast<Int>(integer_of(key, min, max));
+    return static_cast<Int>(read_integer(key, min, max));
   }
   std::vector<std::int64_t> integers(std::string_view key, std::int64_t min, std::int64_t max);
   Time time(std::string_view key) { return Time{quantity(key, time_quantity())}; }
@@ -108,7 +108,7 @@ class YamlMap {
   Enum choice(std::string_view key, const std::array<Enum, n>& values) {
     std::array<std::string_view, n> names;
     for (std::size_t i = 0; i < n; ++i) names[i] = name_of(values[i]);
-    return values[choice_of(key, names)];
+    return values[read_choice(key, names)];
   }
   bool boolean(std::string_view key);  // true or false
   std::vector<std::string> choices(std::string_view key, std::span<const std::string_view> names);
@@ -146,9 +146,9 @@ class YamlMap {
   Asked& note(std::string_view key);
   // The node of `key`, or nullptr if it is missing.
   const YamlNode* ask(std::string_view key, std::string_view example);
-  std::int64_t integer_of(std::string_view key, std::int64_t min, std::int64_t max);
+  std::int64_t read_integer(std::string_view key, std::int64_t min, std::int64_t max);
   std::int64_t quantity(std::string_view key, const Quantity& quantity);
-  std::size_t choice_of(std::string_view key, std::span<const std::string_view> names);
+  std::size_t read_choice(std::string_view key, std::span<const std::string_view> names);
   std::string path() const;
   void record(std::string_view key, std::string_view type, std::string_view allowed,
               std::string_view unit = {});

@@ -24,7 +24,7 @@ std::size_t utf8_length(std::string_view text) {
 }
 
 // What is wrong with the character at the start of `text`; empty if nothing is.
-std::string fault_of(std::string_view text, std::size_t length) {
+std::string find_fault(std::string_view text, std::size_t length) {
   const auto first = static_cast<unsigned char>(text.front());
   if (length == 0) return fmt::format("not UTF-8: byte 0x{:02x}", first);
   if (first == '\t') return "a tab; indent and separate with spaces";
@@ -39,7 +39,7 @@ std::optional<TextFault> find_bad_character(std::string_view text) {
   TextMark mark;
   while (!text.empty()) {
     const std::size_t length = utf8_length(text);
-    if (std::string fault = fault_of(text, length); !fault.empty()) {
+    if (std::string fault = find_fault(text, length); !fault.empty()) {
       return TextFault{mark, std::move(fault)};
     }
     if (text.front() == '\n') {

@@ -27,7 +27,7 @@ constexpr Bytes kTebibyte = Bytes{1} << 40;
 
 constexpr std::array<std::string_view, 4> kCorners = {"NW", "NE", "SW", "SE"};
 
-Bytes capacity_of(YamlMap& memory) {
+Bytes read_capacity(YamlMap& memory) {
   return memory.bytes("capacity", 1, kTebibyte);
 }
 
@@ -35,7 +35,7 @@ LinkSpec link_in(YamlMap& link) {
   return {.bandwidth = link.bandwidth("bandwidth"), .latency = link.time("latency")};
 }
 
-LinkSpec link_of(YamlMap link) {
+LinkSpec read_link(YamlMap link) {
   return link_in(link);
 }
 
@@ -52,7 +52,7 @@ void check_grid(YamlMap& sips, const Topology::System& system) {
                                                system.h, product, system.sip_count));
 }
 
-Topology::System sips_of(YamlMap sips) {
+Topology::System read_sips(YamlMap sips) {
   Topology::System system;
   system.sip_count = sips.integer("count", 1, kMaxSips);
   system.topology = sips.choice("topology", kSipTopologies);
@@ -71,27 +71,27 @@ Topology::System sips_of(YamlMap sips) {
   return system;
 }
 
-LinkSpec sip_link_of(YamlMap link, Topology::System& system) {
+LinkSpec read_sip_link(YamlMap link, Topology::System& system) {
   if (link.has("count")) system.links_per_pair = link.integer("count", 1, kMaxLinks);
   return {.bandwidth = link.bandwidth("bandwidth"), .latency = link.time("latency")};
 }
 
-SwitchSpec switch_of(YamlMap given) {
+SwitchSpec read_switch(YamlMap given) {
   SwitchSpec result;
   result.core.latency = given.time("latency");
   if (given.has("bandwidth")) result.core.bandwidth = given.bandwidth("bandwidth");
-  if (given.has("sums")) result.sums = link_of(given.map("sums"));
+  if (given.has("sums")) result.sums = read_link(given.map("sums"));
   return result;
 }
 
-Topology::System system_of(YamlMap system) {
-  Topology::System result = sips_of(system.map("sips"));
-  result.sip_link = sip_link_of(system.map("sip_link"), result);
+Topology::System read_system(YamlMap system) {
+  Topology::System result = read_sips(system.map("sips"));
+  result.sip_link = read_sip_link(system.map("sip_link"), result);
   YamlMap host_link = system.map("host_link");
   result.host_link = link_in(host_link);
   if (host_link.has("issue")) result.host_issue = host_link.time("issue");
   if (result.topology == SipTopology::switched) {
-    result.network_switch = switch_of(system.map("switch"));
+    result.network_switch = read_switch(system.map("switch"));
   } else if (system.has("switch")) {
     system.fail("switch", "KB-Y038",
                 fmt::format("has no meaning without 'topology: switch' (here: {})",
@@ -108,23 +108,23 @@ Topology::Sip sip_of(YamlMap sip) {
   if (io_chiplet.has("bandwidth")) io_hop.bandwidth = io_chiplet.bandwidth("bandwidth");
   return {.cubes_w = mesh.integer("w", 1, kMaxGridSide),
           .cubes_h = mesh.integer("h", 1, kMaxGridSide),
-          .ucie = link_of(sip.map("ucie")),
+          .ucie = read_link(sip.map("ucie")),
           .io_edge = io_chiplet.choice("edge", kEdges),
           .io_cpu_dispatch = io_chiplet.time("dispatch"),
           .io_hop = io_hop};
 }
 
-SramSpec sram_of(YamlMap sram) {
-  return {.capacity = capacity_of(sram),
+SramSpec read_sram(YamlMap sram) {
+  return {.capacity = read_capacity(sram),
           .bandwidth = sram.bandwidth("bandwidth"),
           .latency = sram.time("latency")};
 }
 
-HbmSpec hbm_of(YamlMap hbm) {
+HbmSpec read_hbm(YamlMap hbm) {
   HbmSpec result{.channels = hbm.integer("channels", 1, 1024),
                  .bandwidth = hbm.bandwidth("bandwidth"),
                  .latency = hbm.time("latency"),
-                 .capacity = capacity_of(hbm)};
+                 .capacity = read_capacity(hbm)};
   if (hbm.has("slices")) result.slices = hbm.integer("slices", 1, 1024);
   if (hbm.has("efficiency")) result.efficiency = hbm.thousandths("efficiency");
   if (hbm.has("turn_around")) result.turn_around = hbm.time("turn_around");
@@ -150,20 +150,20 @@ void read_pe_layout(YamlMap layout, Topology::Cube& cube) {
   cube.pe_per_corner = layout.integer("pe_per_corner", 1, 16);
 }
 
-Topology::Cube cube_of(YamlMap cube) {
+Topology::Cube read_cube(YamlMap cube) {
   Topology::Cube result;
   read_pe_layout(cube.map("pe_layout"), result);
   YamlMap noc = cube.map("noc");
   result.noc = link_in(noc);
-  if (noc.has("corner")) result.corner = link_of(noc.map("corner"));
+  if (noc.has("corner")) result.corner = read_link(noc.map("corner"));
   result.m_cpu_dispatch = cube.map("m_cpu").time("dispatch");
-  result.sram = sram_of(cube.map("sram"));
-  result.hbm = hbm_of(cube.map("hbm"));
+  result.sram = read_sram(cube.map("sram"));
+  result.hbm = read_hbm(cube.map("hbm"));
   check_channels(cube, result.hbm, static_cast<int>(result.corners.size()) * result.pe_per_corner);
   return result;
 }
 
-Bytes page_of(YamlMap& mmu) {
+Bytes read_page(YamlMap& mmu) {
   const Bytes page = mmu.bytes("page", 1, kTebibyte);
   if (mmu.is_fine({"page"}) && !std::has_single_bit(static_cast<std::uint64_t>(page))) {
     mmu.fail("page", "KB-Y020", "must be a power of two, such as 2 MiB");
@@ -171,21 +171,21 @@ Bytes page_of(YamlMap& mmu) {
   return page;
 }
 
-MathCycles math_cycles_of(YamlMap cycles) {
+MathCycles read_math_cycles(YamlMap cycles) {
   MathCycles result;
   for (const MathKind kind : kMathKinds) result[kind] = cycles.integer(name_of(kind), 1, 1024);
   return result;
 }
 
-GemmSpec gemm_of(YamlMap gemm) {
+GemmSpec read_gemm(YamlMap gemm) {
   return {.rows = gemm.integer("rows", 1, 4096),
           .columns = gemm.integer("columns", 1, 4096),
           .dataflow = gemm.choice("dataflow", kDataflows),
           .clock = gemm.frequency("clock")};
 }
 
-TcmSpec tcm_of(YamlMap tcm) {
-  return {.capacity = capacity_of(tcm),
+TcmSpec read_tcm(YamlMap tcm) {
+  return {.capacity = read_capacity(tcm),
           .bandwidth = tcm.bandwidth("bandwidth"),
           .latency = tcm.time("latency")};
 }
@@ -197,17 +197,17 @@ Topology::Pe pe_of(YamlMap pe) {
           .scheduler_dispatch = pe.map("scheduler").time("dispatch"),
           .dma_setup = pe.map("dma").time("setup"),
           .mmu_latency = mmu.time("latency"),
-          .mmu_page = page_of(mmu),
+          .mmu_page = read_page(mmu),
           .math_lanes = math.integer("lanes", 1, 65536),
           .math_clock = math.frequency("clock"),
-          .math_cycles = math_cycles_of(math.map("cycles")),
-          .gemm = gemm_of(pe.map("gemm")),
-          .tcm = tcm_of(pe.map("tcm")),
+          .math_cycles = read_math_cycles(math.map("cycles")),
+          .gemm = read_gemm(pe.map("gemm")),
+          .tcm = read_tcm(pe.map("tcm")),
           .ipcq_latency = pe.map("ipcq").time("latency")};
 }
 
 // The section may be left out: then communication has nothing of its own.
-Topology::Communication communication_of(YamlMap& file, const TcmSpec& tcm) {
+Topology::Communication read_communication(YamlMap& file, const TcmSpec& tcm) {
   Topology::Communication result;
   if (!file.has("communication")) return result;
   YamlMap own = file.map("communication");
@@ -221,7 +221,7 @@ Topology::Communication communication_of(YamlMap& file, const TcmSpec& tcm) {
   return result;
 }
 
-Topology::Launch launch_of(YamlMap& file) {
+Topology::Launch read_launch(YamlMap& file) {
   if (!file.has("launch")) return {};
   return {.blocking = file.map("launch").boolean("blocking")};
 }
@@ -245,16 +245,16 @@ void check_size(YamlMap& file, const Topology& topology) {
                   topology.cube_count(), topology.pe_count(), pes, kMaxPes));
 }
 
-Topology topology_of(YamlMap file, std::string name) {
+Topology read_topology(YamlMap file, std::string name) {
   file.integer("kernbench_topology", 1, 1);  // the version of the format
   Topology topology{.name = std::move(name),
-                    .system = system_of(file.map("system")),
+                    .system = read_system(file.map("system")),
                     .sip = sip_of(file.map("sip")),
-                    .cube = cube_of(file.map("cube")),
+                    .cube = read_cube(file.map("cube")),
                     .pe = pe_of(file.map("pe")),
                     .communication = {},
-                    .launch = launch_of(file)};
-  topology.communication = communication_of(file, topology.pe.tcm);
+                    .launch = read_launch(file)};
+  topology.communication = read_communication(file, topology.pe.tcm);
   check_size(file, topology);
   check_full_mesh(file, topology.system);
   return topology;
@@ -263,7 +263,7 @@ Topology topology_of(YamlMap file, std::string name) {
 Topology read(const YamlDocument& document, const std::filesystem::path& path,
               std::vector<YamlKey>* keys = nullptr) {
   YamlReader reader(document, keys);
-  Topology topology = topology_of(reader.map(document.root()), path.stem().string());
+  Topology topology = read_topology(reader.map(document.root()), path.stem().string());
   reader.finish();
   return topology;
 }

@@ -63,7 +63,7 @@ std::size_t decode_f16_vectors(const std::byte*, std::span<float>) {
 
 void encode_f16(std::span<const float> source, std::byte* target) {
   for (std::size_t i = encode_f16_vectors(source, target); i < source.size(); ++i) {
-    store(target, i, f16_bits_of(source[i]));
+    store(target, i, to_f16_bits(source[i]));
   }
 }
 
@@ -109,7 +109,7 @@ float round_to_odd(double value) {
 
 }  // namespace
 
-std::uint16_t f16_bits_of(float value) {
+std::uint16_t to_f16_bits(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = (bits >> 16) & 0x8000;
   std::uint32_t magnitude = bits & kF32Magnitude;
@@ -128,7 +128,7 @@ std::uint16_t f16_bits_of(float value) {
   return static_cast<std::uint16_t>(sign | ((magnitude - 0x3800'0000) >> 13));
 }
 
-std::uint16_t bf16_bits_of(float value) {
+std::uint16_t to_bf16_bits(float value) {
   return bf16_bits(std::bit_cast<std::uint32_t>(value));
 }
 
@@ -221,7 +221,7 @@ constexpr auto as_is = [](auto element) { return element; };
 
 }  // namespace
 
-std::uint8_t f8_bits_of(DType dtype, float value) {
+std::uint8_t to_f8_bits(DType dtype, float value) {
   const Format8 format = format_of(dtype);
   const auto sign = static_cast<std::uint8_t>(std::signbit(value) ? 0x80 : 0);
   const float magnitude = std::abs(value);
@@ -247,12 +247,12 @@ float value_of_f8(DType dtype, std::uint8_t bits) {
 float round_to(DType dtype, float value) {
   switch (dtype) {
     case DType::f16:
-      return value_of_f16(f16_bits_of(value));
+      return value_of_f16(to_f16_bits(value));
     case DType::bf16:
-      return value_of_bf16(bf16_bits_of(value));
+      return value_of_bf16(to_bf16_bits(value));
     case DType::f8e4m3fn:
     case DType::f8e5m2:
-      return value_of_f8(dtype, f8_bits_of(dtype, value));
+      return value_of_f8(dtype, to_f8_bits(dtype, value));
     default:
       return value;
   }
@@ -264,13 +264,13 @@ float round_to(DType dtype, double value) {
   return round_to(dtype, round_to_odd(value));
 }
 
-std::int64_t whole_of(DType dtype, double value) {
+std::int64_t to_whole_number(DType dtype, double value) {
   if (dtype == DType::boolean) return value != 0 ? 1 : 0;
   if (dtype == DType::i32) return saturated<std::int32_t>(value);
   return saturated<std::int64_t>(value);
 }
 
-std::int64_t whole_of(DType dtype, std::int64_t value) {
+std::int64_t to_whole_number(DType dtype, std::int64_t value) {
   if (dtype == DType::boolean) return value != 0 ? 1 : 0;
   return dtype == DType::i32 ? static_cast<std::int32_t>(value) : value;
 }
@@ -293,7 +293,7 @@ void encode(DType dtype, std::span<const float> source, std::byte* target) {
     case DType::f8e4m3fn:
     case DType::f8e5m2:
       return encode_each<std::uint8_t>(source, target,
-                                       [=](float value) { return f8_bits_of(dtype, value); });
+                                       [=](float value) { return to_f8_bits(dtype, value); });
   }
 }
 

@@ -18,20 +18,20 @@
 
 namespace kernbench::sim {
 
-std::uint16_t f16_bits_of(float value);
-std::uint16_t bf16_bits_of(float value);
+std::uint16_t to_f16_bits(float value);
+std::uint16_t to_bf16_bits(float value);
 float value_of_f16(std::uint16_t bits);
 float value_of_bf16(std::uint16_t bits);
 // The 8-bit types of the Open Compute Project: 1 bit of sign, 4 or 5 of exponent.
-std::uint8_t f8_bits_of(DType dtype, float value);
+std::uint8_t to_f8_bits(DType dtype, float value);
 float value_of_f8(DType dtype, std::uint8_t bits);
 
 // `value` rounded once to the type.  REQUIRES: a type of floating point
 float round_to(DType dtype, float value);
 float round_to(DType dtype, double value);
 // `value` as an element of an integral type.
-std::int64_t whole_of(DType dtype, double value);
-std::int64_t whole_of(DType dtype, std::int64_t value);
+std::int64_t to_whole_number(DType dtype, double value);
+std::int64_t to_whole_number(DType dtype, std::int64_t value);
 
 // Writes source's elements to `target`, each rounded once to the type.
 // REQUIRES: target has room for them and does not overlap source; it need not be aligned

@@ -76,7 +76,7 @@ namespace {
 
 std::int64_t element_of(DType dtype, const Scalar& number) {
   if (dtype == DType::i64 && is_integral(number.type())) return number.whole();
-  return whole_of(dtype, number.real());
+  return to_whole_number(dtype, number.real());
 }
 
 }  // namespace

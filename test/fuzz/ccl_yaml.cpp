@@ -77,7 +77,7 @@ std::string entry_of(const Config& config) {
                      joined);
 }
 
-std::string text_of(const Config& config) {
+std::string to_text(const Config& config) {
   std::string text = "defaults: {";
   if (config.names_algorithm()) {
     text += fmt::format("algorithm: {}, ", double_quoted(config.algorithm_name()));
@@ -94,10 +94,10 @@ std::string text_of(const Config& config) {
 void check(std::string_view input) {
   const Config config = Config::parse(input, "c.yaml");
   if (config.unused_entries().size() > kMostEntries) return;
-  const std::string text = text_of(config);
+  const std::string text = to_text(config);
   if (text.size() > kLongestFile) return;
   try {
-    const std::string again = text_of(Config::parse(text, "c.yaml"));
+    const std::string again = to_text(Config::parse(text, "c.yaml"));
     if (again == text) return;
     throw Finding("printed and read again it is another configuration:\n" + text + again);
   } catch (const Error& error) {

@@ -32,7 +32,7 @@ std::vector<Call> calls_of(RuntimeContext& torch, int ranks, std::size_t first =
   return calls;
 }
 
-std::string text_of(const std::vector<Call>& calls) {
+std::string to_text(const std::vector<Call>& calls) {
   std::string text;
   for (const Call& call : calls) {
     const bool gathers = call.name == "all_gather_into_tensor";
@@ -88,7 +88,7 @@ std::string schedule(const Step& step) {
       model(x).sum().backward();
     }
   });
-  return text_of(calls_of(world.torch, step.ranks / step.replicas, first));
+  return to_text(calls_of(world.torch, step.ranks / step.replicas, first));
 }
 
 // Weights have 1, 2, 6, 15 and 5 elements.  On 2 ranks they have, padded, 2, 2, 8, 18 and 10; the

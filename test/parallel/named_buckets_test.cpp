@@ -50,7 +50,7 @@ Run run() {
     for (const BucketTimes& bucket : step.buckets) result.bytes[bucket.bucket] += bucket.bytes;
   });
   const runtime::Simulation& simulation = world.torch.simulation();
-  result.profile = runtime::profile_of(simulation, start);
+  result.profile = runtime::make_profile(simulation, start);
   std::istringstream trace(trace_json(simulation, runtime::TraceLevel::ranks));
   for (std::string line; std::getline(trace, line);) {  // an event each
     if (line.find(R"("cat":"collective")") == std::string::npos) continue;
@@ -101,7 +101,7 @@ TEST_CASE("and groups of parameters, by their modules", "[fsdp][profiler]") {
   CHECK(names == std::vector<std::string>{"all_gather of root", "all_gather of 1-2",
                                           "all_gather of 1-2", "reduce_scatter of 1-2",
                                           "reduce_scatter of root"});
-  const runtime::Profile profile = runtime::profile_of(world.torch.simulation());
+  const runtime::Profile profile = runtime::make_profile(world.torch.simulation());
   for (const char* const group : {"root", "1-2"}) {
     for (const char* const call : {"all_gather_into_tensor", "reduce_scatter_tensor"}) {
       CAPTURE(group, call);

@@ -271,7 +271,7 @@ Learned learn_together(const Program& program) {
   return learned;
 }
 
-std::string text_of(const Program& program) {
+std::string to_text(const Program& program) {
   std::string text = fmt::format(
       "{} on {} x {} ranks, {}{}{}{}:", static_cast<int>(program.scheme), program.groups,
       program.ranks, program.backend, program.options.launch_blocking ? ", blocking" : "",
@@ -284,7 +284,7 @@ std::string text_of(const Program& program) {
 }
 
 void check_learns(const Program& program) {
-  CAPTURE(program.seed, text_of(program));
+  CAPTURE(program.seed, to_text(program));
   const Learned alone = learn_alone(program);
   // Sums of larger numbers need more bits than f32 has.
   if (std::ranges::max(alone.losses) > 0x1p22 || std::ranges::min(alone.losses) < -0x1p22) return;
@@ -380,7 +380,7 @@ TEST_CASE("illegal random programs end with an error that names the rank", "[ddp
   for (unsigned seed = 1; seed <= (kIsSanitized ? 10U : 40U); ++seed) {
     const Illegal illegal = illegal_program(seed);
     const Program& program = illegal.program;
-    CAPTURE(seed, text_of(program), illegal.fault, illegal.guilty, illegal.step);
+    CAPTURE(seed, to_text(program), illegal.fault, illegal.guilty, illegal.step);
     DataParallelWorld world(program.ranks, program.backend, program.options);
     const std::string text =
         error_of<Error>([&] { world.spawn([&](int rank) { run_illegal(world, illegal, rank); }); });

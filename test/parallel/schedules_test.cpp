@@ -32,10 +32,10 @@ class Journal {
  private:
   void note_collectives() {
     const auto events = torch_.simulation().flight_recorder().events(rank_);
-    for (; seen_ < events.size(); ++seen_) lines_.push_back(text_of(events[seen_]));
+    for (; seen_ < events.size(); ++seen_) lines_.push_back(to_text(events[seen_]));
   }
   // A reduce_scatter is recorded with its output, an all_gather with its input: a rank's part.
-  std::string text_of(const runtime::FlightEvent& event) const {
+  std::string to_text(const runtime::FlightEvent& event) const {
     const std::string name(event.function);
     if (!event.has_tensor) return name;
     const bool is_part = name.ends_with("scatter_tensor") || name.ends_with("into_tensor");

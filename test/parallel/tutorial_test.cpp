@@ -40,14 +40,14 @@ void demo_basic(int rank, kb::RuntimeContext& torch) {
 
 TEST_CASE("the README's training program runs, and has these lines", "[ddp]") {
   const std::filesystem::path root = KERNBENCH_ROOT;
-  const auto text_of = [](const std::filesystem::path& path) {
+  const auto to_text = [](const std::filesystem::path& path) {
     std::ifstream file(path);
     std::stringstream text;
     text << file.rdbuf();
     return text.str();
   };
-  const std::string own = text_of(root / "test/parallel/tutorial_test.cpp");
-  const std::string readme = text_of(root / "README.md");
+  const std::string own = to_text(root / "test/parallel/tutorial_test.cpp");
+  const std::string readme = to_text(root / "README.md");
   const std::size_t begin = readme.find("struct ToyModelImpl");
   REQUIRE(begin != std::string::npos);
   std::istringstream shown(readme.substr(begin, readme.find("```", begin) - begin));

@@ -253,7 +253,7 @@ class GroupedMulPoly : public OperatorCase {
   std::vector<Value> forward(const Inputs& inputs) const override {
     const std::vector<Value> of_token = look_up(inputs);
     const Value y =
-        poly_of(cast(inputs["x"], kF32), {of_token[0], of_token[1], of_token[2]}, of_token[3]);
+        compute_poly(cast(inputs["x"], kF32), {of_token[0], of_token[1], of_token[2]}, of_token[3]);
     return {cast(y * inputs["mul"], inputs["x"].dtype())};
   }
 

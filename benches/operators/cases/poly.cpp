@@ -54,7 +54,7 @@ class Poly : public OperatorCase {
   }
 
   std::vector<Value> forward(const Inputs& inputs) const override {
-    const Value y = poly_of(
+    const Value y = compute_poly(
         cast(inputs["x"], DType::f32),
         {inputs.column("weight", 0), inputs.column("weight", 1), inputs.column("weight", 2)},
         inputs["bias"]);

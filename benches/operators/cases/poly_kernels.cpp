@@ -14,7 +14,7 @@ tl::Tensor row_sum(tl::Context& tl, const tl::Tensor& x) {
 
 }  // namespace
 
-Value poly_of(const Value& x, const std::array<Value, 3>& weights, const Value& bias) {
+Value compute_poly(const Value& x, const std::array<Value, 3>& weights, const Value& bias) {
   return norm(power(x, 3)) * weights[0] + norm(power(x, 2)) * weights[1] + norm(x) * weights[2] +
          bias;
 }
@@ -26,7 +26,7 @@ PolyCoefficients load_coefficients(tl::Context& tl, tl::Pointer weight, tl::Poin
   return {load(weight), load(weight + 1), load(weight + 2), load(bias)};
 }
 
-PolyNorms norms_of(tl::Context& tl, const tl::Tensor& x) {
+PolyNorms compute_norms(tl::Context& tl, const tl::Tensor& x) {
   const double share = 1.0 / static_cast<double>(x.shape()[1]);
   const auto norm_of_squares = [&](const tl::Tensor& squares) {
     return tl.rsqrt(row_sum(tl, squares) * share + kPolyEps);
@@ -48,8 +48,8 @@ PolyNorms load_norms(tl::Context& tl, tl::Pointer norms, std::int64_t begin, std
   return {load(0), load(1), load(2)};
 }
 
-tl::Tensor poly_of(tl::Context& tl, const tl::Tensor& x, const PolyNorms& norms,
-                   const PolyCoefficients& coefficients) {
+tl::Tensor compute_poly(tl::Context& tl, const tl::Tensor& x, const PolyNorms& norms,
+                        const PolyCoefficients& coefficients) {
   const tl::Tensor a3 = coefficients[0] * norms[0];
   const tl::Tensor a2 = coefficients[1] * norms[1];
   const tl::Tensor a1 = coefficients[2] * norms[2];

@@ -23,7 +23,7 @@ namespace kernbench::benches::operators {
 inline constexpr double kPolyEps = 1e-6;
 
 // The definition, for graphs.  The weights are those of x^3, x^2 and x.
-Value poly_of(const Value& x, const std::array<Value, 3>& weights, const Value& bias);
+Value compute_poly(const Value& x, const std::array<Value, 3>& weights, const Value& bias);
 
 // All f32.  Weights of x^3, x^2, x, and the bias: [1, 1], or [rows, 1].
 using PolyCoefficients = std::array<tl::Tensor, 4>;
@@ -32,13 +32,13 @@ using PolyNorms = std::array<tl::Tensor, 3>;
 
 PolyCoefficients load_coefficients(tl::Context& tl, tl::Pointer weight, tl::Pointer bias);
 
-PolyNorms norms_of(tl::Context& tl, const tl::Tensor& x);
+PolyNorms compute_norms(tl::Context& tl, const tl::Tensor& x);
 // Stores the norms of rows from `begin` on, three consecutive numbers per row.
 void store_norms(tl::Context& tl, tl::Pointer norms, std::int64_t begin, const PolyNorms& values);
 PolyNorms load_norms(tl::Context& tl, tl::Pointer norms, std::int64_t begin, std::int64_t rows);
 
-tl::Tensor poly_of(tl::Context& tl, const tl::Tensor& x, const PolyNorms& norms,
-                   const PolyCoefficients& coefficients);
+tl::Tensor compute_poly(tl::Context& tl, const tl::Tensor& x, const PolyNorms& norms,
+                        const PolyCoefficients& coefficients);
 
 struct PolyGradients {
   tl::Tensor x;                   // [rows, dim]
@@ -94,9 +94,9 @@ void poly_forward(tl::Context& tl, const TokenShare& share, const PolyForward& a
   };
   const auto work = [&](std::int64_t begin, std::int64_t rows, const auto& loaded) {
     const tl::Tensor x = tl.cast(loaded.first, DType::f32);
-    const PolyNorms norms = norms_of(tl, x);
+    const PolyNorms norms = compute_norms(tl, x);
     store_norms(tl, at.norms, begin, norms);
-    tl::Tensor y = poly_of(tl, x, norms, coefficients_at(begin, rows));
+    tl::Tensor y = compute_poly(tl, x, norms, coefficients_at(begin, rows));
     if (loaded.second) y = y * tl.cast(*loaded.second, DType::f32);
     tl.store(at.y + begin * dim, tl.cast(y, dtype));
   };
@@ -129,7 +129,7 @@ void poly_backward(tl::Context& tl, const TokenShare& share, const PolyBackward&
     const PolyCoefficients coefficients = coefficients_at(begin, rows);
     tl::Tensor gradient = tl.cast(loaded.dy, DType::f32);
     if (loaded.mul) {
-      const tl::Tensor dmul = gradient * poly_of(tl, x, loaded.norms, coefficients);
+      const tl::Tensor dmul = gradient * compute_poly(tl, x, loaded.norms, coefficients);
       tl.store(*at.dmul + begin * dim, tl.cast(dmul, dtype));
       gradient = gradient * tl.cast(*loaded.mul, DType::f32);
     }

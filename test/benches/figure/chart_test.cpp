@@ -41,7 +41,7 @@ std::vector<Row> steps() {
 }
 
 std::string head_of(const Chart& chart) {
-  const std::string script = script_of(chart, {"a.csv", "a.svg", "a.png"});
+  const std::string script = write_script(chart, {"a.csv", "a.svg", "a.png"});
   return script.substr(0, script.find("\n\n") + 1);
 }
 

@@ -264,7 +264,7 @@ class Generator {
   int sums_ = 0;
 };
 
-std::string text_of(const std::vector<Operand>& operands) {
+std::string to_text(const std::vector<Operand>& operands) {
   std::vector<std::string> texts;
   for (const Operand& operand : operands) {
     constexpr std::array kViews = {"", ".detach()", ".reshape()"};
@@ -313,8 +313,8 @@ std::string to_string(const Program& program) {
     for (std::size_t rank = 0; rank < step.calls.size(); ++rank) {
       if (!step.calls[rank]) continue;
       const Call& call = *step.calls[rank];
-      text += fmt::format("  rank {}: gives [{}] takes [{}]{}{}\n", rank, text_of(call.gives),
-                          text_of(call.takes), call.is_async ? " async" : "",
+      text += fmt::format("  rank {}: gives [{}] takes [{}]{}{}\n", rank, to_text(call.gives),
+                          to_text(call.takes), call.is_async ? " async" : "",
                           call.polls ? " polls" : "");
     }
   }

@@ -11,14 +11,14 @@
 namespace kernbench::test::spawn_failures_test {
 namespace {
 
-std::string text_of(LocalWorld& world, const std::function<void(int)>& body) {
+std::string to_text(LocalWorld& world, const std::function<void(int)>& body) {
   return error_of<SpawnException>([&] { world.spawn(body); });
 }
 
 TEST_CASE("of ranks that fail at one instant the lowest is the cause, the others are suppressed",
           "[spawn][error]") {
   LocalWorld world(4);
-  const std::string text = text_of(world, [&](int rank) {
+  const std::string text = to_text(world, [&](int rank) {
     world.dist.barrier();  // the last to come goes on first: rank 3, then 0, 1 and 2
     if (rank == 2) world.dist.barrier();
     if (rank == 1) throw DeviceError("KB-T001", "first line\n  second line");
@@ -33,13 +33,13 @@ TEST_CASE("of ranks that fail at one instant the lowest is the cause, the others
 TEST_CASE("of many ranks the first ones are listed, and how many more there are",
           "[spawn][error]") {
   LocalWorld world(100);
-  const std::string text = text_of(world, [&](int rank) {
+  const std::string text = to_text(world, [&](int rank) {
     world.dist.barrier();
     throw std::runtime_error(fmt::format("boom {}", rank));
   });
   CHECK_THAT(text, Says("KB-R001", "Process 0", "rank 0: boom 0", "99 more (rank 1: boom 1",
                         "rank 2: boom 2", "rank 3: boom 3", "and 96 more"));
-  const std::string waiting = text_of(world, [&](int rank) {
+  const std::string waiting = to_text(world, [&](int rank) {
     if (rank == 50) throw std::runtime_error("boom");
     world.dist.barrier();
   });
@@ -59,7 +59,7 @@ TEST_CASE("ranks that no host can hold are refused before any begins", "[spawn][
 
 TEST_CASE("a rank that fails later is not suppressed, it is unwound", "[spawn][error]") {
   LocalWorld world(2);
-  const std::string text = text_of(world, [&](int rank) {
+  const std::string text = to_text(world, [&](int rank) {
     if (rank == 0) world.tensor({1});
     throw std::runtime_error(fmt::format("boom {}", rank));
   });
@@ -69,7 +69,7 @@ TEST_CASE("a rank that fails later is not suppressed, it is unwound", "[spawn][e
 
 TEST_CASE("a rank that returns at the instant of a failure is not its cause", "[spawn][error]") {
   LocalWorld world(3);
-  const std::string text = text_of(world, [&](int rank) {
+  const std::string text = to_text(world, [&](int rank) {
     if (rank == 0) world.dist.barrier();
     if (rank == 1) throw std::runtime_error("boom");
   });

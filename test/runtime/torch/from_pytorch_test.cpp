@@ -214,14 +214,14 @@ std::vector<std::string> code_of(const std::string& path) {
 }
 
 TEST_CASE("the README shows the program that is built against an installed copy", "[guide]") {
-  const auto text_of = [](const std::string& path) {
+  const auto to_text = [](const std::string& path) {
     std::ifstream file(std::string(KERNBENCH_ROOT) + path);
     std::stringstream text;
     text << file.rdbuf();
     return text.str();
   };
   CHECK(
-      text_of("/README.md").find("```cpp\n" + text_of("/test/installed/train_gpt.cpp") + "```\n") !=
+      to_text("/README.md").find("```cpp\n" + to_text("/test/installed/train_gpt.cpp") + "```\n") !=
       std::string::npos);
 }
 

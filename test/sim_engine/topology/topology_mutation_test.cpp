@@ -89,7 +89,7 @@ TEST_CASE("in zero_overhead.yaml nothing but the links between devices takes tim
     if (field.path.starts_with("cube.noc.corner.") || field.path == "cube.hbm.turn_around")
       continue;
     INFO(field.path);
-    const std::string text = text_of(topology_folder() / "zero_overhead.yaml");
+    const std::string text = to_text(topology_folder() / "zero_overhead.yaml");
     CHECK(with(field.path, field.unit == " ns" ? "0 ns" : "unlimited", text) == text);
   }
   const Topology topology = Topology::load(topology_folder() / "zero_overhead.yaml");

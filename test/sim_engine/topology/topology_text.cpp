@@ -16,7 +16,7 @@ std::filesystem::path topology_folder() {
   return std::filesystem::path(KERNBENCH_ROOT) / "topologies";
 }
 
-std::string text_of(const std::filesystem::path& path) {
+std::string to_text(const std::filesystem::path& path) {
   std::ostringstream text;
   text << std::ifstream(path).rdbuf();
   return text.str();
@@ -24,7 +24,7 @@ std::string text_of(const std::filesystem::path& path) {
 
 const std::string& complete_topology() {
   static const std::string text = [] {
-    std::string shipped = text_of(topology_folder() / "torus_2d_3x2.yaml");
+    std::string shipped = to_text(topology_folder() / "torus_2d_3x2.yaml");
     const auto insert_behind = [&](std::string_view known, std::string_view more) {
       const std::size_t begin = shipped.find(known);
       REQUIRE(begin != std::string::npos);

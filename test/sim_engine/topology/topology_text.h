@@ -13,7 +13,7 @@ namespace kernbench::test {
 // Where the shipped topologies are.
 std::filesystem::path topology_folder();
 
-std::string text_of(const std::filesystem::path& path);
+std::string to_text(const std::filesystem::path& path);
 
 // A topology file that has every key, the optional ones too.
 const std::string& complete_topology();

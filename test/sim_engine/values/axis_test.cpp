@@ -26,8 +26,8 @@ std::size_t index_of(const AxisForm& form, std::int64_t outer, std::int64_t i, s
 }
 
 // One line of elements along the axis.
-Elements line_of(const Elements& elements, const AxisForm& form, std::int64_t outer,
-                 std::int64_t inner) {
+Elements format_line(const Elements& elements, const AxisForm& form, std::int64_t outer,
+                     std::int64_t inner) {
   Elements line;
   for (std::int64_t i = 0; i < form.length; ++i) {
     line.push_back(elements[index_of(form, outer, i, inner)]);
@@ -80,7 +80,7 @@ std::vector<std::uint32_t> reduced(const Elements& a, DType dtype, const AxisFor
   std::vector<std::uint32_t> results;
   for (std::int64_t outer = 0; outer < form.outer; ++outer) {
     for (std::int64_t inner = 0; inner < form.inner; ++inner) {
-      const float result = of(line_of(a, form, outer, inner));
+      const float result = of(format_line(a, form, outer, inner));
       results.push_back(canonical(soft_float::round_to(dtype, result)));
     }
   }
@@ -121,7 +121,7 @@ TEST_CASE("a sum's error is within its bound", "[executor][axis]") {
       const auto at = static_cast<std::int64_t>(k);
       double exact = 0;
       double magnitude = 0;
-      for (const float x : line_of(a, form, at / form.inner, at % form.inner)) {
+      for (const float x : format_line(a, form, at / form.inner, at % form.inner)) {
         exact += x;
         magnitude += std::abs(x);
       }
@@ -167,7 +167,7 @@ TEST_CASE("softmax is within its bound, wherever its axis lies", "[executor][axi
     const Elements result = dut.along_axis(dtype, AxisOp::softmax, a, form);
     for (std::int64_t outer = 0; outer < form.outer; ++outer) {
       for (std::int64_t inner = 0; inner < form.inner; ++inner) {
-        const Elements x = line_of(a, form, outer, inner);
+        const Elements x = format_line(a, form, outer, inner);
         const long double largest = *std::ranges::max_element(x);
         const double deepest = static_cast<double>(largest) - *std::ranges::min_element(x);
         long double sum = 0;
@@ -175,7 +175,7 @@ TEST_CASE("softmax is within its bound, wherever its axis lies", "[executor][axi
         const auto additions = static_cast<double>((form.length + 15) / 16 - 1 + 4);
         const double relative =
             0x1p-24 * 1.001 * (2 * deepest + 2 * 1.1 + additions + 1) + type_unit;
-        const Elements y = line_of(result, form, outer, inner);
+        const Elements y = format_line(result, form, outer, inner);
         int wrong = 0;
         for (std::size_t i = 0; i < x.size(); ++i) {
           const auto exact = static_cast<double>(std::exp(x[i] - largest) / sum);

@@ -83,7 +83,7 @@ TEST_CASE("f32 is rounded to 16 bits to nearest, ties to even", "[element][exhau
     const auto value_bits = std::bit_cast<std::uint32_t>(values[i]);
     const std::uint32_t expected = soft_float::convert(soft_float::kF32, format, value_bits);
     const std::uint16_t alone =
-        dtype == DType::f16 ? f16_bits_of(values[i]) : bf16_bits_of(values[i]);
+        dtype == DType::f16 ? to_f16_bits(values[i]) : to_bf16_bits(values[i]);
     wrong += bits[i] != alone;  // the vector form and the portable one: NaN payloads too
     if (soft_float::unpack(format, expected).nan) {
       wrong += !soft_float::unpack(format, alone).nan;

@@ -174,15 +174,15 @@ TEST_CASE("8-bit types have the numbers of their fields", "[executor][float8]") 
   for (const auto& [bits, number] : numbers_of(dtype)) {
     CHECK(value_of_f8(dtype, static_cast<std::uint8_t>(bits)) == number);
     CHECK(value_of_f8(dtype, static_cast<std::uint8_t>(bits | 0x80)) == -number);
-    CHECK(f8_bits_of(dtype, static_cast<float>(number)) == bits);
+    CHECK(to_f8_bits(dtype, static_cast<float>(number)) == bits);
   }
   CHECK(std::isnan(value_of_f8(dtype, 0x7f)));
   CHECK(std::isnan(value_of_f8(dtype, 0xff)));
-  CHECK(f8_bits_of(dtype, kNan) == 0x7f);
-  CHECK(f8_bits_of(dtype, -0.0F) == 0x80);
+  CHECK(to_f8_bits(dtype, kNan) == 0x7f);
+  CHECK(to_f8_bits(dtype, -0.0F) == 0x80);
   CHECK(value_of_f8(DType::f8e5m2, 0x7c) == kInfinity);
-  CHECK(f8_bits_of(DType::f8e5m2, kInfinity) == 0x7c);
-  CHECK(f8_bits_of(DType::f8e4m3fn, kInfinity) == 0x7f);  // it has no infinity
+  CHECK(to_f8_bits(DType::f8e5m2, kInfinity) == 0x7c);
+  CHECK(to_f8_bits(DType::f8e4m3fn, kInfinity) == 0x7f);  // it has no infinity
 }
 
 TEST_CASE("8-bit types round to the nearest, of two to the even one", "[executor][float8]") {
@@ -193,15 +193,15 @@ TEST_CASE("8-bit types round to the nearest, of two to the even one", "[executor
     const auto [high_bits, high] = numbers[i + 1];
     const auto middle = static_cast<float>((low + high) / 2);
     CAPTURE(low, high);
-    CHECK(f8_bits_of(dtype, middle) == (low_bits % 2 == 0 ? low_bits : high_bits));
-    CHECK(f8_bits_of(dtype, std::nextafter(middle, 0.0F)) == low_bits);
-    CHECK(f8_bits_of(dtype, std::nextafter(middle, kInfinity)) == high_bits);
+    CHECK(to_f8_bits(dtype, middle) == (low_bits % 2 == 0 ? low_bits : high_bits));
+    CHECK(to_f8_bits(dtype, std::nextafter(middle, 0.0F)) == low_bits);
+    CHECK(to_f8_bits(dtype, std::nextafter(middle, kInfinity)) == high_bits);
   }
   // Half-way past the largest, what is even is beyond it in one type and the largest in the other.
-  CHECK(f8_bits_of(DType::f8e4m3fn, 464) == 0x7e);
-  CHECK(f8_bits_of(DType::f8e4m3fn, 464.1F) == 0x7f);
-  CHECK(f8_bits_of(DType::f8e5m2, 61'439) == 0x7b);
-  CHECK(f8_bits_of(DType::f8e5m2, 61'440) == 0x7c);
+  CHECK(to_f8_bits(DType::f8e4m3fn, 464) == 0x7e);
+  CHECK(to_f8_bits(DType::f8e4m3fn, 464.1F) == 0x7f);
+  CHECK(to_f8_bits(DType::f8e5m2, 61'439) == 0x7b);
+  CHECK(to_f8_bits(DType::f8e5m2, 61'440) == 0x7c);
 }
 
 }  // namespace kernbench::sim::integers_test
