@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "ccl/core/config_rules.h"
+#include "ccl/steps/fragments.h"
 #include "ccl/steps/step.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/components/routing.h"
@@ -252,6 +253,16 @@ Chosen AlgorithmChoice::explain(distributed::CollectiveKind kind, Bytes bytes, i
   }
   chosen.others = listed(all);
   return chosen;
+}
+
+// Cubes that hold copies or summands share a tree (PlannedCall::find_cubes()), and PEs that hold
+// copies share the bytes.
+int lane_count(const Topology& topology, const Tensor& x, Bytes bytes) {
+  std::int64_t lanes = std::ssize(x.shards());
+  for (const ShardInfo& shard : x.shards()) lanes -= shard.shape.numel() == 0 ? 1 : 0;
+  if (!is_sharded(x.dp().cube)) lanes /= x.dp().cube_holders(topology);
+  if (x.dp().pe == Shard::replicate) lanes = std::min(lanes, bytes / kLeastShare);
+  return static_cast<int>(std::max<std::int64_t>(lanes, 1));
 }
 
 const Algorithm& default_algorithm(const Config& config) {

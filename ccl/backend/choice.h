@@ -11,6 +11,7 @@
 
 #include "ccl/core/config.h"
 #include "ccl/core/plan.h"
+#include "runtime/tensor/tensor.h"
 #include "sim_engine/topology/topology.h"
 
 namespace kernbench::ccl {
@@ -44,6 +45,9 @@ struct Chosen {
 // Groups of more ranks take the fastest algorithm for all_reduce, too, if nobody names one: what
 // the default is made for, and is compared with, has fewer (ADR-0254).
 inline constexpr int kMostRanksOfDefault = 32;
+
+// The PEs of a member that send its part of so many bytes.
+int lane_count(const Topology& topology, const Tensor& x, Bytes bytes);
 
 // The algorithm of an all_reduce that nothing has run yet.
 const Algorithm& default_algorithm(const Config& config);

@@ -58,13 +58,6 @@ GroupDevices ends_of(const Block& source, const Block& target) {
 
 constexpr Algorithm kMessage{.name = "pairs", .plan = plan_pairs};
 
-// The PEs of a member that move the bytes, for the choice of an algorithm.
-int lane_count(const Tensor& x) {
-  std::size_t holders = x.shards().size();
-  for (const ShardInfo& shard : x.shards()) holders -= shard.shape.numel() == 0;
-  return std::max(static_cast<int>(holders), 1);
-}
-
 const Block* block_of(const CollectiveCall& request) {
   const std::vector<Block>& blocks = request.gives.empty() ? request.takes : request.gives;
   return blocks.empty() ? nullptr : &blocks.front();
@@ -140,8 +133,9 @@ Bytes GroupCommunicator::bytes_of(const CollectiveCall& request) const {
 
 const Algorithm& GroupCommunicator::algorithm_for(const CollectiveCall& request) {
   const Block* block = block_of(request);
-  const int lanes = block == nullptr || has_single_driver() ? 1 : lane_count(block->tensor);
   const Bytes bytes = bytes_of(request);
+  const bool is_on_one = block == nullptr || has_single_driver();
+  const int lanes = is_on_one ? 1 : lane_count(torch_.topology(), block->tensor, bytes);
   const Algorithm& chosen = choice_.choose(request.kind, bytes, lanes);
   if (!serves(chosen, request.kind)) {
     throw CollectiveError(
@@ -246,16 +240,16 @@ std::shared_ptr<GroupCommunicator::Meeting> GroupCommunicator::meet(const Collec
                                                                     const Algorithm& algorithm) {
   std::shared_ptr<Meeting>& entry = meetings_[call.operation];
   if (entry == nullptr) {
-    const ccl::Config& config = launcher_.config();
     const Protocol* const protocol =
         choice_.protocol_for(call.kind, bytes_of(call), size_of_call(call));
-    const bool has_slots = is_default_ && protocol == nullptr;
-    entry = std::make_shared<Meeting>(Meeting{
-        {torch_.topology(),
-         cuts_,
-         plans_,
-         devices_,
-         {&algorithm, call.kind, config.root(), has_slots ? config.ipcq().slot_bytes : Bytes{0}}}});
+    const sim::IpcqParams ipcq = launcher_.config().ipcq();
+    const Bytes slot = is_default_ && protocol == nullptr ? ipcq.slot_bytes : 0;
+    entry = std::make_shared<Meeting>(
+        Meeting{{torch_.topology(),
+                 cuts_,
+                 plans_,
+                 devices_,
+                 {&algorithm, call.kind, launcher_.config().root(), slot, ipcq.depth}}});
     entry->protocol = protocol;
   }
   const std::shared_ptr<Meeting> meeting = entry;

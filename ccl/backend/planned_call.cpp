@@ -8,6 +8,7 @@
 
 #include "ccl/algorithms/over_cubes.h"
 #include "runtime/tensor/tensor_storage.h"
+#include "sim_engine/base/ceil_divide.h"
 #include "sim_engine/base/check.h"
 
 namespace kernbench::ccl {
@@ -72,12 +73,7 @@ void PlannedCall::prepare() {
   // Queues of ccl.yaml do not join all members.
   uses_slots_ = settings_.slot_bytes > 0 && settings_.algorithm->network == Network::any;
   find_grain();
-  if (uses_slots_ && !fits_into_slots()) {
-    uses_slots_ = false;
-    shared_cuts_.clear();
-    pair_cuts_.clear();
-    find_grain();
-  }
+  if (uses_slots_) leave_slots_that_hold_up();
   order_ = best_order();
 }
 
@@ -110,18 +106,33 @@ PartOrder PlannedCall::best_order() {
   return in_sequence < interleaved ? PartOrder::in_sequence : PartOrder::interleaved;
 }
 
-bool PlannedCall::fits_into_slots() {
+void PlannedCall::leave_slots_that_hold_up() {
   const std::shared_ptr<const Plan> plan = plan_of(0);
-  for (const Move& move : plan->moves) {
-    if (move.chunk.giver != kNobody && move.chunk.taker != kNobody) return false;
+  const auto [parts, classes] = most_parts(*plan);
+  uses_slots_ = parts == 1 && sim::ceil_divide(plan->burst(), classes) <= settings_.depth;
+  if (parts <= plan->window) return;
+  shared_cuts_.clear();  // larger parts than a slot are fewer
+  pair_cuts_.clear();
+  find_grain();
+}
+
+// The most fragments of a lane, and the fewest classes of lanes; more fragments than any window if
+// each pair of members has blocks of its own.
+PlannedCall::Parts PlannedCall::most_parts(const Plan& plan) {
+  Parts most{1, std::numeric_limits<int>::max()};
+  for (const Move& move : plan.moves) {
+    if (move.chunk.giver != kNobody && move.chunk.taker != kNobody) {
+      return {std::numeric_limits<int>::max(), 1};
+    }
     const int of = std::max(move.chunk.giver, move.chunk.taker);
     const std::shared_ptr<const Cut> cut =
         devices_.are_pes() ? cut_of_shards(move.chunk) : shared_cut(of).cut;
+    most.classes = std::min(most.classes, cut->classes);
     for (const auto& [lane, fragments] : cut->fragments) {
-      if (static_cast<int>(fragments.size()) > plan->window) return false;
+      most.parts = std::max(most.parts, static_cast<int>(fragments.size()));
     }
   }
-  return true;
+  return most;
 }
 
 // Cubes share the work of the exchange inside their SIP, if the tensors of all members lie alike on

@@ -61,6 +61,7 @@ struct CallSettings {
   distributed::CollectiveKind kind = distributed::CollectiveKind::all_reduce;
   Root root = Root::center;  // of the trees over cubes
   Bytes slot_bytes = 0;      // of the queues between neighbours; 0: they have no slots
+  int depth = 0;             // their slots
 };
 
 class PlannedCall {
@@ -74,8 +75,9 @@ class PlannedCall {
 
   // Called once all requests are there.
   void prepare();
-  // True if messages go through slots, for which no sender waits: as many as are under way at a
-  // time are all there are.  Larger ones go straight to posted receives, which wait for no slot.
+  // True if messages go through slots, for which no sender waits: there is one of each chunk, and
+  // as many slots as come in two times.  Else they go straight to posted receives, which wait for
+  // no slot.
   bool uses_slots() const { return uses_slots_; }
   // The steps of a member's PEs.
   Programs make_programs(int member);
@@ -102,7 +104,12 @@ class PlannedCall {
   const distributed::Block& any_block() const;
   void find_cubes();
   void find_grain();
-  bool fits_into_slots();
+  struct Parts {
+    int parts = 1;
+    int classes = 1;
+  };
+  Parts most_parts(const Plan& plan);
+  void leave_slots_that_hold_up();
   std::int64_t elements_in_pipe(const Plan& plan);
   bool is_piped(const Plan& plan) const;
   PartOrder best_order();

@@ -1,5 +1,9 @@
 #include "ccl/core/plan.h"
 
+#include <algorithm>
+#include <map>
+#include <utility>
+
 namespace kernbench::ccl {
 
 Move& Plan::reduce(const Chunk& chunk, const Branch& up, int time) {
@@ -57,6 +61,19 @@ int Plan::largest_chunk() const {
   int largest = 1;
   for (const Move& move : moves) largest = std::max(largest, move.chunk.end - move.chunk.begin);
   return largest;
+}
+
+int Plan::burst() const {
+  std::map<std::pair<int, int>, int> counts;  // by node and time
+  for (const Move& move : moves) {
+    for (const int to : move.to) ++counts[{to, move.time}];
+  }
+  int most = 0;
+  for (const auto& [at, count] : counts) {
+    const auto next = counts.find({at.first, at.second + 1});
+    most = std::max(most, count + (next == counts.end() ? 0 : next->second));
+  }
+  return most;
 }
 
 }  // namespace kernbench::ccl

@@ -87,6 +87,8 @@ class Plan {
 
   // The units of the largest chunk.
   int largest_chunk() const;
+  // The most messages to one node in two times that follow each other.
+  int burst() const;
 
  private:
   Kind kind_;

@@ -198,16 +198,42 @@ TEST_CASE("where PEs look every so often it takes longer, by no known form",
   CHECK_FALSE(form_of(ring, 8192, kPartial, polling("1 us")));
 }
 
-// A slot is free again when the value has come (alpha + m) and its credit, 16 B, is back.
-TEST_CASE("a stream over a queue of one slot waits for the credit of each message",
+// Through a slot, each of them would wait for the credit of the one before.
+TEST_CASE("several messages of a chunk wait for no slot, whatever the depth", "[ccl][timing]") {
+  const auto time_at = [](int depth) {
+    const auto config = ccl::Config::parse(
+        fmt::format("defaults: {{depth: {}, slot: 4 B, buffer_kind: sram}}", depth));
+    return time_of(sip_links(SipTopology::mesh_2d_no_wrap, 2), 16, config);
+  };
+  // A line of two, 4 elements in 2 segments of 2 chunks, which follow each other there and back.
+  // The news of the first receive, 16 B, go ahead of them.
+  const Time news = kAlpha + 16 * kByte;
+  CHECK(time_at(1) == news + 2 * kAlpha + 3 * 4 * kByte);
+  for (const int depth : {2, 4, 64}) CHECK(time_at(depth) == time_at(1));
+}
+
+// The sizes 4 KiB x 1.25^k on six SIPs of one PE with shipped figures, by the default algorithm.
+TEST_CASE("two slots are enough, and no size takes much longer than the one before it",
           "[ccl][timing]") {
-  const auto config = ccl::Config::parse("defaults: {depth: 1, slot: 4 B, buffer_kind: sram}");
-  const Time m = 4 * kByte;
-  const Time credit = kAlpha + 16 * kByte;
-  // A line of two, 4 elements in 2 segments of 2 chunks: each way reduce-scatter and all-gather
-  // alternate, each message after the credit of the one before.
-  CHECK(time_of(sip_links(SipTopology::mesh_2d_no_wrap, 2), 16, config) ==
-        4 * (kAlpha + m) + 3 * credit);
+  const auto kind = GENERATE(SipTopology::ring_1d, SipTopology::torus_2d);
+  Topology topology =
+      Topology::load(fmt::format(KERNBENCH_ROOT "/topologies/{}.yaml",
+                                 kind == SipTopology::ring_1d ? "ring_1d_6" : "torus_2d_2x3"));
+  topology.sip.cubes_w = topology.sip.cubes_h = 1;
+  topology.cube.corners = {"NW"};
+  topology.cube.pe_per_corner = 1;
+  const auto config = [](int depth) {
+    return ccl::Config::parse(fmt::format("defaults: {{depth: {}}}", depth));
+  };
+  Time before = Time::max();
+  for (double size = 4096; size <= 4 << 20; size *= 1.25) {
+    const Bytes bytes = static_cast<Bytes>(size) / 4 * 4;
+    const Time took = time_of(topology, bytes, config(2));
+    CAPTURE(bytes, took.count());
+    CHECK(took.count() * 1000 <= time_of(topology, bytes, config(8)).count() * 1005);
+    CHECK((before == Time::max() || took.count() * 100 <= before.count() * 135));
+    before = took;
+  }
 }
 
 }  // namespace

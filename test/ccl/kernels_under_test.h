@@ -87,7 +87,8 @@ class KernelsUnderTest {
         torch_.topology(), std::make_shared<ccl::CutCache>(torch_.topology()),
         std::make_shared<ccl::PlanCache>(shape), devices,
         ccl::CallSettings{&config.algorithm(), distributed::CollectiveKind::all_reduce,
-                          config.root(), protocol == nullptr ? config.ipcq().slot_bytes : 0});
+                          config.root(), protocol == nullptr ? config.ipcq().slot_bytes : 0,
+                          config.ipcq().depth});
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
       const distributed::Block block = distributed::whole(tensors_[i]);
       call_->requests[i].kind = distributed::CollectiveKind::all_reduce;
