@@ -109,7 +109,8 @@ PartOrder PlannedCall::best_order() {
 void PlannedCall::leave_slots_that_hold_up() {
   const std::shared_ptr<const Plan> plan = plan_of(0);
   const auto [parts, classes] = most_parts(*plan);
-  uses_slots_ = parts == 1 && sim::ceil_divide(plan->burst(), classes) <= settings_.depth;
+  uses_slots_ = parts <= plan->window &&
+                sim::ceil_divide(std::int64_t{parts} * plan->burst(), classes) <= settings_.depth;
   if (parts <= plan->window) return;
   shared_cuts_.clear();  // larger parts than a slot are fewer
   pair_cuts_.clear();

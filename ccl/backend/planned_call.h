@@ -75,8 +75,8 @@ class PlannedCall {
 
   // Called once all requests are there.
   void prepare();
-  // True if messages go through slots, for which no sender waits: there is one of each chunk, and
-  // as many slots as come in two times.  Else they go straight to posted receives, which wait for
+  // True if messages go through slots, for which no sender waits: there are as many as messages in
+  // two times.  Else they go straight to posted receives, which wait for
   // no slot.
   bool uses_slots() const { return uses_slots_; }
   // The steps of a member's PEs.

@@ -199,7 +199,7 @@ TEST_CASE("where PEs look every so often it takes longer, by no known form",
 }
 
 // Through a slot, each of them would wait for the credit of the one before.
-TEST_CASE("several messages of a chunk wait for no slot, whatever the depth", "[ccl][timing]") {
+TEST_CASE("messages that slots would hold up wait for none", "[ccl][timing]") {
   const auto time_at = [](int depth) {
     const auto config = ccl::Config::parse(
         fmt::format("defaults: {{depth: {}, slot: 4 B, buffer_kind: sram}}", depth));
@@ -209,7 +209,8 @@ TEST_CASE("several messages of a chunk wait for no slot, whatever the depth", "[
   // The news of the first receive, 16 B, go ahead of them.
   const Time news = kAlpha + 16 * kByte;
   CHECK(time_at(1) == news + 2 * kAlpha + 3 * 4 * kByte);
-  for (const int depth : {2, 4, 64}) CHECK(time_at(depth) == time_at(1));
+  CHECK(time_at(2) == time_at(1));
+  CHECK(time_at(4) == time_at(1) - news);
 }
 
 // The sizes 4 KiB x 1.25^k on six SIPs of one PE with shipped figures, by the default algorithm.
@@ -230,7 +231,8 @@ TEST_CASE("two slots are enough, and no size takes much longer than the one befo
     const Bytes bytes = static_cast<Bytes>(size) / 4 * 4;
     const Time took = time_of(topology, bytes, config(2));
     CAPTURE(bytes, took.count());
-    CHECK(took.count() * 1000 <= time_of(topology, bytes, config(8)).count() * 1005);
+    // Without slots the news of the first receive go ahead.
+    CHECK(took <= time_of(topology, bytes, config(8)) + topology.system.sip_link.latency);
     CHECK((before == Time::max() || took.count() * 100 <= before.count() * 135));
     before = took;
   }
