@@ -210,8 +210,8 @@ TEST_CASE("what-if wants one run and a time", "[whatif][errors]") {
 TEST_CASE("a plot has its points by series and place", "[plot]") {
   const std::vector<Row> rows = {point("128 GB/s", 2000, "ring"), point("64 GB/s", 4000, "ring"),
                                  point("64 GB/s", 3000, "tree")};
-  const variants::RowPlot plot =
-      variants::make_plot(rows, variants::parse_plot("x=size,y=time,by=algorithm"), "t", "plot.csv");
+  const variants::RowPlot plot = variants::make_plot(
+      rows, variants::parse_plot("x=size,y=time,by=algorithm"), "t", "plot.csv");
   CHECK(to_csv(plot.points) == "x,y,series\r\n64,4,ring\r\n128,2,ring\r\n64,3,tree\r\n");
   const auto value = [&](std::string_view name) {
     for (const auto& [key, held] : plot.chart.values) {
