@@ -194,6 +194,11 @@ void check_can_move(const Tensor& tensor, const Device& device) {
 }  // namespace
 
 void Module::to(DType dtype) {
+  if (is_integral(dtype)) {
+    throw DeviceError("KB-F002", fmt::format("nn.Module.to only accepts floating point or complex "
+                                             "dtypes, but got desired dtype={}",
+                                             torch_name_of(dtype)));
+  }
   for (const Tensor& tensor : tensors_of(*this)) {
     if (is_integral(tensor.dtype())) continue;  // counts and masks, as in torch
     const NoGradGuard no_grad(*tensor.storage()->simulation);

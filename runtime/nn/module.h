@@ -89,7 +89,7 @@ class Module : public std::enable_shared_from_this<Module> {
 
   // Rounds parameters, buffers and gradients to a type, but for those of integers, in place: all
   // handles to them see it, and optimizers keep their parameters.  Call it before a graph is
-  // recorded.
+  // recorded.  Throws DeviceError KB-F002, in torch's words, for a type of integers.
   void to(DType dtype);
   // Moves parameters, buffers and gradients to a device, likewise: call it before optimizers are
   // made and fully_shard() is called.  Throws DeviceError KB-M024 for "cpu", where no module

@@ -26,7 +26,10 @@ class Printer {
   std::string text(std::size_t dimension, std::int64_t first, std::int64_t count) {
     if (dimension == shape_.rank()) {
       const Number element = elements_[static_cast<std::size_t>(first)];
-      return is_bool_ ? fmt::format("{}", element != 0) : fmt::format("{}", element);
+      if (is_bool_) return fmt::format("{}", element != 0);
+      if (element != element)
+        return "nan";  // its sign differs among machines, and torch shows none
+      return fmt::format("{}", element);
     }
     const std::int64_t size = shape_[dimension];
     const std::int64_t stride = size == 0 ? 0 : count / size;

@@ -75,6 +75,16 @@ TEST_CASE("a module changes its type in place, and optimizers keep its parameter
   CHECK(handle.to_vector() == stepped);
 }
 
+TEST_CASE("a module takes no type of integers, and keeps its weights", "[nn][errors]") {
+  OperatorsUnderTest dut;
+  const nn::Linear linear(dut.torch, 2, 2, {.dp = on_pes(kR)});
+  const Floats expected = linear->weight.to_vector();
+  for (const DType dtype : {DType::i32, DType::i64, DType::boolean}) {
+    CHECK_THROWS_MATCHES(linear->to(dtype), DeviceError, Says("KB-F002", "floating"));
+  }
+  CHECK(linear->weight.to_vector() == expected);
+}
+
 TEST_CASE("a module moves to another device, and back", "[nn][device]") {
   OperatorsUnderTest dut;
   const nn::Sequential net(nn::Linear(dut.torch, 4, 3, {.dp = on_pes(kR)}),

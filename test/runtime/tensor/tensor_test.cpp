@@ -214,6 +214,8 @@ TEST_CASE("a tensor prints its elements, and of a large one the edges", "[tensor
   Tensor x = torch.zeros({2, 2}, {.dtype = DType::f16});
   x.copy_(RuntimeContext::tensor({1, 2, 3.5, -4}, {2, 2}));
   CHECK(fmt::format("{}", x) == "tensor([[1, 2], [3.5, -4]], dtype=f16)");
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  CHECK(to_string(RuntimeContext::tensor({nan, -nan}, {2})) == "tensor([nan, nan], dtype=f32)");
   CHECK(fmt::format("{}", numbers({})) == "tensor(1, dtype=f32)");
   CHECK(fmt::format("{}", numbers({0})) == "tensor([], dtype=f32)");
   CHECK(fmt::format("{}", numbers({2, 0})) == "tensor([[], []], dtype=f32)");
