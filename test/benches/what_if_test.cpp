@@ -211,7 +211,7 @@ TEST_CASE("a plot has its points by series and place", "[plot]") {
   const std::vector<Row> rows = {point("128 GB/s", 2000, "ring"), point("64 GB/s", 4000, "ring"),
                                  point("64 GB/s", 3000, "tree")};
   const variants::RowPlot plot =
-      variants::plot_of(rows, variants::parse_plot("x=size,y=time,by=algorithm"), "t", "plot.csv");
+      variants::make_plot(rows, variants::parse_plot("x=size,y=time,by=algorithm"), "t", "plot.csv");
   CHECK(to_csv(plot.points) == "x,y,series\r\n64,4,ring\r\n128,2,ring\r\n64,3,tree\r\n");
   const auto value = [&](std::string_view name) {
     for (const auto& [key, held] : plot.chart.values) {
@@ -225,7 +225,7 @@ TEST_CASE("a plot has its points by series and place", "[plot]") {
 
 TEST_CASE("places that are no numbers of one unit stand beside each other", "[plot]") {
   const std::vector<Row> rows = {point("unlimited", 1, "a"), point("64 GB/s", 2, "a")};
-  CHECK(to_csv(variants::plot_of(rows, {.x = "size", .y = "time_ns"}, "t", "plot.csv").points) ==
+  CHECK(to_csv(variants::make_plot(rows, {.x = "size", .y = "time_ns"}, "t", "plot.csv").points) ==
         "x,y,series\r\n0,0.001,time_ns\r\n1,0.002,time_ns\r\n");
 }
 
@@ -234,9 +234,9 @@ TEST_CASE("a plot that cannot be drawn is told", "[plot][errors]") {
                     Contains("[KB-U018] --plot 'x=a': expected x=COLUMN"));
   CHECK_THROWS_WITH(variants::parse_plot("x=a,y=b,z=c"), Contains("[KB-U018]"));
   const std::vector<Row> rows = {point("64 GB/s", 2, "a")};
-  CHECK_THROWS_WITH(variants::plot_of(rows, {.x = "sise", .y = "time"}, "t", "plot.csv"),
+  CHECK_THROWS_WITH(variants::make_plot(rows, {.x = "sise", .y = "time"}, "t", "plot.csv"),
                     Contains("the rows have no column 'sise'; did you mean 'size'?"));
-  CHECK_THROWS_WITH(variants::plot_of(rows, {.x = "size", .y = "algorithm"}, "t", "plot.csv"),
+  CHECK_THROWS_WITH(variants::make_plot(rows, {.x = "size", .y = "algorithm"}, "t", "plot.csv"),
                     Contains("no row has a number in 'algorithm'"));
   const ProgramResult result =
       run_program({"run", "--bench", "gemm", "--topology", "tiny", "--plot", "x=m,y=time"});

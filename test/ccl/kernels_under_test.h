@@ -99,7 +99,7 @@ class KernelsUnderTest {
         protocol == nullptr ? sim::IpcqParams{} : protocol->params());
     sips_ = devices.sips;
     programs_.clear();
-    for (int i = 0; i < layout.world_size(); ++i) programs_.merge(call_->programs_of(i));
+    for (int i = 0; i < layout.world_size(); ++i) programs_.merge(call_->make_programs(i));
     for (const auto& entry : programs_) start_program(entry.first, entry.second);
   }
 
