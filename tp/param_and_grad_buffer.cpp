@@ -104,6 +104,22 @@ void ParamAndGradBucket::register_grad_ready(std::size_t param) {
   if (overlaps && std::ranges::is_permutation(ready_, expected_)) start_grad_sync();
 }
 
+// The parameters whose gradients the first batch had and this one has not, or else those whose
+// gradients only this one has.
+std::string ParamAndGradBucket::describe_difference() const {
+  const auto names_beyond = [&](const std::vector<std::size_t>& these,
+                                const std::vector<std::size_t>& others) {
+    std::string names;
+    for (const std::size_t i : these) {
+      if (std::ranges::find(others, i) != others.end()) continue;
+      names += fmt::format("{}'{}'", names.empty() ? "" : ", ", params_[i].name());
+    }
+    return names;
+  };
+  const std::string missing = names_beyond(expected_, ready_);
+  return missing.empty() ? names_beyond(ready_, expected_) : missing;
+}
+
 void ParamAndGradBucket::start_grad_sync() {
   if (is_reducing_) {
     throw CollectiveError(
@@ -134,9 +150,9 @@ void ParamAndGradBucket::finish_grad_sync() {
   } else if (!is_reducing_) {
     throw CollectiveError(
         "KB-T008", fmt::format("Communication call has not been issued for this bucket ({}/{} "
-                               "params have grad available) (rank {}: '{}')",
+                               "params have grad available) (rank {}: {})",
                                ready_.size(), expected_.size(),
-                               setting_.torch.distributed.get_rank(), params_.front().name()));
+                               setting_.torch.distributed.get_rank(), describe_difference()));
   }
   if (work_) work_.wait();
   if (is_first_batch()) expected_ = ready_;

@@ -95,6 +95,7 @@ class ParamAndGradBucket {
   bool is_gathering_params() const { return gathered_.has_value(); }
 
  private:
+  std::string describe_difference() const;
   bool is_first_batch() const { return expected_.empty(); }
   std::vector<Tensor> tensors() const { return {params_.begin(), params_.end()}; }
   nn::parallel::FlatBuffer make_flat() const;

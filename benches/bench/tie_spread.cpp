@@ -38,7 +38,7 @@ void TieSpread::add(const Row& row) {
 double TieSpread::largest() const {
   double largest = 0;
   for (const auto& [least, most] : times_) {
-    if (most > least) largest = std::max(largest, (most - least) / least);
+    if (least > 0) largest = std::max(largest, (most - least) / least);
   }
   return largest;
 }

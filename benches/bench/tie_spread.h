@@ -21,7 +21,8 @@ class TieSpread {
   // The same row in another order.
   void add(const Row& row);
 
-  // The largest of (most - least) / least over all orders; 0 if all give the same.
+  // The largest of (most - least) / least over all orders; 0 if all give the same.  Times that are
+  // 0 in one of them, such as what is hidden, have no such ratio and are left out.
   double largest() const;
 
  private:

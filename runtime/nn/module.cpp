@@ -207,8 +207,9 @@ void Module::to(DType dtype) {
 }
 
 void Module::to(const Device& device) {
-  for (const Tensor& tensor : tensors_of(*this)) {
-    check_can_move(tensor, device);
+  const std::vector<Tensor> tensors = tensors_of(*this);
+  for (const Tensor& tensor : tensors) check_can_move(tensor, device);  // all move, or none
+  for (const Tensor& tensor : tensors) {
     Tensor::Storage& storage = *tensor.storage();
     const int target = device.index_or(storage.simulation->local().device);
     if (target == storage.device) continue;

@@ -98,7 +98,7 @@ void ParamGroup::reduce() {
 // What follows the reduce_scatter: issued at once where that does not block the host, else when
 // somebody waits for it.
 void ParamGroup::settle() {
-  if (!reduction_ || std::exchange(reduction_->is_settled, true)) return;
+  if (!reduction_ || reduction_->has_come) return;
   const NoGradGuard no_grad(setting_.torch);
   const runtime::NamedPart part(setting_.torch.simulation(), name_);
   const ahbm::StreamContext on_stream(context_->reduce_scatter);
@@ -154,7 +154,7 @@ void ParamGroup::backward_has_thrown() {
   }
   partly_reduced_ = {};
   if (!reduction_) return;
-  if (!std::exchange(reduction_->is_settled, true)) {
+  if (!reduction_->has_come) {
     if (reduction_->work) wait_for(setting_.torch, reduction_->work, reduction_->times);
     reduction_->has_come = current_stream(setting_.torch).record_event();
   }

@@ -238,6 +238,10 @@ void ParamGroup::forward_has_thrown() noexcept {
   gathers_anew_ = true;
 }
 
+void ParamGroup::forget_forwards_from(std::size_t begin) noexcept {
+  std::erase_if(forward_indices_, [&](std::size_t index) { return index >= begin; });
+}
+
 void ParamGroup::pre_backward(bool prefetches) {
   if (pass_ == Pass::pre_backward) return;
   pass_ = Pass::pre_backward;

@@ -123,6 +123,8 @@ class ParamGroup {
   void post_forward();
   // What has been gathered is not used any more.
   void forward_has_thrown() noexcept;
+  // Forgets the forward passes whose numbers in CommContext::forward_order are not below `begin`.
+  void forget_forwards_from(std::size_t begin) noexcept;
   // Drops the gradients that have not been reduced.
   void backward_has_thrown();
   // Prefetches the group of the forward pass before this one's.
@@ -160,9 +162,8 @@ class ParamGroup {
     Tensor output;
     Work work;
     std::shared_ptr<Work::Times> times;
-    double factor = 1;  // of the output
-    bool is_settled = false;
-    std::optional<ahbm::Event> has_come;
+    double factor = 1;                    // of the output
+    std::optional<ahbm::Event> has_come;  // set when what follows it is issued
   };
 
   Tensor make_flat(std::string_view name, std::int64_t count, DType dtype, bool cube_is_partial,

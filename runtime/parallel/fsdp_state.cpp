@@ -124,12 +124,34 @@ void State::begin_forward() {
   if (!is_root_) become_root();
   if (!shared_->forward_root.expired()) return;
   end_thrown_backward();
+  begin_graph();
   shared_->forward_root = weak_from_this();
   comm().sent.clear();
   comm().step_began = nn::parallel::device_instant(torch_, torch_.ahbm.current_device());
   ++comm().steps;
   // An optimizer of the current stream has written the shards that are gathered.
   comm().copy_in.wait_stream(torch_.ahbm.current_stream());
+}
+
+// The order of forward passes is that in which backward passes prefetch.  Passes whose graphs are
+// gone, such as those of a validation, have no backward pass.
+void State::begin_graph() {
+  shared_->graph = shared_->graphs.lock();
+  if (shared_->graph == nullptr) {
+    forget_forwards_from(0);
+    shared_->graph = std::make_shared<const bool>(true);
+    shared_->graphs = shared_->graph;
+  }
+  shared_->first_forward = comm().forward_order.size();
+}
+
+void State::forget_forwards_from(std::size_t begin) noexcept {
+  if (shared_->comm->forward_order.size() <= begin) return;
+  shared_->comm->forward_order.resize(begin);
+  for (const std::weak_ptr<State>& each : shared_->states) {
+    const std::shared_ptr<State> state = each.lock();
+    if (state != nullptr && state->group_ != nullptr) state->group_->forget_forwards_from(begin);
+  }
 }
 
 Tensor State::pre_forward(nn::Module&, const Tensor& input) {
@@ -151,6 +173,8 @@ void State::forward_has_thrown() noexcept {
   if (group_ != nullptr) group_->forward_has_thrown();
   if (shared_->forward_root.lock().get() != this) return;
   shared_->forward_root.reset();
+  shared_->graph.reset();
+  forget_forwards_from(shared_->first_forward);
   for (const std::weak_ptr<State>& each : shared_->states) {  // some may be gathered ahead
     const std::shared_ptr<State> state = each.lock();
     if (state != nullptr && state->group_ != nullptr) state->group_->forward_has_thrown();
@@ -207,13 +231,14 @@ Tensor State::post_forward(const Tensor& output) {
   if (group_ != nullptr) group_->post_forward();
   pass_ = Pass::idle;
   if (autograd::needs_grad(output)) {
-    output.register_hook([state = weak_from_this()](const Tensor&) {
+    output.register_hook([state = weak_from_this(), graph = shared_->graph](const Tensor&) {
       if (const auto self = state.lock()) self->pre_backward();
     });
   }
   if (shared_->forward_root.lock().get() == this) {
     comm().free_last_gathered();
     shared_->forward_root.reset();
+    shared_->graph.reset();
   }
   return cast_floating(output, policy_.output_dtype);
 }

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -51,6 +52,9 @@ class State : public nn::Module::Extension, public std::enable_shared_from_this<
   struct Shared {
     std::vector<std::weak_ptr<State>> states;  // the root's first; modules may be gone
     std::weak_ptr<State> forward_root;
+    std::size_t first_forward = 0;            // of the root's forward pass, in forward_order
+    std::shared_ptr<const bool> graph;        // what this forward pass records
+    std::weak_ptr<const bool> graphs;         // expires when no backward pass can follow any more
     std::weak_ptr<const bool> backward_pass;  // expires at its end, and when it throws
     bool has_begun_backward = false;          // and not ended
     bool is_last_backward = true;
@@ -60,6 +64,8 @@ class State : public nn::Module::Extension, public std::enable_shared_from_this<
   Tensor pre_forward(const Tensor& input);
   Tensor post_forward(const Tensor& output);
   void begin_forward();
+  void begin_graph();
+  void forget_forwards_from(std::size_t begin) noexcept;
   void become_root();
   void name_parameters();
   void warn_of_uncalled();

@@ -39,6 +39,9 @@ class PowerSGDState {
   // Throws CollectiveError KB-A015, in torch's words, if start_powerSGD_iter is below 2, but for
   // neither error feedback nor a warm start.
   explicit PowerSGDState(const PowerSGDOptions& its_options = {});
+  // A copy would take its random numbers from the same generator.
+  PowerSGDState(const PowerSGDState&) = delete;
+  PowerSGDState& operator=(const PowerSGDState&) = delete;
 
   const PowerSGDOptions options;
   std::int64_t iter = 0;                 // steps so far

@@ -284,7 +284,8 @@ TEST_CASE("ccl-allreduce shows how far times vary with the order of simultaneous
   REQUIRE(result.exit_code == 0);
   const auto report = nlohmann::json::parse(result.out);
   REQUIRE(report["rows"].size() == 2);
-  for (const auto& row : report["rows"]) CHECK(row["tie_spread"] >= 0);
+  for (const auto& row : report["rows"])
+    CHECK(row["tie_spread"].get<double>() < 1);  // no order takes twice as long as another
   CHECK_THAT(result.err, Catch::Contains("all_reduce in 2 more orders of simultaneous events"));
 }
 

@@ -111,6 +111,30 @@ TEST_CASE("points are simulated in other orders of simultaneous events, and rows
   CHECK(test.run.statistics().system_count == 2);               // without the others
 }
 
+TEST_CASE("a point that fails in another order of simultaneous events has its error in its row",
+          "[sweep][ties]") {
+  BenchRequest request = BenchUnderTest::request_of(1);
+  request.tie_orders = 3;
+  BenchUnderTest test(std::move(request));
+  Sweep sweep(test.bench, "orders");
+  int calls = 0;
+  sweep.add("fails in the second", [&](PointContext& point) {
+    const bool fails = calls++ == 2;
+    point.check(!fails);
+    if (fails) return std::vector{Row().set("error", "[KB-D001] no")};
+    return std::vector{Row().set("time_ns", 100.0 * calls).set("hidden_ns", calls - 1.0),
+                       Row().set("time_ns", 100.0)};
+  });
+  const std::vector<Row> rows = sweep.run();
+  CHECK(calls == 4);
+  REQUIRE(rows.size() == 2);
+  CHECK(std::get<std::string>(*rows[0].find("error")) == "with --shuffle-ties 2: [KB-D001] no");
+  CHECK(rows[1].find("error") == nullptr);
+  CHECK(std::get<double>(*rows[0].find("tie_spread")) == 3);  // hidden_ns has been 0
+  CHECK(std::get<double>(*rows[1].find("tie_spread")) == 0);
+  CHECK(!test.run.ok());
+}
+
 TEST_CASE("rows come in the order of the points, not of their ends", "[sweep]") {
   constexpr int kPoints = 4;
   BenchUnderTest test(kPoints);

@@ -71,6 +71,18 @@ TEST_CASE("what cannot be sharded is named", "[fsdp]") {
              Contains("offload_policy: the host has no simulated memory"));
 }
 
+TEST_CASE("a module that is sharded in part does not move, nor does the rest of it", "[fsdp]") {
+  DataParallelWorld world(2);
+  world.spawn([&](int rank) {
+    const nn::Linear whole(world.torch, 4, 4, kOnOnePe);
+    const nn::Linear sharded(world.torch, 4, 4, kOnOnePe);
+    const nn::Sequential model(whole, sharded);
+    fully_shard(sharded);
+    CHECK_THROWS_WITH(model->to(Device(fmt::format("ahbm:{}", 1 - rank))), Contains("[KB-M024]"));
+    CHECK(whole->weight.device() == rank);
+  });
+}
+
 TEST_CASE("a number of ranks that keep parameters divides the group's", "[fsdp]") {
   const int count = GENERATE(3, 0, 8);
   DataParallelWorld world(4);

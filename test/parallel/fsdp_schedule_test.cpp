@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "runtime/simulation/run_log.h"
 #include "test/parallel/fsdp_world.h"
@@ -54,6 +55,8 @@ nn::Sequential layers(const RuntimeContext& torch, const std::vector<std::int64_
   return model;
 }
 
+enum class Before { nothing, thrown_forward, validation };
+
 struct Step {
   int ranks = 2;
   std::vector<std::size_t> inner = {1, 2, 3};  // layers with a group of their own
@@ -61,6 +64,7 @@ struct Step {
   FullyShardOptions options = {};
   bool sends_gradients = true;
   bool blocks = false;
+  Before before = Before::nothing;  // the second step
 };
 
 // The collectives of a second step.
@@ -82,6 +86,13 @@ std::string schedule(const Step& step) {
     fsdp.set_requires_gradient_sync(step.sends_gradients);
     const Tensor x = world.torch.zeros({1, 1}, kOnOnePe);
     for (int i = 0; i < 2; ++i) {
+      if (i == 1 && step.before == Before::validation) model(x);
+      if (i == 1 && step.before == Before::thrown_forward) {
+        const unsigned hook = children[3]->register_forward_pre_hook(
+            [](nn::Module&, const Tensor&) -> Tensor { throw std::runtime_error("no"); });
+        CHECK_THROWS_WITH(model(x), "no");
+        children[3]->remove_hook(hook);
+      }
       world.torch.ahbm.synchronize();
       world.torch.distributed.barrier();
       if (rank == 0) first = world.torch.simulation().run_log()->spans().size();
@@ -124,6 +135,16 @@ TEST_CASE("the collectives of a step, in order and with their bytes", "[fsdp][sc
   CHECK(schedule({.inner = {0, 1, 2, 3}, .blocks = blocks}) ==
         "AG 40, AG 8, AG 8, AG 32, AG 72, AG 72, AG 32, RS 72, AG 8, RS 32, AG 8, RS 8, RS 40, "
         "RS 8, ");
+}
+
+TEST_CASE("forward passes without a backward pass have no part in the next step's schedule",
+          "[fsdp][schedule]") {
+  const bool blocks = GENERATE(true, false);
+  CAPTURE(blocks);
+  const std::string step = "AG 8, AG 32, AG 72, AG 72, AG 32, RS 72, AG 8, RS 32, RS 8, RS 48, ";
+  CHECK(schedule({.blocks = blocks, .before = Before::thrown_forward}) == "AG 48, " + step);
+  // The root, which is not sharded after its forward pass, still has its parameters.
+  CHECK(schedule({.blocks = blocks, .before = Before::validation}) == step);
 }
 
 constexpr std::int64_t kSide = 256;

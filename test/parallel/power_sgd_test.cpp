@@ -3,6 +3,7 @@
 #include <cmath>
 #include <map>
 #include <random>
+#include <type_traits>
 
 #include "runtime/parallel/power_sgd_hook.h"
 #include "test/parallel/data_parallel_world.h"
@@ -14,6 +15,9 @@ using nn::parallel::DistributedDataParallel;
 using nn::parallel::powerSGD_hook;
 using nn::parallel::PowerSGDOptions;
 using nn::parallel::PowerSGDState;
+
+// Copies would share one stream of random numbers.
+static_assert(!std::is_copy_constructible_v<PowerSGDState>);
 
 constexpr int kRanks = 3;
 constexpr int kRows = 5;  // of a rank's batch

@@ -21,7 +21,7 @@ TEST_CASE("milestone-1h-ccl leaves all its files, and every row is right and abo
   for (const auto& row : report["rows"]) {
     CHECK(row["wrong"] == 0);
     CHECK(row["crit_ns"] >= row["lower_bound_ns"]);
-    CHECK(row["tie_spread"] >= 0);
+    CHECK(row["tie_spread"].get<double>() < 1);  // no order takes twice as long as another
   }
   for (const std::string name :
        {"summary.csv", "buffer_kinds.csv", "correctness.csv", "roots.csv", "latency.gp",
