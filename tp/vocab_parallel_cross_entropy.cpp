@@ -165,7 +165,7 @@ void check(const Tensor& logits, const Tensor& target,
                     options.label_smoothing));
   }
   const std::int64_t columns = shape[shape.rank() - 1];
-  type_of_ids("vocab_parallel_cross_entropy", target, columns * world_size);
+  check_id_type("vocab_parallel_cross_entropy", target, columns * world_size);
   if (options.vocab_size && *options.vocab_size != columns * world_size) {
     wrong_layer(
         fmt::format("vocab_parallel_cross_entropy: logits of {} words on each of {} ranks "

@@ -21,7 +21,7 @@ Tensor heads_of(const Tensor& x, const LanguageModelSize& size) {
   return x.view({size.batch, size.seq, size.heads, size.hidden / size.heads}).transpose(1, 2);
 }
 Tensor merged(const Tensor& x, const LanguageModelSize& size) {
-  return x.transpose(1, 2).view({size.tokens(), size.hidden});
+  return x.transpose(1, 2).reshape({size.tokens(), size.hidden});
 }
 
 struct GptBlockImpl : nn::Module {

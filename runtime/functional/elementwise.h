@@ -128,8 +128,8 @@ Tensor square(const Tensor& x);
 // x to the power of a number.  Whole exponents up to 64 are products; 0.5 and -0.5 are roots;
 // others are exp(exponent log(x)), whose relative error is about |exponent log(x)| 2^-24.
 Tensor pow(const Tensor& x, const Scalar& exponent);
-// As exp(exponent log(|x|)); NaN where x is negative and the exponent is not whole.  KB-F002 if
-// both are integers; 2 to the power of integers is f32.
+// As exp(exponent log(|x|)), with the special values of std::pow: NaN where x is negative and the
+// exponent is not whole.  KB-F002 if both are integers; 2 to the power of integers is f32.
 Tensor pow(const Tensor& x, const Tensor& exponent);
 Tensor pow(const Scalar& base, const Tensor& exponent);
 

@@ -24,7 +24,7 @@ std::pair<Tensor, Tensor> first_of(const Tensor& x, int dim, bool keepdim, bool 
     return {numbers.to(DType::boolean), at};
   }
   const auto [values, indices] = topk(x, 1, dim, largest);
-  if (keepdim) return {values, indices};
+  if (keepdim || x.dim() == 0) return {values, indices};
   return {squeeze(values, dim), squeeze(indices, dim)};
 }
 

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "runtime/functional/arithmetic.h"
 #include "runtime/functional/elementwise.h"
@@ -111,18 +112,26 @@ constexpr ElementwiseOperator kPow{
                 },
                 needs::kA}}};
 
-// Whole numbers are multiples of 1, and even ones of 2.
+// Whole numbers are multiples of 1, and even ones of 2.  From 2^23 on f32 has whole numbers alone,
+// and infinity counts as one.
 tl::Tensor is_multiple(tl::Context& tl, const tl::Tensor& x, double of) {
   const tl::Tensor quotient = x / of;
-  return tl.cast(tl.cast(quotient, DType::i64), DType::f32) == quotient;
+  return tl.maximum(tl.abs(quotient) >= 0x1p23,
+                    tl.cast(tl.cast(quotient, DType::i64), DType::f32) == quotient);
 }
 
-// a to the power of b, as std::pow: of a negative number only to whole powers.
+// a to the power of b, as std::pow: a finite negative number has whole powers only, and of -0 and
+// -infinity the odd ones have a sign.
 tl::Tensor power(tl::Context& tl, const tl::Tensor& a, const tl::Tensor& b) {
-  const tl::Tensor magnitude = tl.exp(b * tl.log(tl.abs(a)));
-  const tl::Tensor of_negative = tl.where(
-      is_multiple(tl, b, 1), tl.where(is_multiple(tl, b, 2), magnitude, -magnitude), std::nan(""));
-  return tl.where(b == 0, 1, tl.where(a < 0, of_negative, magnitude));
+  const tl::Tensor size = tl.abs(a);
+  const tl::Tensor magnitude = tl.where((size == 1) * (b == b), 1, tl.exp(b * tl.log(size)));
+  const tl::Tensor has_sign = tl.maximum(a < 0, 1 / a < 0);
+  const tl::Tensor is_whole = is_multiple(tl, b, 1);
+  const tl::Tensor is_odd = is_whole * (1 - is_multiple(tl, b, 2));
+  const tl::Tensor is_real =
+      tl.maximum(is_whole, 1 - (a < 0) * (size < std::numeric_limits<double>::infinity()));
+  const tl::Tensor power = tl.where(has_sign * is_odd, -magnitude, magnitude);
+  return tl.where(tl.maximum(a == 1, b == 0), 1, tl.where(is_real, power, std::nan("")));
 }
 
 constexpr ElementwiseOperator kPowTensors{

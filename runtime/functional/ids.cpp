@@ -27,31 +27,40 @@ DType type_of_numbers(std::int64_t end) {
   return end <= kExactInF32 ? DType::f32 : DType::i64;
 }
 
-struct Id {
-  std::int64_t number = 0;
-  bool is_whole = true;
-  std::string text;
-};
-
-std::vector<Id> read_ids(const Tensor& ids, HostRead entry_point) {
-  std::vector<Id> read;
-  if (is_integral(ids.dtype())) {
-    for (const std::int64_t number : runtime::read_integers(ids, entry_point)) {
-      read.push_back({number, true, {}});
-    }
-    return read;
+// Calls found(text) for the first id that is neither `ignored` nor one of the numbers below `end`,
+// and returns how many came before it that are not ignored.
+template <class Found>
+std::int64_t count_until(const std::vector<std::int64_t>& ids, std::int64_t end,
+                         std::optional<std::int64_t> ignored, const Found& found) {
+  std::int64_t count = 0;
+  for (const std::int64_t id : ids) {
+    if (id == ignored) continue;
+    if (id < 0 || id >= end) found(fmt::format("{}", id));
+    ++count;
   }
-  for (const float number : runtime::read_elements(ids, entry_point)) {
-    read.push_back({sim::to_whole_number(DType::i64, number), number == std::floor(number),
-                    fmt::format("{}", number)});
-  }
-  return read;
+  return count;
 }
 
-// Returns the text of the id, unless it is one of the numbers below `end`.
-std::optional<std::string> outside(const Id& id, std::int64_t end) {
-  if (id.is_whole && id.number >= 0 && id.number < end) return std::nullopt;
-  return id.text.empty() ? fmt::format("{}", id.number) : id.text;
+template <class Found>
+std::int64_t count_until(const std::vector<float>& ids, std::int64_t end,
+                         std::optional<std::int64_t> ignored, const Found& found) {
+  std::int64_t count = 0;
+  for (const float id : ids) {
+    const std::int64_t number = sim::to_whole_number(DType::i64, id);
+    const bool is_whole = id == std::floor(id);
+    if (is_whole && number == ignored) continue;
+    if (!is_whole || number < 0 || number >= end) found(fmt::format("{}", id));
+    ++count;
+  }
+  return count;
+}
+
+template <class Found>
+std::int64_t count_ids(const Tensor& ids, HostRead entry_point, std::int64_t end,
+                       std::optional<std::int64_t> ignored, const Found& found) {
+  return is_integral(ids.dtype())
+             ? count_until(runtime::read_integers(ids, entry_point), end, ignored, found)
+             : count_until(runtime::read_elements(ids, entry_point), end, ignored, found);
 }
 
 bool has_values(const Tensor& x) {
@@ -81,35 +90,31 @@ Tensor numbers_beside(const Tensor& x, std::int64_t count) {
 }
 
 void check_ids(std::string_view name, const Tensor& ids, const Tensor& table) {
-  if (!has_values(ids) || runtime::is_in_use(*ids.storage())) return;
-  const std::int64_t rows = table.shape()[0];
-  for (const Id& id : read_ids(ids, HostRead::indices)) {
-    if (const auto text = outside(id, rows)) {
-      ops::refuse_shapes(name, fmt::format("index out of range in self: '{}' {} has {}, and the "
-                                           "rows of '{}' {} are 0 to {}",
-                                           ids.name(), to_string(ids.shape()), *text, table.name(),
-                                           to_string(table.shape()), rows - 1));
-    }
+  const Tensor::Storage& storage = *ids.storage();
+  if (!has_values(ids) || storage.memory->deferred != nullptr || runtime::is_in_use(storage)) {
+    return;
   }
+  const std::int64_t rows = table.shape()[0];
+  count_ids(ids, HostRead::indices, rows, std::nullopt, [&](const std::string& text) {
+    ops::refuse_shapes(name, fmt::format("index out of range in self: '{}' {} has {}, and the "
+                                         "rows of '{}' {} are 0 to {}",
+                                         ids.name(), to_string(ids.shape()), text, table.name(),
+                                         to_string(table.shape()), rows - 1));
+  });
 }
 
 std::int64_t count_targets(std::string_view name, const Tensor& targets, std::int64_t class_count,
                            std::int64_t ignore_index) {
   if (!has_values(targets)) return targets.numel();
-  std::int64_t count = 0;
-  for (const Id& id : read_ids(targets, HostRead::targets)) {
-    if (id.is_whole && id.number == ignore_index) continue;
-    if (const auto text = outside(id, class_count)) {
-      throw DeviceError(
-          "KB-F004",
-          fmt::format("{}: Target {} is out of bounds: targets '{}' {} are the numbers of classes "
-                      "from 0 to {}, or {} (ignore_index)",
-                      name, *text, targets.name(), to_string(targets.shape()), class_count - 1,
-                      ignore_index));
-    }
-    ++count;
-  }
-  return count;
+  const auto refuse = [&](const std::string& text) {
+    throw DeviceError(
+        "KB-F004",
+        fmt::format("{}: Target {} is out of bounds: targets '{}' {} are the numbers of classes "
+                    "from 0 to {}, or {} (ignore_index)",
+                    name, text, targets.name(), to_string(targets.shape()), class_count - 1,
+                    ignore_index));
+  };
+  return count_ids(targets, HostRead::targets, class_count, ignore_index, refuse);
 }
 
 }  // namespace kernbench

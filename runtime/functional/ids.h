@@ -13,6 +13,9 @@ namespace kernbench {
 // all of these.  An id that is rounded to f32 is above 2^24 before and after, and so equals none.
 // Throws DeviceError KB-F002 if the ids' own type has not all of the numbers.
 DType type_of_ids(std::string_view name, const Tensor& ids, std::int64_t end);
+inline void check_id_type(std::string_view name, const Tensor& ids, std::int64_t end) {
+  type_of_ids(name, ids, end);
+}
 
 // The numbers below `count` on x's holders in that type, as a tensor of one dimension.
 Tensor numbers_beside(const Tensor& x, std::int64_t count);
@@ -25,5 +28,9 @@ void check_ids(std::string_view name, const Tensor& ids, const Tensor& table);
 // Throws DeviceError KB-F004 for another one that is no class, with torch's text.
 std::int64_t count_targets(std::string_view name, const Tensor& targets, std::int64_t class_count,
                            std::int64_t ignore_index);
+inline void check_targets(std::string_view name, const Tensor& targets, std::int64_t class_count,
+                          std::int64_t ignore_index) {
+  count_targets(name, targets, class_count, ignore_index);
+}
 
 }  // namespace kernbench

@@ -180,7 +180,7 @@ Tensor one_hot(const Tensor& classes, std::int64_t num_classes) {
   if (num_classes <= most) {
     ops::refuse_shapes("one_hot", "Class values must be smaller than num_classes.");
   }
-  type_of_ids("one_hot", classes, num_classes);
+  check_id_type("one_hot", classes, num_classes);
   const Tensor is_class = unsqueeze(classes.detach(), -1) == numbers_beside(classes, num_classes);
   return is_class.to(is_integral(classes.dtype()) ? DType::i64 : DType::f32);
 }

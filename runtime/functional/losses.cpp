@@ -36,8 +36,8 @@ Tensor nll_loss(const Tensor& input, const Tensor& target, Reduction reduction,
                                    input.dim() == 2 ? to_string(Shape{input.shape()[0]}) : "[n]",
                                    to_string(input.shape()), to_string(target.shape())));
   }
-  type_of_ids("nll_loss", target, input.shape()[1]);
-  count_targets("nll_loss", target, input.shape()[1], ignore_index);
+  check_id_type("nll_loss", target, input.shape()[1]);
+  check_targets("nll_loss", target, input.shape()[1], ignore_index);
   const Tensor column = target.detach().unsqueeze(1);
   const Tensor is_target =
       (column == numbers_beside(input, input.shape()[1])) & (column != ignore_index);

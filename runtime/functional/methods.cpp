@@ -169,10 +169,10 @@ Tensor Tensor::reshape(std::initializer_list<std::int64_t> sizes) const {
   return kernbench::reshape(*this, sizes);
 }
 Tensor Tensor::view(std::initializer_list<std::int64_t> sizes) const {
-  return kernbench::reshape(*this, sizes);
+  return kernbench::view(*this, sizes);
 }
 Tensor Tensor::view_as(const Tensor& other) const {
-  return kernbench::reshape(*this, other.shape());
+  return kernbench::view(*this, other.shape());
 }
 Tensor Tensor::flatten(int start_dim, int end_dim) const {
   return kernbench::flatten(*this, start_dim, end_dim);

@@ -90,7 +90,7 @@ Tensor Tensor::reshape(std::int64_t size) const {
   return kernbench::reshape(*this, {size});
 }
 Tensor Tensor::view(std::int64_t size) const {
-  return kernbench::reshape(*this, {size});
+  return kernbench::view(*this, {size});
 }
 Tensor Tensor::repeat(const std::vector<std::int64_t>& times) const {
   return kernbench::repeat(*this, times);

@@ -1,13 +1,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <array>
+#include <optional>
 #include <vector>
 
 #include "runtime/autograd/autograd.h"
 #include "runtime/functional/shape_operators.h"
 #include "runtime/functional/views.h"
 #include "runtime/ops/device_kernel.h"
+#include "runtime/tensor/strided_view.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/values/element_range.h"
 
@@ -66,17 +67,19 @@ std::optional<NewPlace> place_of_view(const Tensor& x, const Shape& shape, const
   return std::nullopt;
 }
 
+[[noreturn]] void refuse_view(const Tensor& x, const Shape& shape) {
+  ops::refuse_placement(
+      "reshape", x,
+      fmt::format("as {} its holders would have other elements than now; keep the dimension that "
+                  "is cut, or split_heads() and merge_heads() it",
+                  to_string(shape)));
+}
+
 }  // namespace
 
 Tensor ops::viewed(const Tensor& x, const Shape& shape, const DPPolicy& wanted) {
   auto placed = place_of_view(x, shape, wanted);
-  if (!placed) {
-    refuse_placement(
-        "reshape", x,
-        fmt::format("as {} its holders would have other elements than now; keep the dimension that "
-                    "is cut, or split_heads() and merge_heads() it",
-                    to_string(shape)));
-  }
+  if (!placed) refuse_view(x, shape);
   return Tensor(
       runtime::make_view_storage(*x.storage(), shape, placed->dp, std::move(placed->shards)));
 }
@@ -94,7 +97,10 @@ Tensor reshape(const Tensor& operand, const Shape& shape) {
       [shape = x.shape(), dp = x.dp()](const Tensor& dy) { return ops::viewed(dy, shape, dp); });
 }
 
-Tensor reshape(const Tensor& x, std::initializer_list<std::int64_t> sizes) {
+namespace {
+
+// Returns x's shape as these sizes, of which -1 stands for the one that is left.
+Shape inferred_shape(const Tensor& x, std::initializer_list<std::int64_t> sizes) {
   std::vector<std::int64_t> known(sizes);
   std::int64_t* open = nullptr;
   std::int64_t product = 1;
@@ -114,7 +120,68 @@ Tensor reshape(const Tensor& x, std::initializer_list<std::int64_t> sizes) {
     }
     *open = x.numel() / product;
   }
-  return reshape(x, Shape(known));
+  return Shape(known);
+}
+
+// Returns the strides with which `shape` has the elements of `of` in their order; none if there are
+// none (at::detail::computeStride).
+std::optional<std::vector<std::int64_t>> strides_as(const Shape& shape, const Shape& of,
+                                                    const std::vector<std::int64_t>& strides) {
+  std::vector<std::int64_t> result = runtime::dense_strides(shape);
+  if (of.numel() == 0) return result;
+  std::size_t open = shape.rank();  // dimensions whose strides are not known yet
+  std::int64_t chunk = 1;           // elements that lie evenly apart, up to this dimension
+  std::int64_t base = strides.empty() ? 1 : strides.back();
+  for (std::size_t d = of.rank(); d-- > 0;) {
+    chunk *= of[d];
+    if (d > 0 && (of[d - 1] == 1 || strides[d - 1] == chunk * base)) continue;
+    std::int64_t covered = 1;
+    while (open > 0 && (covered < chunk || shape[open - 1] == 1)) {
+      --open;
+      result[open] = covered * base;
+      covered *= shape[open];
+    }
+    if (covered != chunk) return std::nullopt;
+    if (d > 0) base = strides[d - 1];
+    chunk = 1;
+  }
+  return result;
+}
+
+Tensor viewed_apart(const Tensor& x, const Shape& shape) {
+  const auto placed = place_of_view(x, shape, x.dp());
+  if (!placed) refuse_view(x, shape);
+  auto part = placed->shards.begin();
+  return runtime::strided_view(x, shape, placed->dp, [&](const ShardInfo& shard) {
+    const ShardInfo& of_view = *part++;
+    const auto strides = strides_as(of_view.shape, shard.shape, runtime::strides_of(shard));
+    if (!strides) {
+      ops::refuse_shapes("view",
+                         "view size is not compatible with input tensor's size and stride (at "
+                         "least one dimension spans across two contiguous subspaces). Use "
+                         ".reshape(...) instead.");
+    }
+    return runtime::PartOfView{of_view.offset, of_view.shape, *strides};
+  });
+}
+
+}  // namespace
+
+Tensor reshape(const Tensor& x, std::initializer_list<std::int64_t> sizes) {
+  return reshape(x, inferred_shape(x, sizes));
+}
+
+Tensor view(const Tensor& x, const Shape& shape) {
+  ops::check_operands("view", {x}, ops::Types::any);
+  if (!runtime::is_strided(x) || shape.numel() != x.numel()) return reshape(x, shape);
+  return autograd::record_view(
+      "view", viewed_apart(x, shape), x,
+      [shape](const Tensor& of) { return viewed_apart(of, shape); },
+      [shape = x.shape(), dp = x.dp()](const Tensor& dy) { return ops::viewed(dy, shape, dp); });
+}
+
+Tensor view(const Tensor& x, std::initializer_list<std::int64_t> sizes) {
+  return view(x, inferred_shape(x, sizes));
 }
 
 Tensor flatten(const Tensor& x, int start_dim, int end_dim) {
@@ -131,6 +198,11 @@ Tensor flatten(const Tensor& x, int start_dim, int end_dim) {
 }
 
 Tensor squeeze(const Tensor& x) {
+  if (x.defined() && !x.is_host() && runtime::is_strided(x)) {
+    Tensor y = x;
+    for (int d = static_cast<int>(x.dim()) - 1; d >= 0; --d) y = squeeze(y, d);
+    return y;
+  }
   std::vector<std::int64_t> sizes(x.shape().begin(), x.shape().end());
   std::erase(sizes, 1);
   return reshape(x, Shape(sizes));

@@ -22,6 +22,10 @@ std::vector<Tensor> contiguous(std::vector<Tensor> tensors);
 // not its part of the result.
 Tensor reshape(const Tensor& x, const Shape& shape);
 Tensor reshape(const Tensor& x, std::initializer_list<std::int64_t> sizes);
+// The same, but never of a copy (torch's x.view()): writing into the result writes into x.  Throws
+// KB-F001 also where no strides give x's elements this shape.
+Tensor view(const Tensor& x, const Shape& shape);
+Tensor view(const Tensor& x, std::initializer_list<std::int64_t> sizes);
 
 // Views with the dimensions in another order, or with two exchanged; negative ones count from the
 // last.  A dimension that is cut must become the first or the last (KB-F003).  KB-F001 if there is

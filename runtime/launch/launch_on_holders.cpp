@@ -7,6 +7,7 @@
 #include "runtime/simulation/call_site.h"
 #include "runtime/stream/rank_streams.h"
 #include "runtime/tensor/data_under_way.h"
+#include "runtime/tensor/memory_space.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
 
@@ -50,7 +51,10 @@ void run_on_holders(const LaunchName& launch, const Tensor& first, std::vector<T
   for (const Tensor& tensor : options.results == nullptr ? uses : *options.results) {
     compute_before_write(*tensor.storage()->memory);
   }
-  for (const Tensor& tensor : uses) compute_deferred(*tensor.storage()->memory);
+  for (const Tensor& tensor : uses) {
+    compute_deferred(*tensor.storage()->memory);
+    if (!tensor.storage()->memory->has_space) check_has_space(*tensor.storage(), describe(launch));
+  }
   const bool may_queue = simulation.queues_launches() && options.lifetime == Body::owns;
   issue(simulation);
   for (const Tensor& tensor : uses) {

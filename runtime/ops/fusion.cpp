@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -260,9 +261,29 @@ void Program::launch() {
   placed.keep();
 }
 
-void Expression::compute() {
+// Returns a program that computes the memory's deferred value; none if it is computed by then.  A
+// value that has been deferred while its operands shared what they load needs more loads once the
+// operands' own operands are computed.  What does not fit any more has operands computed first.
+std::optional<Program> fitting_program(const TensorMemory& memory) {
+  const std::shared_ptr<runtime::DeferredValue> value = memory.deferred;
+  if (value == nullptr) return std::nullopt;
+  const auto& wanted = static_cast<const Expression&>(*value);
   Program program;
-  program.add(*this);
+  program.add(wanted);
+  for (const Tensor& operand : wanted.by.operands) {
+    if (program.fits()) break;
+    compute_deferred(*operand.storage()->memory);
+    if (memory.deferred == nullptr) return std::nullopt;  // the operand's kernel has joined it
+    program = Program();
+    program.add(wanted);
+  }
+  return program;
+}
+
+void Expression::compute() {
+  std::optional<Program> fitting = fitting_program(memory_);
+  if (!fitting) return;
+  Program& program = *fitting;
   if (by.joined != nullptr) {
     for (const auto& weak : *by.joined) {
       const std::shared_ptr<Tensor::Storage> other = weak.lock();
@@ -346,10 +367,10 @@ FusionScope::FusionScope(runtime::Simulation& simulation, Fusion* fusion)
 void compute(const std::vector<Tensor>& tensors) {
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (!tensors[i].defined() || tensors[i].is_host()) continue;
+    std::optional<Program> fitting = fitting_program(*tensors[i].storage()->memory);
+    if (!fitting) continue;
+    Program& program = *fitting;
     const Expression* const first = expression_of(tensors[i]);
-    if (first == nullptr) continue;
-    Program program;
-    program.add(*first);
     for (std::size_t j = i + 1; j < tensors.size(); ++j) {
       if (!tensors[j].defined() || tensors[j].is_host()) continue;
       const Expression* const other = expression_of(tensors[j]);

@@ -9,6 +9,7 @@
 
 #include "runtime/autograd/autograd.h"
 #include "runtime/autograd/callbacks.h"
+#include "runtime/ops/fusion.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/dtype.h"
 #include "sim_engine/base/error.h"
@@ -213,6 +214,8 @@ Tensor State::pre_forward(const Tensor& input) {
   if (policy_.cast_forward_inputs) taken = cast_floating(input, policy_.param_dtype);
   if (group_ != nullptr) {
     group_->pre_forward();
+    // post_backward() takes the parameters' gradients: none of them may still be deferred.
+    const ops::FusionScope none_is_deferred(torch_.simulation(), nullptr);
     taken = autograd::record("fully_shard", taken, {taken},
                              [self = shared_from_this()](const Tensor& gradient) {
                                self->group()->post_backward();

@@ -8,7 +8,9 @@
 namespace kernbench::distributed::fsdp {
 
 void free_elements(const Tensor& tensor) {
-  runtime::free_space(*tensor.storage()->memory);
+  runtime::TensorMemory& memory = *tensor.storage()->memory;
+  runtime::compute_before_write(memory);  // what kb::compile has deferred still reads them
+  runtime::free_space(memory);
 }
 
 ahbm::Stream current_stream(RuntimeContext& torch) {

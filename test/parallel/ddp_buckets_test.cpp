@@ -39,7 +39,7 @@ struct BlockImpl : nn::Module {
     };
     const Tensor attended =
         functional::scaled_dot_product_attention(heads(0), heads(1), heads(2), {.is_causal = true});
-    const Tensor y = x + proj(attended.transpose(1, 2).view({kTokens, kHidden}));
+    const Tensor y = x + proj(attended.transpose(1, 2).reshape({kTokens, kHidden}));
     return y + fc2(functional::gelu(fc1(ln2(y))));
   }
 

@@ -266,5 +266,40 @@ TEST_CASE("elements that do not belong together are refused", "[elementwise]") {
   CHECK_THAT(error([&] { relu(Tensor()); }), Says("KB-M001", "relu", "not defined"));
 }
 
+TEST_CASE("a kernel loads at most 16 tensors after its intermediate values are computed",
+          "[compile]") {
+  constexpr int kInputs = 16;
+  const Shape shape{16, 64};
+  OperatorsUnderTest dut;
+  std::vector<Tensor> inputs;
+  for (int i = 0; i < kInputs; ++i) {
+    inputs.push_back(dut.tensor(shape, sixteenths(shape.numel(), i)));
+  }
+  // Each intermediate value is read by the host, if asked for: then it is a load of its own.
+  const auto sum = [&](const std::vector<Tensor>& of, bool reads) {
+    std::vector<Tensor> doubled;
+    for (const Tensor& x : of) doubled.push_back(x * 2);
+    Tensor y = doubled[0] + of[0];
+    for (std::size_t i = 1; i < of.size(); ++i) y = y + (doubled[i] + of[i]);
+    for (const Tensor& x : doubled) {
+      if (reads) (void)x.to_vector();
+    }
+    return y;
+  };
+  const Floats expected = sum(inputs, false).to_vector();
+  for (const bool reads : {false, true}) {
+    const std::size_t before = dut.torch.engine().results().size();
+    const Tensor y = compile([&](const std::vector<Tensor>& of) { return sum(of, reads); })(inputs);
+    CHECK(y.to_vector() == expected);
+    const auto& results = dut.torch.engine().results();
+    Bytes most = 0;
+    for (std::size_t i = before; i < results.size(); ++i) {
+      most = std::max(most, results[i].loaded);
+    }
+    CHECK(most == kInputs * shape.numel() * 4);
+    CHECK((results.size() - before == 1) == !reads);
+  }
+}
+
 }  // namespace
 }  // namespace kernbench::test::functional_elementwise_test

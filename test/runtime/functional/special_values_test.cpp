@@ -85,6 +85,50 @@ TEST_CASE("gradients of choices with NaN and ties", "[special_values]") {
   CHECK(gradients([](auto& x) { return pow(x[0], 0); }, {leaf({0, kInf})}) == Texts{"0 0"});
 }
 
+TEST_CASE("powers of tensors have the special values of std::pow", "[special_values]") {
+  OperatorsUnderTest dut;
+  const Floats numbers{0, -0.0F, 1,     -1,     2,    -2,    0.5F, -0.5F,
+                       3, -3,    1e30F, -1e30F, kInf, -kInf, kNan};
+  Floats bases;
+  Floats exponents;
+  Floats expected;
+  for (const float base : numbers) {
+    for (const float exponent : numbers) {
+      bases.push_back(base);
+      exponents.push_back(exponent);
+      expected.push_back(std::pow(base, exponent));
+    }
+  }
+  const Shape shape{static_cast<std::int64_t>(bases.size())};
+  const Floats y = pow(dut.tensor(shape, bases), dut.tensor(shape, exponents)).to_vector();
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    INFO(bases[i] << " to the power of " << exponents[i] << " is " << y[i]);
+    const bool is_special = !std::isfinite(expected[i]) || expected[i] == 0;
+    if (std::isnan(expected[i])) {
+      CHECK(std::isnan(y[i]));
+    } else if (is_special) {
+      CHECK(y[i] == expected[i]);
+      CHECK(std::signbit(y[i]) == std::signbit(expected[i]));
+    } else {
+      // Of exp(b log a), where |b log a| is at most log(1e30)^2.
+      CHECK(std::abs(y[i] - expected[i]) <= 256 * 0x1p-23F * std::abs(expected[i]));
+    }
+  }
+}
+
+TEST_CASE("the largest of a tensor without dimensions is its element", "[special_values]") {
+  OperatorsUnderTest dut;
+  const Tensor x = dut.tensor({}, {3});
+  for (const int dim : {0, -1}) {
+    for (const auto& [value, index] : {max(x, dim, false), min(x, dim, false), max(x, dim, true)}) {
+      CHECK(value.shape() == Shape{});
+      CHECK(value.item() == 3);
+      CHECK(index.shape() == Shape{});
+      CHECK(index.item<std::int64_t>() == 0);
+    }
+  }
+}
+
 TEST_CASE("powers of negative numbers have a sign, whatever the exponent", "[special_values]") {
   OperatorsUnderTest dut;
   const Tensor x = dut.tensor({3}, {-2, -1.001F, 0});

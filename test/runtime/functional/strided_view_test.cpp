@@ -155,6 +155,40 @@ TEST_CASE("views of elements that lie apart are read as they are", "[strided]") 
   });
 }
 
+TEST_CASE("squeeze() and view() of what lies apart are views, or refused", "[strided]") {
+  OperatorsUnderTest dut;
+  const Tensor x = dut.tensor({2, 3, 4}, small_integers(24, 1));
+  const auto writes_through = [&](const Tensor& y, const Shape& shape) {
+    CHECK(y.shape() == shape);
+    CHECK(y.is_alias_of(x));
+    const Floats expected = y.to_vector();
+    y.add_(1);
+    Floats written = y.to_vector();
+    for (float& element : written) element -= 1;
+    CHECK(written == expected);
+  };
+  writes_through(x.narrow(2, 2, 1).squeeze(), {2, 3});
+  writes_through(x.narrow(1, 2, 1).narrow(2, 1, 1).squeeze(), {2});
+  writes_through(x.narrow(2, 2, 1).view(-1), {6});
+  writes_through(x.narrow(2, 0, 2).view({6, 2}), {6, 2});
+  writes_through(x.narrow(2, 0, 2).view({1, 3, 2, -1}), {1, 3, 2, 2});
+  writes_through(x.transpose(0, 1).view({3, 2, 2, 2}), {3, 2, 2, 2});
+  const Tensor column = x.narrow(2, 2, 1).view(-1);
+  column.fill_(7);
+  CHECK(x.select(2, 2).to_vector() == Floats(6, 7));
+  const std::string refused =
+      "view size is not compatible with input tensor's size and stride (at least one dimension "
+      "spans across two contiguous subspaces). Use .reshape(...) instead.";
+  const Tensor narrow = x.narrow(2, 0, 2);
+  CHECK_THAT(error([&] { narrow.view(-1); }), Says("KB-F001", refused));
+  CHECK_THAT(error([&] { x.transpose(0, 1).view({6, 4}); }), Says("KB-F001", refused));
+  CHECK_THAT(error([&] { narrow.view({5, 2}); }), Says("KB-F001", "invalid for input of size 12"));
+  const Tensor leaf = dut.tensor({2, 3, 4}, small_integers(24, 1)).requires_grad_();
+  (leaf.narrow(2, 2, 1).view(-1) * dut.tensor({6}, {1, 2, 3, 4, 5, 6})).sum().backward();
+  CHECK(leaf.grad().select(2, 2).to_vector() == Floats{1, 2, 3, 4, 5, 6});
+  CHECK(leaf.grad().sum().item() == 21);
+}
+
 TEST_CASE("views cost no time until their elements are needed in a row", "[strided]") {
   OperatorsUnderTest dut;
   const Tensor x = dut.tensor({4, 6}, small_integers(24, 1));

@@ -44,7 +44,7 @@ TEST_CASE("what the guide says of tensors works", "[guide]") {
   const kb::Tensor a = (1 - x) / (y + 2.0);
   const kb::Tensor b = where(x > 0, x, 0.0).clamp(-1, 1);
   const kb::Tensor c = a.mean(-1, true) + a.amax({0, 1}) + argmax(a, 1).to(kb::DType::bf16).sum();
-  const kb::Tensor d = x.softmax(-1).log().t().view({4, -1});
+  const kb::Tensor d = x.softmax(-1).log().t().reshape({4, -1});
   const kb::Tensor e = torch.zeros_like(x).add_(x, 0.5).mul_(2);
   CHECK(e.to_vector() == x.to_vector());
   x[0].zero_();
