@@ -4,9 +4,10 @@
 // Shapes are broadcast as in numpy: aligned at the last dimension, a size of 1 fits any.  A number
 // is rounded to the tensor's type first, to which whole numbers are exact in i64.  A comparison
 // gives 1 or 0 in its operands' type, a mask: tl.where() takes it, * and tl.maximum() combine two
-// as "and" and "or", and tl.sum() counts. Throw DeviceError KB-K020 if shapes or types differ,
-// KB-K023 if an operand is void or belongs to another kernel or PE, KB-M010 if scratch is
-// exhausted.
+// as "and" and "or", and tl.sum() counts.
+//
+// They throw DeviceError KB-K020 if shapes or types differ, KB-K023 if an operand is void or
+// belongs to another kernel or PE, KB-M010 if scratch is exhausted.
 
 #pragma once
 

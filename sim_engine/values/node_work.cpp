@@ -228,9 +228,9 @@ bool is_cut_by_elements(const ValueNode& node) {
           (node.axis_op == AxisOp::broadcast || node.axis_op == AxisOp::ramp));
 }
 
-// The approximate time of the node in nanoseconds: measured on one core, within a factor of two.
-constexpr std::int64_t kPartOverhead = 200;
+constexpr std::int64_t kPartOverhead = 200;  // in nanoseconds
 
+// The approximate time of the node in nanoseconds: measured on one core, within a factor of two.
 std::int64_t cost(const ValueNode& node) {
   constexpr std::int64_t kProductsPerNs = 40;
   if (node.kind != ValueKind::gemm) return node.count;
