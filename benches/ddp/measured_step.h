@@ -42,7 +42,8 @@ struct MeasuredStep {
   nn::parallel::StepTimes
       first;  // of rank 0, before buckets, or their gradients' number, are known
   nn::parallel::StepTimes later;  // of rank 0
-  // Of the later step's buckets: when the last rank's part had ended, and the bound of that.
+  // They hold, for each bucket of the later step, when the last rank's part had ended, and the
+  // bound of that.
   std::vector<Time> last_ended;
   std::vector<BucketBound> bounds;
   Time time{0};   // of the later step, from the first rank's begin to the last one's end

@@ -14,7 +14,7 @@ namespace kernbench::ccl {
 // Steps refer to blocks by their numbers in the call, so they serve other tensors, too.
 class StepCache {
  public:
-  // What a node's steps depend on.
+  // A node's steps depend on these alone.
   struct Key {
     std::shared_ptr<const Plan> plan;
     PartOrder order = PartOrder::interleaved;

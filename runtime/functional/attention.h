@@ -16,8 +16,8 @@ namespace kernbench::nn::functional {
 Tensor softmax(const Tensor& x, int dim = -1);
 
 struct AttentionOptions {
-  // Of any shape that broadcasts to the scaled scores [..., s, t]: bool, true where a key is seen;
-  // or numbers that are added, 0 where it is seen and -inf where it is not.
+  // The mask broadcasts to the scaled scores [..., s, t].  A bool mask is true where a key is seen;
+  // numbers are added to the scores, 0 where it is seen and -inf where it is not.
   Tensor attn_mask = {};
   double dropout_p = 0;              // of the probabilities, in training or not
   bool is_causal = false;            // a row sees columns up to its own number

@@ -249,7 +249,7 @@ class ExtremesOfRows {
     tl::Tensor is_most = tl_.cast(score == most, DType::f32);
     if (largest_ && is_nan_) is_most = tl_.maximum(is_most, *is_nan_);
     const auto count = static_cast<double>(columns_);
-    // Of infinities and NaN, which count alike among the smallest, those come first.
+    // Infinities and NaN count alike among the smallest; infinities come first.
     const tl::Tensor place = !largest_ && is_nan_ ? tl_.fma(*is_nan_, count, numbers_) : numbers_;
     tl::Tensor index =
         tl_.min(tl_.where(is_most * is_left_, place, 2 * count), 1, {.keep_dims = true});

@@ -110,8 +110,8 @@ class Module : public std::enable_shared_from_this<Module> {
   // Throws CollectiveError KB-A010 if there is none of this number.
   void remove_hook(unsigned number);
 
-  // What operator() of a module does that is used without a handle, such as a layer of tp: calls
-  // forward(input), and the hooks around it.
+  // Calls forward(input), and the hooks around it.  A module that is used without a handle, such as
+  // a layer of tp, does so in its operator().
   template <std::invocable<const Tensor&> Forward>
   Tensor call(const Tensor& input, const Forward& forward) const {
     if (!has_forward_hooks()) return forward(input);
@@ -151,7 +151,8 @@ class Module : public std::enable_shared_from_this<Module> {
   // The state of what changes how the module runs, such as fully_shard; it lives with the module.
   struct Extension {
     virtual ~Extension() = default;
-    // What operator() of a handle does around forward() beside hooks; the module's end.
+    // operator() of a handle calls the first two when forward() has ended so, and the module's
+    // destructor the third.
     virtual void forward_has_thrown() noexcept {}
     virtual void forward_returned_no_tensor() {}
     virtual void module_ends(Module&) noexcept {}

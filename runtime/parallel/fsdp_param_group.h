@@ -121,7 +121,7 @@ class ParamGroup {
 
   void pre_forward();
   void post_forward();
-  // What has been gathered is not used any more.
+  // Ends the pass; the next one gathers the parameters again.
   void forward_has_thrown() noexcept;
   // Forgets the forward passes whose numbers in CommContext::forward_order are not below `begin`.
   void forget_forwards_from(std::size_t begin) noexcept;

@@ -22,7 +22,7 @@ class [[nodiscard]] NamedPart {
       : log_(simulation.run_log()) {
     if (log_ != nullptr) begin(simulation, fmt::format("{} {}", what, number));
   }
-  // Of "<what>".
+  // Names the part "<what>".
   NamedPart(Simulation& simulation, std::string_view what) : log_(simulation.run_log()) {
     if (log_ != nullptr) begin(simulation, std::string(what));
   }

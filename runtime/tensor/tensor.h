@@ -351,7 +351,7 @@ class Tensor {
   explicit Tensor(std::shared_ptr<Storage> storage) : storage_(std::move(storage)) {}
 
  private:
-  // What a host read asks for.
+  // The elements that a host read asks for.
   enum class Read : std::uint8_t { all, shard, item, matrix };
   template <class Number>
   std::vector<Number> read(Read what, std::size_t index) const;

@@ -89,7 +89,7 @@ struct SramSpec {
 };
 
 struct HbmSpec {
-  int channels = 1;     // per cube
+  int channels = 1;  // per cube
   // Slices of a cube's channels, whose addresses go round those of the slice; each is local to the
   // same number of PEs (ADR-0261).  0: one for each PE, or for each channel where they are fewer.
   int slices = 0;
@@ -99,7 +99,8 @@ struct HbmSpec {
   // What transfers get of the peak, in thousandths: refresh, turns between reading and writing, and
   // closed rows take the rest (ADR-0248).
   int efficiency = 1000;
-  // What a write takes besides its bytes: the bus turns from reading to it, and back (ADR-0262).
+  // A write takes this time besides that of its bytes: the bus turns from reading to writing, and
+  // back (ADR-0262).
   Time turn_around{0};
 
   friend bool operator==(const HbmSpec&, const HbmSpec&) = default;

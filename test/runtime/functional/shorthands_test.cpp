@@ -132,7 +132,7 @@ TEST_CASE("powers of tensors are those of std::pow, with torch's gradients", "[e
     if (std::isnan(expected)) {
       CHECK(std::isnan(values[i]));
     } else {
-      // Of exp(b log a): (|b log a| + 2) 2^-23, as documented of pow().
+      // exp(b log a) is off by at most (|b log a| + 2) 2^-23, as pow() documents.
       CHECK(std::abs(values[i] - expected) <= (3 + 2) * 0x1p-23 * std::abs(expected));
     }
   }

@@ -110,7 +110,7 @@ TEST_CASE("powers of tensors have the special values of std::pow", "[special_val
       CHECK(y[i] == expected[i]);
       CHECK(std::signbit(y[i]) == std::signbit(expected[i]));
     } else {
-      // Of exp(b log a), where |b log a| is at most log(1e30)^2.
+      // The error of exp(b log a) is bounded so, since |b log a| is at most log(1e30)^2.
       CHECK(std::abs(y[i] - expected[i]) <= 256 * 0x1p-23F * std::abs(expected[i]));
     }
   }
