@@ -250,7 +250,7 @@ TEST_CASE("two async sums of one partial tensor match, however a rank waits betw
     CHECK(x.dp() == DPPolicy{.pe = Shard::replicate});
     CHECK(x.to_vector() == std::vector<float>{8, 16});
   });
-  // What is read, or reduced to another rank, stays partial.
+  // A tensor that is only read, or reduced to another rank, stays partial.
   world.spawn([&](int rank) {
     const Tensor x = world.torch.zeros({2}, {.dp = {.pe = Shard::partial}});
     const Tensor y = world.zeros({4});
