@@ -54,7 +54,7 @@ TEST_CASE("tables of benches are at most 120 columns wide", "[cli][width]") {
               {"layers=1", "hidden=32", "vocab=64", "seq=16", "scheme=ddp,zero1,fsdp2"});
   check_bench("gemm", "tiny", {"m=64", "n=64", "k=64"});
   check_bench("ipcq", "tiny", {"messages=8"});
-  check_bench("milestone-1h-ccl", "tiny", {"n_elem=64"});
+  check_bench("milestone-1h-ccl", "default", {"n_elem=64"}, {"--out", folder.path("o")});
   check_bench("milestone-1h-gemm", "tiny", {"families=gemv", "on=pe"});
   check_bench("overlap", "tiny", {"bytes=64Ki", "gemm=64", "loads=4"});
   check_bench("tp-mlp", "tiny", {"tokens=16", "hidden=32", "tp=1,2"});
