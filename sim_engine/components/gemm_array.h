@@ -24,7 +24,7 @@
 
 #include "sim_engine/components/unit_use.h"
 #include "sim_engine/topology/topology.h"
-#include "sim_engine/values/gemm_size.h"
+#include "sim_engine/values/math_op.h"
 
 namespace kernbench::sim {
 
