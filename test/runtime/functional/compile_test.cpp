@@ -1,7 +1,7 @@
 // kb::compile (ADR-0242): every value and every gradient is that of the same function without it,
 // bit by bit; kernels and traffic are those of a closed form.
 
-#include "runtime/autograd/grad.h"
+#include "runtime/autograd/autograd.h"
 #include "runtime/nn/checkpoint.h"
 #include "runtime/nn/layers.h"
 #include "test/runtime/functional/compiled_functions.h"
