@@ -128,6 +128,37 @@ using ReLU = Activation<kernbench::relu>;
 using SiLU = Activation<functional::silu>;
 using Sigmoid = Activation<kernbench::sigmoid>;
 using Tanh = Activation<kernbench::tanh>;
+Tensor same(const Tensor& x);
+using Identity = Activation<same>;
+
+// softmax() and log_softmax() along a dimension.
+struct SoftmaxImpl : Module {
+  explicit SoftmaxImpl(int along) : dim(along) {}
+  Tensor forward(const Tensor& x) const { return x.softmax(dim); }
+
+  int dim;
+};
+KERNBENCH_MODULE(Softmax);
+struct LogSoftmaxImpl : Module {
+  explicit LogSoftmaxImpl(int along) : dim(along) {}
+  Tensor forward(const Tensor& x) const { return x.log_softmax(dim); }
+
+  int dim;
+};
+KERNBENCH_MODULE(LogSoftmax);
+
+// All dimensions from start_dim to end_dim as one: by default all but the batch's.
+struct FlattenImpl : Module {
+  explicit FlattenImpl(int start = 1, int end = -1) : start_dim(start), end_dim(end) {}
+  Tensor forward(const Tensor& x) const { return x.flatten(start_dim, end_dim); }
+
+  int start_dim;
+  int end_dim;
+};
+struct Flatten : ModuleHolder<FlattenImpl> {
+  using ModuleHolder<FlattenImpl>::ModuleHolder;
+  Flatten() : ModuleHolder(std::make_shared<FlattenImpl>()) {}
+};
 
 // Modules one after the other: `Sequential(Linear(torch, 8, 16), ReLU(), Linear(torch, 16, 4))`.
 // They are named "0", "1", ...

@@ -27,6 +27,7 @@
 #include "runtime/nn/checkpoint.h"
 #include "runtime/nn/init.h"
 #include "runtime/nn/layers.h"
+#include "runtime/nn/loss.h"
 #include "runtime/nn/save.h"
 #include "runtime/optim/clip_grad.h"
 #include "runtime/optim/float16_optimizer.h"
