@@ -128,6 +128,7 @@ TEST_CASE("modules in a row, in a list, and shared", "[nn]") {
   int count = 0;
   model->apply([&](nn::Module&) { ++count; });
   CHECK(count == 5);
+  CHECK(list[0]->weight.shape() == (*list)[0]->weight.shape());
 }
 
 TEST_CASE("dropout drops in training alone, the same with every placement", "[nn]") {
