@@ -1,6 +1,5 @@
 // Losses as modules, and small layers.
 
-#include "runtime/nn/loss.h"
 
 #include "runtime/nn/layers.h"
 #include "test/runtime/functional/operators_under_test.h"
