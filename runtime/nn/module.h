@@ -82,6 +82,12 @@ class ModuleHolder : public HolderBase {
     return contained().forward(std::forward<Arguments>(arguments)...);
   }
 
+  // As libtorch: layers[0] of a ModuleList.
+  template <class Index>
+  decltype(auto) operator[](Index&& index) const {
+    return contained()[std::forward<Index>(index)];
+  }
+
  private:
   Contained& contained() const {
     if (module_ == nullptr) [[unlikely]]
