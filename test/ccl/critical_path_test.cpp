@@ -8,7 +8,7 @@
 
 #include "ccl/backend/ahbm_backend.h"
 #include "ccl/core/config.h"
-#include "runtime/profiler/explain.h"
+#include "runtime/profiler/profile.h"
 #include "runtime/torch/runtime_context.h"
 #include "test/support/small_topology.h"
 
