@@ -160,6 +160,7 @@ TEST_CASE("what the guide says of training works", "[guide]") {
   kb::nn::init::xavier_uniform_(net->fc->weight);
   const kb::Tensor x = torch.randn({4, 8});
   const kb::Tensor target = torch.tensor({0, 1, 2, 3}, {4}, {.dtype = kb::DType::i64});
+  for (const auto& [name, parameter] : net->named_parameters()) CHECK(parameter.requires_grad());
   optimizer.zero_grad();
   const kb::Tensor loss = F::cross_entropy(net(x), target);
   loss.backward();
