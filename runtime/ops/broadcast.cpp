@@ -139,6 +139,11 @@ Placement elementwise_placement(std::string_view name, const Tensor& a, const Te
   return elementwise_placement(name, {a, b}, broadcast_shape(name, {a, b}), linearity);
 }
 
+bool has_rows_of(const Shape& domain, const Shape& shape) {
+  return shape.rank() == domain.rank() &&
+         std::equal(shape.begin(), shape.end() - 1, domain.begin());
+}
+
 std::vector<BroadcastLoop> broadcast_loops(const Shape& result, const Shape& part_of_result,
                                            const std::vector<Tensor>& operands, Along along) {
   KB_CHECK(operands.size() <= kMostOperands, "an operator of {} operands", operands.size());

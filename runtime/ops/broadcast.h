@@ -31,6 +31,9 @@ Placement elementwise_placement(std::string_view name, const std::vector<Tensor>
 Placement elementwise_placement(std::string_view name, const Tensor& a, const Tensor& b,
                                 Linearity linearity);
 
+// True if a tensor of this shape has an element, or several, for each of the domain's rows.
+bool has_rows_of(const Shape& domain, const Shape& shape);
+
 // One of the nested loops over the elements of a PE's part of a result.
 struct BroadcastLoop {
   std::int64_t size = 1;

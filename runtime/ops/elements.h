@@ -9,6 +9,7 @@
 
 #include "runtime/ops/broadcast.h"
 #include "runtime/ops/device_kernel.h"
+#include "runtime/ops/reduce.h"
 
 namespace kernbench::ops {
 
@@ -33,6 +34,11 @@ struct Domain {
   Shape shape;
   Along along = Along::elements;
 };
+// A tensor whose blocks belong to those of a domain, or which every PE loads whole, once.
+struct KernelOperand {
+  Tensor tensor;
+  bool is_whole = false;  // it is replicated, and its block is [rows, columns]
+};
 // Computes a block of each of several results from the operands' blocks.  `rows` are meant if the
 // blocks are along matrices.
 using BlocksFunction = KernelFunction<std::vector<tl::Tensor>(
@@ -41,8 +47,21 @@ using BlocksFunction = KernelFunction<std::vector<tl::Tensor>(
 // along rows, one element per row.  `most_values`: how many of its values the function holds at a
 // time.
 void map_all_into(const std::vector<Tensor>& results, std::string_view name,
-                  const std::vector<Tensor>& operands, const BlocksFunction& function,
+                  const std::vector<KernelOperand>& operands, const BlocksFunction& function,
                   std::size_t most_values, const Domain& domain);
+
+// How a result is made of what its function computes of each block of whole rows.
+struct Fold {
+  Reduction reduction;  // of which it takes all but of_block()
+  DType computed_in = DType::f32;
+  double count = 1;  // elements that one result has
+};
+// As map_all_into(), but what the function computes of the blocks is put together.
+// REQUIRES: the domain's rows are along one of the operands, and no operand repeats along some of
+// its dimensions before the last alone
+void fold_all_into(const std::vector<Tensor>& results, std::string_view name,
+                   const std::vector<KernelOperand>& operands, const BlocksFunction& function,
+                   const std::vector<Fold>& folds, const Domain& domain);
 
 // As map_into(), into a new tensor of this shape and type; its value may be deferred (fusion.h).
 Tensor map_to(std::string_view name, const Shape& shape, DType dtype, const Placement& placement,

@@ -25,9 +25,10 @@ class Expression final : public runtime::DeferredValue {
  public:
   // One kernel computes values of one form.
   struct Form {
-    Shape shape;  // of the domain
-    Placement placement;
+    Shape shape;                                   // of the domain
+    Placement placement;                           // of the domain
     std::shared_ptr<runtime::StreamQueue> stream;  // on which it was issued
+    bool folds = false;                            // its values are put together of all blocks
 
     friend bool operator==(const Form&, const Form&) = default;
   };
@@ -44,7 +45,7 @@ class Expression final : public runtime::DeferredValue {
   // True if others than deferred values have handles to it.
   bool is_held() const;
   // True if it has one element for each row of its domain.
-  bool is_column() const { return by.shape != form.shape; }
+  bool is_column() const { return !form.folds && by.shape != form.shape; }
 
   const Operation by;
   const Form form;

@@ -18,9 +18,12 @@ using runtime::TensorMemory;
 
 constexpr std::size_t kMostNames = 4;  // in the kernel's name
 
-bool have_same_elements(const Tensor& a, const Tensor& b) {
-  return a.storage()->memory == b.storage()->memory && a.shape() == b.shape() &&
-         a.storage()->elements() == b.storage()->elements() && a.dp() == b.dp();
+bool are_same(const KernelOperand& one, const KernelOperand& other) {
+  const Tensor& a = one.tensor;
+  const Tensor& b = other.tensor;
+  return one.is_whole == other.is_whole && a.storage()->memory == b.storage()->memory &&
+         a.shape() == b.shape() && a.storage()->elements() == b.storage()->elements() &&
+         a.dp() == b.dp();
 }
 
 // While it lives, the memories have places and no deferred values.  Unless it is kept, it gives the
@@ -91,10 +94,12 @@ class OnStream {
 
 }  // namespace
 
-std::ptrdiff_t FusedProgram::number_of(const Tensor& operand) {
-  if (const Expression* const deferred = expression_of(operand)) return number_of(*deferred);
+std::ptrdiff_t FusedProgram::number_of(const KernelOperand& operand) {
+  if (const Expression* const deferred = expression_of(operand.tensor)) {
+    return number_of(*deferred);
+  }
   const auto found = std::ranges::find_if(
-      loads_, [&](const Tensor& load) { return have_same_elements(load, operand); });
+      loads_, [&](const KernelOperand& load) { return are_same(load, operand); });
   const std::ptrdiff_t index = found - loads_.begin();
   if (found == loads_.end()) loads_.push_back(operand);
   return -1 - index;
@@ -104,7 +109,10 @@ std::ptrdiff_t FusedProgram::number_of(const Expression& expression) {
   const auto found = std::ranges::find(steps_, &expression);
   if (found != steps_.end()) return found - steps_.begin();
   std::vector<std::ptrdiff_t> operands;
-  for (const Tensor& operand : expression.by.operands) operands.push_back(number_of(operand));
+  const std::vector<Tensor>& tensors = expression.by.operands;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    operands.push_back(number_of({tensors[i], i >= tensors.size() - expression.by.whole}));
+  }
   steps_.push_back(&expression);
   operands_.push_back(std::move(operands));
   return std::ssize(steps_) - 1;
@@ -116,9 +124,9 @@ void FusedProgram::add(const Expression& wanted) {
 }
 
 bool FusedProgram::shares_loads_with(const FusedProgram& other) const {
-  return std::ranges::any_of(loads_, [&](const Tensor& load) {
+  return std::ranges::any_of(loads_, [&](const KernelOperand& load) {
     return std::ranges::any_of(
-        other.loads_, [&](const Tensor& of_other) { return have_same_elements(load, of_other); });
+        other.loads_, [&](const KernelOperand& of_other) { return are_same(load, of_other); });
   });
 }
 
@@ -176,17 +184,42 @@ void FusedProgram::add_what_is_cheaper_stored() {
   }
 }
 
+// Blocks must have the rows that eager kernels add up at a time, also of several matrices, so they
+// cannot be smaller where there are many values.
+bool FusedProgram::can_fold() const {
+  constexpr std::size_t kMostValues = 28;  // about half of scratch
+  const Shape& shape = results_.front()->form.shape;
+  if (shape.rank() > 2 && domain().along == Along::matrices) return false;
+  bool has_rows = false;
+  for (const KernelOperand& load : loads_) {
+    if (load.is_whole) continue;
+    const Shape& own = load.tensor.shape();
+    const bool is_row = std::all_of(own.begin(), own.rank() == 0 ? own.end() : own.end() - 1,
+                                    [](std::int64_t size) { return size == 1; });
+    if (!has_rows_of(shape, own) && !is_row) return false;
+    has_rows = has_rows || has_rows_of(shape, own);
+  }
+  return has_rows && kernel().most_values() <= kMostValues;
+}
+
+void FusedProgram::launch_into(const std::vector<Tensor>& results) const {
+  const FusedKernel fused = kernel();
+  if (!folds()) {
+    return map_all_into(results, name(), loads_, fused, fused.most_values(), domain());
+  }
+  std::vector<Fold> folds;
+  for (const Expression* const result : results_) folds.push_back(*result->by.fold);
+  fold_all_into(results, name(), loads_, fused, folds, domain());
+}
+
 void FusedProgram::launch() {
-  add_what_is_cheaper_stored();
+  if (!folds()) add_what_is_cheaper_stored();
   std::vector<Tensor> results;
   for (const Expression* const result : results_) results.push_back(result->result());
   runtime::Simulation& simulation = *results.front().storage()->simulation;
   const OnStream on_stream(simulation, results_.front()->form.stream);
-  const std::string text = name();
-  const FusedKernel fused = kernel();
-  const Domain goes_through = domain();
   Placed placed(results_);
-  map_all_into(results, text, loads_, fused, fused.most_values(), goes_through);
+  launch_into(results);
   placed.keep();
 }
 

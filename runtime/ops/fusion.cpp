@@ -34,7 +34,7 @@ Expression::~Expression() {
 
 Tensor Expression::result() const {
   const Tensor::Storage& first = *memory_.tensors.front();
-  const DPPolicy dp = *policy_of(form.placement, by.shape.rank());
+  const DPPolicy dp = *policy_of(by.placement, by.shape.rank());
   auto shards = place(dp, by.shape, first.simulation->machine().topology(), first.device);
   return Tensor(runtime::make_view_storage(first, by.shape, dp, std::move(shards)));
 }
@@ -57,7 +57,7 @@ std::optional<FusedProgram> fitting_program(const TensorMemory& memory) {
   FusedProgram program;
   program.add(wanted);
   for (const Tensor& operand : wanted.by.operands) {
-    if (program.size().fits()) break;
+    if (program.fits()) break;
     compute_deferred(*operand.storage()->memory);
     if (memory.deferred == nullptr) return std::nullopt;  // the operand's kernel has joined it
     program = FusedProgram();
@@ -83,7 +83,7 @@ void Expression::compute() {
       alone.add(*value);
       FusedProgram both = program;
       both.add(*value);
-      if (program.shares_loads_with(alone) && both.size().fits()) program = std::move(both);
+      if (program.shares_loads_with(alone) && both.fits()) program = std::move(both);
     }
   }
   program.launch();
@@ -113,6 +113,10 @@ bool computes(const Expression::Form& form, const Expression& value) {
 // the rows are, if an operand is.
 Expression::Form form_of(const Operation& operation, std::shared_ptr<runtime::StreamQueue> stream) {
   Expression::Form form{operation.domain.shape, operation.placement, std::move(stream)};
+  if (operation.fold) {
+    form.placement = placement_of(operation.operands.front());
+    form.folds = true;
+  }
   if (operation.domain.along != Along::elements || form.shape.rank() == 0) return form;
   for (const Tensor& operand : operation.operands) {
     const Expression* const value = expression_of(operand);
@@ -124,7 +128,8 @@ Expression::Form form_of(const Operation& operation, std::shared_ptr<runtime::St
 }
 
 // True if a kernel of this form that needs the operand can compute its deferred value.
-bool is_alike(const Tensor& operand, const Expression& value, const Expression::Form& form) {
+bool is_alike(const Tensor& operand, const Expression& value, Expression::Form form) {
+  form.folds = false;
   return operand.shape() == value.by.shape && placement_of(operand) == form.placement &&
          computes(form, value);
 }
@@ -152,16 +157,18 @@ KernelSize size_with(const std::vector<Tensor>& operands) {
 }
 
 // Returns a function that gets blocks of whole rows: a block whose elements repeat along the rows
-// has one column.
-RowFunction with_whole_rows(const RowFunction& function, const std::vector<Tensor>& operands) {
+// has one column.  What is put together of all rows needs as many as there are, too.
+RowFunction with_whole_rows(const Operation& operation) {
   std::vector<std::int64_t> widths;
-  for (const Tensor& operand : operands) {
-    widths.push_back(operand.dim() == 0 ? 1 : operand.shape()[operand.shape().rank() - 1]);
+  for (std::size_t i = 0; i + operation.whole < operation.operands.size(); ++i) {
+    const Shape& shape = operation.operands[i].shape();
+    widths.push_back(shape.rank() == 0 ? 1 : shape[shape.rank() - 1]);
   }
-  return [function, widths](tl::Context& tl, std::span<const tl::Tensor> of, const RowBlock& rows) {
+  return [function = operation.function, widths, folds = operation.fold.has_value()](
+             tl::Context& tl, std::span<const tl::Tensor> of, const RowBlock& rows) {
     std::vector<tl::Tensor> whole(of.begin(), of.end());
-    for (std::size_t i = 0; i < whole.size(); ++i) {
-      const Shape shape{whole[i].shape()[0], widths[i]};
+    for (std::size_t i = 0; i < widths.size(); ++i) {
+      const Shape shape{folds ? rows.count : whole[i].shape()[0], widths[i]};
       if (whole[i].shape() != shape) whole[i] = tl.zeros(shape, whole[i].dtype()) + whole[i];
     }
     return function(tl, whole, rows);
@@ -177,14 +184,17 @@ Tensor Fusion::defer(Operation operation) const {
   runtime::Simulation& simulation = *operands.front().storage()->simulation;
   Expression::Form form =
       form_of(operation, runtime::shared_current_stream(simulation, operation.placement.device));
-  for (const Tensor& operand : operands) {
-    runtime::check_is_contiguous(operand, operation.name);
-    runtime::check_may_defer(operand, runtime::Touch::uses, [&] { return operation.name; });
-    const Expression* const value = expression_of(operand);
-    if (value != nullptr && !is_alike(operand, *value, form)) compute_all({operand});
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    runtime::check_is_contiguous(operands[i], operation.name);
+    runtime::check_may_defer(operands[i], runtime::Touch::uses, [&] { return operation.name; });
+    const Expression* const value = expression_of(operands[i]);
+    const bool is_whole = i + operation.whole >= operands.size();
+    if (value != nullptr && (is_whole || !is_alike(operands[i], *value, form))) {
+      compute_all({operands[i]});
+    }
   }
   if (operation.domain.along != Along::elements) {
-    operation.function = with_whole_rows(operation.function, operands);
+    operation.function = with_whole_rows(operation);
   }
   Tensor result = make_unplaced_like(operands.front(), operation.name, operation.shape,
                                      operation.dtype, operation.placement);
@@ -200,11 +210,15 @@ Tensor Fusion::defer(Operation operation) const {
 }
 
 bool may_defer_rows(const Tensor& x) {
-  const Shape& shape = x.shape();
-  const Topology& topology = x.storage()->simulation->machine().topology();
-  const std::int64_t most = topology.pe.tcm.capacity / (128 * size_of(DType::f32));
-  return has_uncut_rows(placement_of(x), shape) && shape[shape.rank() - 1] > 1 &&
-         shape[shape.rank() - 1] <= most;
+  return may_defer_rows(*x.storage()->simulation, x.shape(), placement_of(x));
+}
+
+bool may_defer_rows(const runtime::Simulation& simulation, const Shape& shape,
+                    const Placement& placement) {
+  if (!has_uncut_rows(placement, shape)) return false;
+  const Bytes scratch = simulation.machine().topology().pe.tcm.capacity;
+  const std::int64_t columns = shape[shape.rank() - 1];
+  return columns > 1 && columns <= scratch / (128 * size_of(DType::f32));
 }
 
 Fusion* fusion_of(const Tensor& tensor) {
@@ -227,7 +241,7 @@ void compute(const std::vector<Tensor>& tensors) {
       if (other == nullptr || !(other->form == first->form)) continue;
       FusedProgram both = program;
       both.add(*other);
-      if (both.size().fits()) program = std::move(both);
+      if (both.fits()) program = std::move(both);
     }
     program.launch();
   }

@@ -1,15 +1,16 @@
 // Operators that are computed later, and then several of them by one kernel (ADR-0242, ADR-0275).
 //
-// While a FusionScope lives, map_to(), map_rows() and reduced() return tensors whose values are
-// deferred: they have no place in HBM.  Whatever needs such a value, such as another kernel, a
-// collective or a host read, has it computed first, by one kernel that computes from tensors in HBM
-// all deferred values that it depends on.  It stores the value itself, and what else is cheaper to
-// store than to compute again; the others stay deferred, and whoever needs one of them computes it
-// again.  Each value is rounded to its type as if it had been stored.
+// While a FusionScope lives, map_to(), map_rows(), reduced() and embedding() return tensors whose
+// values are deferred: they have no place in HBM.  Whatever needs such a value, such as another
+// kernel, a collective or a host read, has it computed first, by one kernel that computes from
+// tensors in HBM all deferred values that it depends on.  It stores the value itself, and what else
+// is cheaper to store than to compute again; the others stay deferred, and whoever needs one of
+// them computes it again.  Each value is rounded to its type as if it had been stored.
 
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,11 +24,13 @@ namespace kernbench::ops {
 struct Operation {
   std::string name;
   Domain domain;  // what its kernel would go through
-  Shape shape;    // of the result: that of the domain, or one element for each of its rows
+  Shape shape;  // of the result: that of the domain, one element for each of its rows, or a fold's
   DType dtype = DType::f32;
   Placement placement;
   std::vector<Tensor> operands;
   RowFunction function;
+  std::size_t whole = 0;                    // as many of the last operands are loaded whole
+  std::optional<Fold> fold = std::nullopt;  // puts together what the function computes
 };
 
 // Where the values of a compiled call, or of its backward, are deferred.
@@ -52,6 +55,9 @@ class Fusion {
 // True if a kernel can keep whole rows of all its values in scratch: the last dimension is not cut,
 // has several elements, and as f32 they take at most 1/128 of it.
 bool may_defer_rows(const Tensor& x);
+// For a domain without such an operand yet.
+bool may_defer_rows(const runtime::Simulation& simulation, const Shape& shape,
+                    const Placement& placement);
 
 // The fusion in which the caller's operators on this tensor are deferred; null: each is a kernel.
 Fusion* fusion_of(const Tensor& tensor);

@@ -1,6 +1,8 @@
 #include "runtime/ops/reduce.h"
 
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "runtime/ops/fusion.h"
@@ -151,7 +153,13 @@ Shape shape_of_result(const Shape& shape, DimensionSet dimensions, DimensionSet 
   return Shape(sizes);
 }
 
-// Computes what PartReduction does from rows that are one block of it.
+struct ReducedForm {
+  Shape shape;
+  DType dtype;
+  Placement placement;
+};
+
+// Reduces rows that are one block of PartReduction, as it does.
 RowFunction of_rows(const Reduction& reduction, DType from, DType to) {
   return Owning([=](tl::Context& tl, std::span<const tl::Tensor> of, const RowBlock&) {
     const Shape column{of[0].shape()[0], 1};
@@ -165,6 +173,40 @@ RowFunction of_rows(const Reduction& reduction, DType from, DType to) {
   });
 }
 
+// Reduces a block's rows, as PartReduction does.
+RowFunction of_columns(const Reduction& reduction, DType from) {
+  return Owning([=](tl::Context& tl, std::span<const tl::Tensor> of, const RowBlock&) {
+    return reduction.of_block(tl, tl.cast(of[0], computed_in(from)), 0);
+  });
+}
+
+// Returns the operation if a fusion may defer it: the reduction of each row, or of all rows.
+std::optional<Operation> deferrable(const Tensor& x, const Reduction& reduction,
+                                    DimensionSet dimensions, DimensionSet dropped,
+                                    const ReducedForm& form) {
+  if (fusion_of(x) == nullptr || !may_defer_rows(x)) return std::nullopt;
+  const std::size_t rank = x.shape().rank();
+  const DimensionSet last = DimensionSet{1} << (rank - 1);
+  const auto operation = [&](const RowFunction& function) {
+    return Operation{std::string(reduction.name),
+                     {x.shape(), Along::rows},
+                     form.shape,
+                     form.dtype,
+                     form.placement,
+                     {x},
+                     function};
+  };
+  if (dimensions == last && dropped == 0) {
+    return operation(of_rows(reduction, x.dtype(), form.dtype));
+  }
+  if (rank == 1 || dimensions != last - 1) return std::nullopt;
+  Operation of_all = operation(of_columns(reduction, x.dtype()));
+  const std::int64_t columns = x.shape()[rank - 1];
+  of_all.fold =
+      Fold{reduction, computed_in(x.dtype()), static_cast<double>(x.shape().numel() / columns)};
+  return of_all;
+}
+
 }  // namespace
 
 Tensor reduced(const Tensor& x, const Reduction& reduction, DimensionSet dimensions,
@@ -172,20 +214,13 @@ Tensor reduced(const Tensor& x, const Reduction& reduction, DimensionSet dimensi
   const auto placement = by_level(placement_of(x), [&](Level level) -> std::optional<Level> {
     return level_of_result(x, reduction, level, dimensions, dropped);
   });
-  const Shape shape = shape_of_result(x.shape(), dimensions, dropped);
-  const DType dtype = reduction.widens && is_integral(x.dtype()) ? DType::i64 : x.dtype();
-  const Fusion* const fusion = fusion_of(x);
-  const bool is_of_rows = dimensions == DimensionSet{1} << (x.shape().rank() - 1) && dropped == 0;
-  if (fusion != nullptr && is_of_rows && may_defer_rows(x)) {
-    return fusion->defer({std::string(reduction.name),
-                          {x.shape(), Along::rows},
-                          shape,
-                          dtype,
-                          *placement,
-                          {x},
-                          of_rows(reduction, x.dtype(), dtype)});
+  const ReducedForm form{shape_of_result(x.shape(), dimensions, dropped),
+                         reduction.widens && is_integral(x.dtype()) ? DType::i64 : x.dtype(),
+                         *placement};
+  if (auto operation = deferrable(x, reduction, dimensions, dropped, form)) {
+    return fusion_of(x)->defer(*std::move(operation));
   }
-  Tensor result = make_like(x, reduction.name, shape, dtype, *placement);
+  Tensor result = make_like(x, reduction.name, form.shape, form.dtype, form.placement);
   launch(reduction.name, {result}, {x}, [x, result, reduction, dimensions](tl::Context& tl) {
     PartReduction(tl, x, result, reduction, dimensions).run();
   });

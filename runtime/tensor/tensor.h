@@ -306,8 +306,8 @@ class Tensor {
   Tensor bfloat16() const { return to(DType::bf16); }
   Tensor type_as(const Tensor& other) const { return to(other.dtype()); }
   Tensor to(const Tensor& other) const;  // to its type and device
-  // A copy on another device, to which gradients flow (runtime/tensor/device.h); x itself if it
-  // lies there.  cpu() is a host tensor, which is a constant.
+  // A copy on another device, to which gradients flow (runtime/tensor/tensor_options.h); x itself
+  // if it lies there.  cpu() is a host tensor, which is a constant.
   Tensor to(const Device& device) const;
   Tensor cpu() const;
   Tensor redistribute(const DPPolicy& dp) const;

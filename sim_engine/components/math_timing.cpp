@@ -87,6 +87,10 @@ std::int64_t softmax_cycles(const Topology::Pe& pe, const AxisForm& form) {
 
 }  // namespace
 
+MathPasses passes_of(AxisOp op) {
+  return op == AxisOp::softmax ? MathPasses{3, 2} : MathPasses{};
+}
+
 std::int64_t math_cycles(const Topology::Pe& pe, MathOp op, std::int64_t element_count) {
   const std::int64_t cycles = element_cycles(pe, kind_of(op), element_count);
   // erf is an exponential and a polynomial of degree 12.

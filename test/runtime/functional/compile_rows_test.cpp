@@ -178,6 +178,98 @@ TEST_CASE("what an operator along rows reads is stored for others who need it", 
   CHECK(compiled.to_vector() == layer(a, b).to_vector());
 }
 
+TEST_CASE("a reduction of all rows computes the chain that it reads", "[compile]") {
+  Counted dut;
+  const Shape shape{40, 25, kColumns};  // eight blocks of scratch, the last one not full
+  const Tensor x = dut.input(1, shape);
+  const Tensor gate = dut.input(2, shape);
+  const Tensor row = dut.input(3, {kColumns});
+  const auto check = [&](const auto& of, const Work& work) {
+    Tensor compiled;
+    CHECK(dut.of([&] { compiled = compile(of)(x, gate); }) == work);
+    CHECK(compiled.to_vector() == of(x, gate).to_vector());
+  };
+  const Bytes of_row = dut.bytes(1, {kColumns});
+  const Work one_kernel{1, dut.bytes(2, shape), of_row};
+  check([](auto& a, auto& b) { return (silu(a) * b).sum({0, 1}, true); }, one_kernel);
+  check([](auto& a, auto& b) { return (a + b).mean({0, 1}); }, one_kernel);
+  check([](auto& a, auto& b) { return softmax_by_hand(a - b).amax({0, 1}, true); }, one_kernel);
+  check(
+      [&](auto& a, auto& b) {
+        return (rms_by_hand(a, row) * b).norm(2, {0, 1});
+      },
+      {1, dut.bytes(2, shape) + of_row, of_row});
+  // Sums over some of the dimensions, of values that repeat along some of them, and of operators
+  // that go through one matrix at a time, end a chain.
+  check([](auto& a, auto& b) { return (a + b).sum(0); },
+        {2, dut.bytes(3, shape), dut.bytes(1, shape) + 25 * of_row});
+  const Tensor some = dut.input(4, {25, 1});
+  check(
+      [&](auto& a, auto&) {
+        return (a * some).sum({0, 1});
+      },
+      {2, dut.bytes(2, shape) + dut.bytes(40, {25}), dut.bytes(1, shape) + of_row});
+  check(
+      [&](auto& a, auto&) {
+        return rms_norm(a, {kColumns}, row).sum({0, 1});
+      },
+      {2, dut.bytes(2, shape) + of_row, dut.bytes(1, shape) + of_row});
+}
+
+TEST_CASE("gradients of vectors are summed together by the kernel that computes what they sum",
+          "[compile]") {
+  Counted dut;
+  const Tensor x = dut.input(1).requires_grad_();
+  const Tensor scale = dut.input(2, {kColumns}).requires_grad_();
+  const Tensor shift = dut.input(3, {kColumns}).requires_grad_();
+  const Tensor dy = dut.input(4);
+  const auto affine = [](const Tensor& of, const Tensor& a, const Tensor& b) { return of * a + b; };
+  const auto gradients = [&] {
+    std::vector<Floats> all;
+    for (const Tensor& leaf : {x, scale, shift}) {
+      all.push_back(leaf.grad().to_vector());
+      Tensor(leaf).zero_grad();
+    }
+    return all;
+  };
+  const Tensor eager = affine(x, scale, shift);
+  CHECK(dut.of([&] { eager.backward(dy); }).kernels == 4);
+  const std::vector<Floats> expected = gradients();
+  const Tensor compiled = compile(affine)(x, scale, shift);
+  // dy scale; the sums of dy x and of dy.
+  const Bytes of_row = dut.bytes(1, {kColumns});
+  CHECK(dut.of([&] { compiled.backward(dy); }) ==
+        Work{2, dut.bytes(3) + of_row, dut.bytes(1) + 2 * of_row});
+  CHECK(gradients() == expected);
+}
+
+TEST_CASE("rows of a small table are looked up by the kernel that uses them", "[compile]") {
+  Counted dut;
+  const Tensor ids = (dut.torch.arange(kRows) * 7).view({2, 8}).contiguous();
+  const Tensor place = dut.input(2, {8, kColumns});
+  const auto first = [&](const Tensor& table) {
+    return rms_norm(nn::functional::embedding(ids, table) + place, {kColumns}) * 2;
+  };
+  const auto work = [&](std::int64_t table_rows) {
+    const Tensor table = dut.input(1, {table_rows, kColumns}).requires_grad_();
+    Tensor compiled;
+    const Work done = dut.of([&] { compiled = compile(first)(table.detach()); });
+    const Tensor eager = first(table);
+    CHECK(compiled.to_vector() == eager.to_vector());
+    eager.sum().backward();
+    const Floats gradient = table.grad().to_vector();
+    Tensor(table).zero_grad();
+    compile(first)(table).sum().backward();
+    CHECK(table.grad().to_vector() == gradient);
+    return done;
+  };
+  // The places are loaded for each of two sequences.
+  CHECK(work(256) == Work{1,
+                          kRows * 8 + dut.bytes(1, {256, kColumns}) + dut.bytes(2, {8, kColumns}),
+                          dut.bytes(1)});
+  CHECK(work(257).kernels == 2);  // ones and zeros for each row would take more than four rows
+}
+
 TEST_CASE("rows that are too long for a compiled kernel end a chain", "[compile]") {
   Counted dut;
   // 2 MiB of scratch: 4,096 elements of f32 are 1/128 of it.
