@@ -124,20 +124,6 @@ constexpr ElementwiseOperator kSilu{
                 },
                 needs::kA}}};
 
-// log(1 + exp(x)), of which the exponential of a large x is too large; its slope is sigmoid(x).
-constexpr ElementwiseOperator kSoftplus{
-    "softplus",
-    Linearity::none,
-    [](const Elements& of) {
-      const tl::Tensor small = of.tl.exp(-of.tl.abs(of.a()));
-      const tl::Tensor sum = 1 + small;
-      const tl::Tensor kept = sum - 1;
-      const tl::Tensor log1p = of.tl.where(kept == 0, small, of.tl.log(sum) * (small / kept));
-      return of.tl.maximum(of.a(), 0) + log1p;
-    },
-    Computes::in_f32,
-    {Derivative{[](const Elements& of) { return of.dy() * of.tl.sigmoid(of.a()); }, needs::kA}}};
-
 constexpr ElementwiseOperator kLeakyRelu{
     "leaky_relu",
     Linearity::none,
@@ -179,11 +165,6 @@ namespace nn::functional {
 Tensor silu(const Tensor& x) {
   ops::check_is_floating("silu", x);
   return apply(kSilu, {x});
-}
-
-Tensor softplus(const Tensor& x) {
-  ops::check_is_floating("softplus", x);
-  return apply(kSoftplus, {x});
 }
 
 Tensor leaky_relu(const Tensor& x, double negative_slope) {

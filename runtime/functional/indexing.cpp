@@ -66,7 +66,7 @@ Tensor selected(std::string_view name, const Tensor& x, std::size_t dimension,
                           });
 }
 
-// The elements with the indices that index_of(place, size) names, `count` of them for each.
+// The elements with the indices that index_of(i, size) gives, for i below repeats * size.
 template <class IndexOf>
 Tensor rearranged(std::string_view name, const Tensor& of, int dim, std::int64_t repeats,
                   const IndexOf& index_of) {

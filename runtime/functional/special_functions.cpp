@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "runtime/functional/activations.h"
 #include "runtime/functional/elementwise.h"
 #include "runtime/functional/elementwise_operator.h"
 
@@ -69,6 +70,16 @@ constexpr ElementwiseOperator kLog1p =
 constexpr ElementwiseOperator kExpm1 =
     real("expm1", [](const Elements& of) { return expm1_of(of.tl, of.a()); },
          {[](const Elements& of) { return of.dy() * (of.y() + 1.0); }, needs::kResult});
+
+// log(1 + exp(x)), of which the exponential of a large x is too large.
+constexpr ElementwiseOperator kSoftplus{
+    "softplus",
+    Linearity::none,
+    [](const Elements& of) {
+      return of.tl.maximum(of.a(), 0) + log1p_of(of.tl, of.tl.exp(-of.tl.abs(of.a())));
+    },
+    Computes::in_f32,
+    {Derivative{[](const Elements& of) { return of.dy() * of.tl.sigmoid(of.a()); }, needs::kA}}};
 
 // With the larger one in front of the root no square is too large.
 tl::Tensor hypot_of(tl::Context& tl, const tl::Tensor& a, const tl::Tensor& b) {
@@ -149,6 +160,10 @@ Tensor log1p(const Tensor& x) {
 }
 Tensor expm1(const Tensor& x) {
   return apply(kExpm1, {x});
+}
+Tensor nn::functional::softplus(const Tensor& x) {
+  ops::check_is_floating("softplus", x);
+  return apply(kSoftplus, {x});
 }
 Tensor hypot(const Tensor& a, const Tensor& b) {
   if (is_integral(a.dtype())) ops::check_is_floating("hypot", b);
