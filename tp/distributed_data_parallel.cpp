@@ -4,13 +4,14 @@
 #include <iterator>
 #include <source_location>
 
-#include "runtime/autograd/grad_mode.h"
+#include "runtime/autograd/autograd.h"
 #include "runtime/functional/elementwise.h"
 #include "runtime/ops/placement.h"
 #include "runtime/parallel/same_modules.h"
 #include "tp/clip_grads.h"
 #include "tp/misuse.h"
 #include "tp/parallel_state.h"
+#include "tp/param_and_grad_buffer.h"
 #include "tp/warnings.h"
 
 namespace kernbench::tp {
@@ -63,13 +64,12 @@ void GradBuffers::arrived(std::size_t bucket, std::size_t param) {
 
 GradBuffers::Buckets GradBuffers::buckets_of(const nn::Module& module) const {
   Buckets found;
-  for (const Tensor& param : module.parameters(false)) {
-    for (std::size_t i = 0; i < buckets.size(); ++i) {
-      const auto& params = buckets[i]->params();
-      if (std::ranges::find(params, param.storage(), &Parameter::storage) != params.end()) {
-        found.insert(i);
-      }
-    }
+  for (std::size_t i = buckets.size(); i-- > 0;) {
+    const auto& params = buckets[i]->params();
+    const bool has_one = std::ranges::any_of(module.parameters(false), [&](const Tensor& param) {
+      return std::ranges::find(params, param.storage(), &Parameter::storage) != params.end();
+    });
+    if (has_one) found.push_back(i);
   }
   return found;
 }
@@ -104,6 +104,22 @@ void GradBuffers::needs(const Buckets& these) {
     if (buckets[bucket - 1]->is_gathering_params()) warn_of_order_of_param_gather(torch_);
     buckets[bucket - 1]->start_param_sync();
   }
+}
+
+void GradBuffers::zero_grad_data() const {
+  for (const auto& bucket : buckets) bucket->zero_grad_data();
+}
+
+void GradBuffers::start_grad_sync() const {
+  for (const auto& bucket : buckets) bucket->start_grad_sync();
+}
+
+void GradBuffers::finish_grad_sync() const {
+  for (const auto& bucket : buckets) bucket->finish_grad_sync();
+}
+
+void GradBuffers::finish_param_sync() const {
+  for (const auto& bucket : buckets) bucket->finish_param_sync();
 }
 
 void GradBuffers::finalize() const {

@@ -1,12 +1,12 @@
-#include "runtime/distributed/objects.h"
-
 #include <fmt/format.h>
 
 #include <utility>
 
+#include "runtime/distributed/distributed.h"
 #include "runtime/distributed/distributed_state.h"
 #include "runtime/distributed/fingerprint.h"
 #include "runtime/distributed/in_collective.h"
+#include "runtime/distributed/misuse.h"
 
 namespace kernbench::distributed {
 
@@ -17,15 +17,40 @@ void throw_other_type(std::string_view function) {
                                             function));
 }
 
-std::optional<DistributedContext::ObjectCall> DistributedContext::begin_objects(
-    std::string_view function, const ProcessGroup& group, const std::optional<Root>& root,
-    Location location) const {
+void DistributedContext::check_gather_list(const ObjectCall& call, bool is_given) {
+  if (call.rank == call.root && !is_given) {
+    wrong_argument("Argument ``object_gather_list`` must be specified on destination rank.");
+  }
+  if (call.rank != call.root && is_given) {
+    wrong_argument(
+        "Argument ``object_gather_list`` must NOT be specified on non-destination ranks.");
+  }
+}
+
+void DistributedContext::check_scatter_list(const ObjectCall& call, std::size_t count) {
+  if (count == static_cast<std::size_t>(call.size)) return;
+  wrong_argument(
+      "Expected argument scatter_object_input_list to be a list of one object for each rank.");
+}
+
+DistributedContext::ObjectCall DistributedContext::begin_objects(std::string_view function,
+                                                                 const ProcessGroup& group,
+                                                                 const Root& root,
+                                                                 Location location) const {
+  auto begun = begin_objects(function, group, location);
+  if (!begun.call) return begun;
+  state_->set_root_or_first(*begun.call, root.global, root.in_group);
+  begun.root = begun.call->root;
+  return begun;
+}
+
+DistributedContext::ObjectCall DistributedContext::begin_objects(std::string_view function,
+                                                                 const ProcessGroup& group,
+                                                                 Location location) const {
   auto call = state_->begin(function, CollectiveKind::objects, {.group = group}, location);
-  if (!call) return std::nullopt;
-  if (root) state_->set_root_or_first(*call, root->global, root->in_group);
+  if (!call) return {};
   const auto kept = std::make_shared<CollectiveCall>(std::move(*call));
-  return ObjectCall{
-      .call = kept, .rank = kept->rank, .root = kept->root, .size = kept->group->size()};
+  return {.call = kept, .rank = kept->rank, .root = kept->root, .size = kept->group->size()};
 }
 
 DistributedContext::Objects DistributedContext::exchange(const ObjectCall& call, std::any own) {

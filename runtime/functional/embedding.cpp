@@ -7,7 +7,7 @@
 #include "runtime/autograd/autograd.h"
 #include "runtime/functional/ids.h"
 #include "runtime/functional/shape_operators.h"
-#include "runtime/ops/device_kernel.h"
+#include "runtime/ops/fusion.h"
 #include "runtime/tensor/describe.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/components/kernel_run.h"
@@ -156,6 +156,47 @@ Shape with_rows(const Shape& shape, std::int64_t width) {
   return Shape(sizes);
 }
 
+// True if a kernel of whole rows can keep the table in scratch, and ones and zeros for each of its
+// rows beside a block.
+bool fits_beside_rows(const Tensor& table) {
+  const Bytes scratch = table.storage()->simulation->machine().topology().pe.tcm.capacity;
+  const ops::Placement placement = ops::placement_of(table);
+  const bool is_whole = placement.cube.is_replicate() && placement.pe.is_replicate();
+  return is_whole && table.numel() * size_of(table.dtype()) <= scratch / 16 &&
+         table.shape()[0] > 0 && table.shape()[0] <= 4 * table.shape()[1];
+}
+
+// Multiplies ones and zeros with the whole table.
+ops::RowFunction rows_of_table(const RowNumbers& numbers, DType dtype) {
+  return ops::Owning([=](tl::Context& tl, std::span<const tl::Tensor> of, const ops::RowBlock&) {
+    const std::int64_t rows = of[1].shape()[0];
+    const tl::Tensor all = tl.arange(numbers.first, numbers.first + rows, numbers.dtype);
+    const tl::Tensor ones = tl.cast(of[0], numbers.dtype) == tl.reshape(all, {1, rows});
+    tl::Tensor sum = tl.zeros({of[0].shape()[0], of[1].shape()[1]}, DType::f32);
+    return tl.cast(tl.dot(tl.cast(ones, dtype), of[1], std::move(sum)), dtype);
+  });
+}
+
+Tensor looked_up(const Tensor& indices, const Tensor& table, const RowNumbers& numbers,
+                 const Shape& shape, const ops::Placement& placement) {
+  const ops::Fusion* const fusion = ops::fusion_of(table);
+  if (fusion != nullptr && fits_beside_rows(table) &&
+      ops::may_defer_rows(*table.storage()->simulation, shape, placement)) {
+    return fusion->defer(
+        {"embedding",
+         {shape, ops::Along::rows},
+         shape,
+         table.dtype(),
+         placement,
+         {reshape(indices.detach(), with_rows(indices.shape(), 1)), table.detach()},
+         rows_of_table(numbers, table.dtype()),
+         1});
+  }
+  Tensor rows = ops::make_like(table, "embedding", shape, table.dtype(), placement);
+  look_up(rows, indices, table, numbers);
+  return rows;
+}
+
 }  // namespace
 
 Tensor embedding(const Tensor& of, const Tensor& of_table, const EmbeddingOptions& options) {
@@ -188,8 +229,7 @@ Tensor embedding(const Tensor& of, const Tensor& of_table, const EmbeddingOption
   const RowNumbers numbers{first_index,
                            type_of_ids("embedding", indices, first_index + table.shape()[0])};
   if (!options.first_index) check_ids("embedding", indices, table);
-  Tensor rows = ops::make_like(table, "embedding", shape, table.dtype(), *placement);
-  look_up(rows, indices, table, numbers);
+  Tensor rows = looked_up(indices, table, numbers, shape, *placement);
   if (!needs_grad(table)) return rows;
   const auto backward = [indices = SavedTensor(indices), table = table.detach(),
                          numbers](const Tensor& dy) {

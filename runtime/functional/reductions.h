@@ -8,8 +8,8 @@
 
 #include <utility>
 
-#include "runtime/tensor/dimensions.h"
 #include "runtime/tensor/tensor.h"
+#include "runtime/tensor/tensor_options.h"
 
 namespace kernbench {
 
@@ -28,6 +28,17 @@ Tensor min(const Tensor& x);
 // sqrt(sum(x^2)) for p = 2; sum(|x|) for 1; amax(|x|) for infinity.  KB-F001 for other p.  Where
 // all of x is 0, the gradient of the 2-norm is 0, as torch's.
 Tensor norm(const Tensor& x, double p = 2, const Dimensions& dims = {}, bool keepdim = false);
+
+// The variance, with the number of elements less one as its divisor if it is `unbiased`, and its
+// root; products, of integers in i64; log(sum(exp(x))) without overflow.  Several kernels each.
+// KB-F001, KB-F002, and KB-F003 where a reduced dimension is cut.
+Tensor var(const Tensor& x, const Dimensions& dims = {}, bool unbiased = true,
+           bool keepdim = false);
+Tensor std(const Tensor& x, const Dimensions& dims = {}, bool unbiased = true,
+           bool keepdim = false);
+Tensor prod(const Tensor& x);
+Tensor prod(const Tensor& x, int dim, bool keepdim = false);
+Tensor logsumexp(const Tensor& x, const Dimensions& dims, bool keepdim = false);
 
 // The index of the largest element along a dimension, of the first if several are equal: i64.  The
 // dimension must be whole on each PE (KB-F003), and its elements fit scratch.

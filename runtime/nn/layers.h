@@ -6,7 +6,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,9 +15,11 @@
 #include <vector>
 
 #include "runtime/functional/activations.h"
+#include "runtime/functional/losses.h"
 #include "runtime/nn/module.h"
 #include "runtime/nn/option.h"
 #include "runtime/tensor/tensor.h"
+#include "sim_engine/base/function.h"
 
 namespace kernbench {
 class RuntimeContext;
@@ -128,6 +129,37 @@ using ReLU = Activation<kernbench::relu>;
 using SiLU = Activation<functional::silu>;
 using Sigmoid = Activation<kernbench::sigmoid>;
 using Tanh = Activation<kernbench::tanh>;
+Tensor same(const Tensor& x);
+using Identity = Activation<same>;
+
+// softmax() and log_softmax() along a dimension.
+struct SoftmaxImpl : Module {
+  explicit SoftmaxImpl(int along) : dim(along) {}
+  Tensor forward(const Tensor& x) const { return x.softmax(dim); }
+
+  int dim;
+};
+KERNBENCH_MODULE(Softmax);
+struct LogSoftmaxImpl : Module {
+  explicit LogSoftmaxImpl(int along) : dim(along) {}
+  Tensor forward(const Tensor& x) const { return x.log_softmax(dim); }
+
+  int dim;
+};
+KERNBENCH_MODULE(LogSoftmax);
+
+// All dimensions from start_dim to end_dim as one: by default all but the batch's.
+struct FlattenImpl : Module {
+  explicit FlattenImpl(int start = 1, int end = -1) : start_dim(start), end_dim(end) {}
+  Tensor forward(const Tensor& x) const { return x.flatten(start_dim, end_dim); }
+
+  int start_dim;
+  int end_dim;
+};
+struct Flatten : ModuleHolder<FlattenImpl> {
+  using ModuleHolder<FlattenImpl>::ModuleHolder;
+  Flatten() : ModuleHolder(std::make_shared<FlattenImpl>()) {}
+};
 
 // Modules one after the other: `Sequential(Linear(torch, 8, 16), ReLU(), Linear(torch, 16, 4))`.
 // They are named "0", "1", ...
@@ -201,6 +233,128 @@ template <class Holder>
 struct ModuleDict : ModuleHolder<ModuleDictImpl<Holder>> {
   using ModuleHolder<ModuleDictImpl<Holder>>::ModuleHolder;
   ModuleDict() : ModuleDict(std::make_shared<ModuleDictImpl<Holder>>()) {}
+};
+
+}  // namespace kernbench::nn
+
+namespace kernbench {
+class RuntimeContext;
+}
+
+namespace kernbench::nn {
+
+class MultiheadAttentionOptions {
+ public:
+  MultiheadAttentionOptions(std::int64_t embed_dim, std::int64_t num_heads)
+      : embed_dim_(embed_dim), num_heads_(num_heads) {}
+  std::int64_t embed_dim() const { return embed_dim_; }
+  std::int64_t num_heads() const { return num_heads_; }
+  KERNBENCH_OPTION(double, dropout, 0);
+  KERNBENCH_OPTION(bool, bias, true);
+  KERNBENCH_OPTION(bool, batch_first, false);  // [b, s, e] instead of [s, b, e]
+
+ private:
+  std::int64_t embed_dim_;
+  std::int64_t num_heads_;
+};
+
+struct MultiheadAttentionMasks {
+  // Added to the scores: -inf where a key is padding [b, t], or not seen [s, t].  Or of bool: true
+  // there, the other way round than in scaled_dot_product_attention(), as in torch.
+  Tensor key_padding_mask = {};
+  Tensor attn_mask = {};
+  bool is_causal = false;  // without attn_mask
+};
+
+// Projects query [s, b, e], key and value [t, b, e] by in_proj_weight [3 e, e], attends head by
+// head, and projects the heads' outputs together: [s, b, e].  Weights of the projections begin as
+// xavier_uniform_, those of out_proj as Linear's, biases 0.  Unlike torch's it returns the output
+// alone (need_weights=False).
+struct MultiheadAttentionImpl : Module {
+  // Throws CollectiveError KB-A010, in torch's words, for heads that do not divide embed_dim.
+  MultiheadAttentionImpl(const RuntimeContext& torch, const MultiheadAttentionOptions& options,
+                         const TensorOptions& tensors = {});
+  MultiheadAttentionImpl(const RuntimeContext& torch, std::int64_t embed_dim,
+                         std::int64_t num_heads, const TensorOptions& tensors = {})
+      : MultiheadAttentionImpl(torch, MultiheadAttentionOptions(embed_dim, num_heads), tensors) {}
+  Tensor forward(const Tensor& query, const Tensor& key, const Tensor& value,
+                 const MultiheadAttentionMasks& masks = {}) const;
+
+  MultiheadAttentionOptions options;
+  Tensor in_proj_weight;
+  Tensor in_proj_bias;
+  Linear out_proj = nullptr;
+
+ private:
+  Tensor projected(const Tensor& x, std::int64_t which) const;
+};
+KERNBENCH_MODULE(MultiheadAttention);
+
+// Rotary positions (Su et al., arXiv:2104.09864), as Llama and Megatron turn halves: element i of
+// the first half and of the second one turn by s base^(-2 i / dim) at position s.
+struct RotaryEmbeddingImpl : Module {
+  RotaryEmbeddingImpl(const RuntimeContext& torch, std::int64_t dim, std::int64_t max_seq_len,
+                      const TensorOptions& tensors = {}, double base = 10000);
+  // x [..., s, dim], for positions from 0 on; s is at most max_seq_len (KB-F001).
+  Tensor forward(const Tensor& x) const;
+
+  Tensor cosine;  // [max_seq_len, dim]; no buffers, as they follow from the arguments
+  Tensor sine;
+};
+KERNBENCH_MODULE(RotaryEmbedding);
+
+// Losses as modules: `CrossEntropyLoss criterion; criterion(logits, targets).backward();`.  Their
+// functions are runtime/functional's, with the same arguments.
+
+using functional::CrossEntropyOptions;
+using functional::Reduction;
+
+// A loss of an input and a target.
+template <Tensor (*function)(const Tensor&, const Tensor&, Reduction)>
+struct LossImpl : Module {
+  explicit LossImpl(Reduction of = Reduction::mean) : reduction(of) {}
+  Tensor forward(const Tensor& input, const Tensor& target) const {
+    return function(input, target, reduction);
+  }
+
+  Reduction reduction;
+};
+template <Tensor (*function)(const Tensor&, const Tensor&, Reduction)>
+struct Loss : ModuleHolder<LossImpl<function>> {
+  using ModuleHolder<LossImpl<function>>::ModuleHolder;
+  Loss() : Loss(std::make_shared<LossImpl<function>>()) {}
+};
+using MSELoss = Loss<functional::mse_loss>;
+using L1Loss = Loss<functional::l1_loss>;
+using BCEWithLogitsLoss = Loss<functional::binary_cross_entropy_with_logits>;
+
+struct CrossEntropyLossImpl : Module {
+  explicit CrossEntropyLossImpl(const CrossEntropyOptions& of = {}) : options(of) {}
+  Tensor forward(const Tensor& logits, const Tensor& targets) const {
+    return functional::cross_entropy(logits, targets, options);
+  }
+
+  CrossEntropyOptions options;
+};
+struct CrossEntropyLoss : ModuleHolder<CrossEntropyLossImpl> {
+  using ModuleHolder<CrossEntropyLossImpl>::ModuleHolder;
+  explicit CrossEntropyLoss(const CrossEntropyOptions& options = {})
+      : ModuleHolder(std::make_shared<CrossEntropyLossImpl>(options)) {}
+};
+
+struct NLLLossImpl : Module {
+  explicit NLLLossImpl(Reduction of = Reduction::mean, std::int64_t ignored = -100)
+      : reduction(of), ignore_index(ignored) {}
+  Tensor forward(const Tensor& log_probabilities, const Tensor& targets) const {
+    return functional::nll_loss(log_probabilities, targets, reduction, ignore_index);
+  }
+
+  Reduction reduction;
+  std::int64_t ignore_index;
+};
+struct NLLLoss : ModuleHolder<NLLLossImpl> {
+  using ModuleHolder<NLLLossImpl>::ModuleHolder;
+  NLLLoss() : NLLLoss(std::make_shared<NLLLossImpl>()) {}
 };
 
 }  // namespace kernbench::nn

@@ -1,11 +1,20 @@
 #include "runtime/ops/reduce.h"
 
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <vector>
+
+#include "runtime/ops/fusion.h"
 
 namespace kernbench::ops {
 
 namespace {
+
+// The type in which elements are reduced.
+DType computed_in(DType dtype) {
+  return is_integral(dtype) ? DType::i64 : DType::f32;
+}
 
 // One of the nested loops over the elements of a PE's part of x.
 struct Loop {
@@ -40,7 +49,7 @@ class PartReduction {
         reduction_(reduction),
         source_(local_part(x, tl)),
         target_(local_part(result, tl).data),
-        computed_in_(is_integral(x.dtype()) ? DType::i64 : DType::f32),
+        computed_in_(computed_in(x.dtype())),
         loops_(loops_of(source_.shape, dimensions)),
         rows_(loops_[loops_.size() - 2].size),
         columns_(loops_.back().size),
@@ -144,6 +153,60 @@ Shape shape_of_result(const Shape& shape, DimensionSet dimensions, DimensionSet 
   return Shape(sizes);
 }
 
+struct ReducedForm {
+  Shape shape;
+  DType dtype;
+  Placement placement;
+};
+
+// Reduces rows that are one block of PartReduction, as it does.
+RowFunction of_rows(const Reduction& reduction, DType from, DType to) {
+  return Owning([=](tl::Context& tl, std::span<const tl::Tensor> of, const RowBlock&) {
+    const Shape column{of[0].shape()[0], 1};
+    const tl::Tensor x = tl.cast(of[0], computed_in(from));
+    tl::Tensor value = reduction.joined(tl, tl.full(column, reduction.initial, x.dtype()),
+                                        reduction.of_block(tl, x, 1));
+    if (reduction.result != nullptr) {
+      value = reduction.result(tl, value, static_cast<double>(x.shape()[1]));
+    }
+    return tl.cast(value, to);
+  });
+}
+
+// Reduces a block's rows, as PartReduction does.
+RowFunction of_columns(const Reduction& reduction, DType from) {
+  return Owning([=](tl::Context& tl, std::span<const tl::Tensor> of, const RowBlock&) {
+    return reduction.of_block(tl, tl.cast(of[0], computed_in(from)), 0);
+  });
+}
+
+// Returns the operation if a fusion may defer it: the reduction of each row, or of all rows.
+std::optional<Operation> deferrable(const Tensor& x, const Reduction& reduction,
+                                    DimensionSet dimensions, DimensionSet dropped,
+                                    const ReducedForm& form) {
+  if (fusion_of(x) == nullptr || !may_defer_rows(x)) return std::nullopt;
+  const std::size_t rank = x.shape().rank();
+  const DimensionSet last = DimensionSet{1} << (rank - 1);
+  const auto operation = [&](const RowFunction& function) {
+    return Operation{std::string(reduction.name),
+                     {x.shape(), Along::rows},
+                     form.shape,
+                     form.dtype,
+                     form.placement,
+                     {x},
+                     function};
+  };
+  if (dimensions == last && dropped == 0) {
+    return operation(of_rows(reduction, x.dtype(), form.dtype));
+  }
+  if (rank == 1 || dimensions != last - 1) return std::nullopt;
+  Operation of_all = operation(of_columns(reduction, x.dtype()));
+  const std::int64_t columns = x.shape()[rank - 1];
+  of_all.fold =
+      Fold{reduction, computed_in(x.dtype()), static_cast<double>(x.shape().numel() / columns)};
+  return of_all;
+}
+
 }  // namespace
 
 Tensor reduced(const Tensor& x, const Reduction& reduction, DimensionSet dimensions,
@@ -151,9 +214,13 @@ Tensor reduced(const Tensor& x, const Reduction& reduction, DimensionSet dimensi
   const auto placement = by_level(placement_of(x), [&](Level level) -> std::optional<Level> {
     return level_of_result(x, reduction, level, dimensions, dropped);
   });
-  Tensor result =
-      make_like(x, reduction.name, shape_of_result(x.shape(), dimensions, dropped),
-                reduction.widens && is_integral(x.dtype()) ? DType::i64 : x.dtype(), *placement);
+  const ReducedForm form{shape_of_result(x.shape(), dimensions, dropped),
+                         reduction.widens && is_integral(x.dtype()) ? DType::i64 : x.dtype(),
+                         *placement};
+  if (auto operation = deferrable(x, reduction, dimensions, dropped, form)) {
+    return fusion_of(x)->defer(*std::move(operation));
+  }
+  Tensor result = make_like(x, reduction.name, form.shape, form.dtype, form.placement);
   launch(reduction.name, {result}, {x}, [x, result, reduction, dimensions](tl::Context& tl) {
     PartReduction(tl, x, result, reduction, dimensions).run();
   });

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "runtime/autograd/grad_mode.h"
+#include "runtime/autograd/autograd.h"
 #include "runtime/functional/elementwise.h"
 #include "runtime/nn/module.h"
 #include "runtime/ops/device_kernel.h"
@@ -50,6 +50,8 @@ Float16OptimizerWithFloat16Params::Float16OptimizerWithFloat16Params(
   }
   reload_model_params();
 }
+
+Float16OptimizerWithFloat16Params::~Float16OptimizerWithFloat16Params() = default;
 
 void Float16OptimizerWithFloat16Params::replace_parameter(const Tensor& parameter,
                                                           const Tensor& by) {

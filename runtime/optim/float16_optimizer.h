@@ -3,7 +3,6 @@
 
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "runtime/distributed/reduce_op.h"
 #include "runtime/optim/grad_scaler.h"
 #include "runtime/optim/optimizer.h"
+#include "sim_engine/base/function.h"
 
 namespace kernbench {
 class RuntimeContext;
@@ -45,6 +45,7 @@ class Float16OptimizerWithFloat16Params : public Optimizer {
  public:
   Float16OptimizerWithFloat16Params(RuntimeContext& torch, std::unique_ptr<Optimizer> optimizer,
                                     Float16OptimizerOptions options = {});
+  ~Float16OptimizerWithFloat16Params() override;
 
   Tensor scale_loss(const Tensor& loss) const;
   double get_loss_scale() const { return scaler_ ? scaler_->scale() : 1; }

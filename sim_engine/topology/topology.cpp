@@ -73,7 +73,8 @@ std::vector<NamedCount> counts_of(const Topology& topology) {
           {"pe.gemm.rows", pe.gemm.rows},
           {"pe.gemm.columns", pe.gemm.columns},
           {"pe.gemm.clock", pe.gemm.clock.per_second},
-          {"pe.tcm.bandwidth", pe.tcm.bandwidth.per_second}};
+          {"pe.tcm.bandwidth", pe.tcm.bandwidth.per_second},
+          {"pe.tcm.compute_bandwidth", pe.tcm.compute_bandwidth.per_second}};
 }
 
 [[noreturn]] void refuse(const Topology& topology, std::string_view why) {
@@ -119,6 +120,13 @@ void Topology::check() const {
     refuse(*this, fmt::format("system.sips: w*h = {}*{}, but count = {}", system.w, system.h,
                               system.sip_count));
   }
+}
+
+Topology in_ring(Topology topology, int sip_count) {
+  topology.system.topology = SipTopology::ring_1d;
+  topology.system.sip_count = topology.system.w = sip_count;
+  topology.system.h = topology.system.d = 1;
+  return topology;
 }
 
 }  // namespace kernbench

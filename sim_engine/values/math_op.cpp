@@ -6,10 +6,11 @@ namespace kernbench::sim {
 
 std::string_view name_of(MathOp op) {
   constexpr std::array<std::string_view, kMathOpCount> kNames = {
-      "add",        "subtract", "multiply",      "divide", "maximum",   "minimum", "less",
-      "less_equal", "greater",  "greater_equal", "equal",  "not_equal", "bit_and", "bit_or",
-      "bit_xor",    "negate",   "absolute",      "exp",    "log",       "sqrt",    "rsqrt",
-      "sigmoid",    "convert",  "fma",           "clamp",  "select"};
+      "add",        "subtract",     "multiply",      "divide", "maximum",   "minimum", "less",
+      "less_equal", "greater",      "greater_equal", "equal",  "not_equal", "bit_and", "bit_or",
+      "bit_xor",    "floor_divide", "remainder",     "negate", "absolute",  "exp",     "log",
+      "sqrt",       "rsqrt",        "sigmoid",       "floor",  "exp2",      "log2",    "sin",
+      "cos",        "erf",          "convert",       "fma",    "clamp",     "select"};
   return kNames[static_cast<std::size_t>(op)];
 }
 
@@ -17,6 +18,12 @@ std::string_view name_of(AxisOp op) {
   constexpr std::array<std::string_view, kAxisOpCount> kNames = {
       "sum", "maximum", "minimum", "softmax", "broadcast", "transpose", "ramp"};
   return kNames[static_cast<std::size_t>(op)];
+}
+
+std::string_view name_of(Activation activation) {
+  constexpr std::array<std::string_view, kActivations.size()> kNames = {"none", "relu", "sigmoid",
+                                                                        "silu", "gelu"};
+  return kNames[static_cast<std::size_t>(activation)];
 }
 
 }  // namespace kernbench::sim

@@ -1,7 +1,8 @@
-// The operations that compute values: on each element, and along an axis.
+// The operations that compute values: on each element, along an axis, and products of matrices.
 
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -10,12 +11,15 @@ namespace kernbench::sim {
 
 // Operations on each element, computed in f32 and then rounded once to the type of the result; but
 // in integers modulo 2^64 if all operands are integral and the operation has integral results: not
-// for divide, exp, log, sqrt, rsqrt and sigmoid.
+// for divide and what lies between exp and erf.
 //
 // - maximum, minimum and clamp are NaN if an operand is, and order -0 below +0, so that maximum and
 //   minimum are commutative to the bit.
 // - Comparisons yield 1 or 0.  A comparison with NaN yields 0, except for not_equal.
-// - exp, log, rsqrt and sigmoid: see transcendental.h.  sqrt is correctly rounded.
+// - exp, log, ...: see transcendental.h.  sqrt is correctly rounded.
+// - floor_divide is the quotient rounded towards -infinity, and remainder, which has the divisor's
+//   sign, what it leaves: Python's // and %, and exact but for the rounding of the quotient.
+//   Integers divided by 0 give -1 and leave themselves, as in RISC-V.
 // - convert(a) is a, rounded to the type of the result.
 // - fma(a, b, c) is a * b + c, rounded to f32 once.
 // - clamp(a, low, high) is minimum(maximum(a, low), high).
@@ -38,6 +42,8 @@ enum class MathOp : std::uint8_t {
   bit_and,
   bit_or,
   bit_xor,
+  floor_divide,
+  remainder,
   // of one
   negate,
   absolute,
@@ -46,6 +52,12 @@ enum class MathOp : std::uint8_t {
   sqrt,
   rsqrt,
   sigmoid,
+  floor,
+  exp2,
+  log2,
+  sin,
+  cos,
+  erf,
   convert,
   // of three
   fma,
@@ -53,7 +65,7 @@ enum class MathOp : std::uint8_t {
   select,
 };
 
-inline constexpr std::size_t kMathOpCount = 26;
+inline constexpr std::size_t kMathOpCount = 34;
 inline constexpr std::size_t kMostOperands = 3;
 
 constexpr std::size_t operand_count(MathOp op) {
@@ -62,7 +74,7 @@ constexpr std::size_t operand_count(MathOp op) {
 
 // True if the operation of integers is one: computed as such, and not in f32.
 constexpr bool is_of_integers(MathOp op) {
-  return op != MathOp::divide && (op < MathOp::exp || op > MathOp::sigmoid);
+  return op != MathOp::divide && (op < MathOp::exp || op > MathOp::erf);
 }
 
 // "add", "subtract", ...
@@ -105,5 +117,23 @@ inline std::int64_t source_count(AxisOp op, const AxisForm& form) {
 inline std::int64_t result_count(AxisOp op, const AxisForm& form) {
   return removes_axis(op) ? form.count_without_axis() : form.count_with_axis();
 }
+
+// A matrix product [m, k] x [k, n] -> [m, n].
+struct GemmSize {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  friend bool operator==(const GemmSize&, const GemmSize&) = default;
+};
+
+// The activation applied to each element of a product.  gelu is x / 2 (1 + tanh(sqrt(2 / pi) (x +
+// 0.044715 x^3))), torch's approximate='tanh'; silu is x sigmoid(x).
+enum class Activation : std::uint8_t { none, relu, sigmoid, silu, gelu };
+
+inline constexpr std::array kActivations = {Activation::none, Activation::relu, Activation::sigmoid,
+                                            Activation::silu, Activation::gelu};
+
+// "none", "relu", ...
+std::string_view name_of(Activation activation);
 
 }  // namespace kernbench::sim

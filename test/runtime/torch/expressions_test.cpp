@@ -3,7 +3,7 @@
 
 #include <sstream>
 
-#include "runtime/autograd/grad.h"
+#include "runtime/autograd/autograd.h"
 #include "runtime/nn/layers.h"
 #include "runtime/optim/optimizer.h"
 #include "test/runtime/functional/operators_under_test.h"
@@ -128,6 +128,25 @@ TEST_CASE_METHOD(Expressions, "functions as in PyTorch compile and run", "[expre
   RUNS(mask ^ mask);
   RUNS(mask.logical_not());
   RUNS(logical_and(x, mask));
+  RUNS(x.sin() + x.cos() + x.tan());
+  RUNS(sin(x));
+  RUNS(erf(x) + x.log1p() + expm1(x) + x.exp2() + log2(x));
+  RUNS(x.floor() + ceil(x) + x.round() + trunc(x) + x.sign());
+  RUNS(x.isnan() | isinf(x) | x.isfinite());
+  RUNS(x % y);
+  RUNS(x % 2);
+  RUNS(n % 2);
+  RUNS(remainder(x, 2));
+  RUNS(x.fmod(0.5));
+  RUNS(floor_divide(n, 2));
+  RUNS(hypot(x, y));
+  RUNS(x.lerp(y, 0.5));
+  RUNS(addcmul(x, x, y, 0.5));
+  RUNS(x.addcdiv(x, y));
+  RUNS(x.clone().lerp_(y, 0.1).addcmul_(x, x, 0.5).addcdiv_(x, y, -1));
+  RUNS(mask.logical_xor(mask));
+  RUNS(F::softplus(x));
+  RUNS(F::leaky_relu(x, 0.2));
   RUNS(x.softmax(-1));
   RUNS(x.log_softmax(1));
   RUNS(F::softmax(x, 0));
@@ -157,6 +176,12 @@ TEST_CASE_METHOD(Expressions, "reductions as in PyTorch compile and run", "[expr
   RUNS(mask.any());
   RUNS(mask.all(1));
   RUNS(mask.sum().item<int>());
+  RUNS(x.var());
+  RUNS(x.var(1, false));
+  RUNS(x.std(-1, true, true));
+  RUNS(x.prod());
+  RUNS(n.prod(1));
+  RUNS(x.logsumexp(-1));
   RUNS(x.sort());
   RUNS(x.argsort(0, true));
   RUNS(x.topk(2));
@@ -216,6 +241,11 @@ TEST_CASE_METHOD(Expressions, "shapes and indices as in PyTorch compile and run"
   RUNS(x.to_vector());
   RUNS(n.to_vector<std::int64_t>());
   RUNS(x.at({1, 2}));
+  RUNS(n.at<std::int64_t>({1, 2}));
+  RUNS(x.flip({0, 1}));
+  RUNS(x.roll(2, 1));
+  RUNS(x.repeat_interleave(2, 0));
+  RUNS(masked_select(x, mask));
   std::ostringstream out;
   RUNS(out << x << n << mask);
 }
@@ -238,6 +268,8 @@ TEST_CASE_METHOD(Expressions, "what makes tensors as in PyTorch compiles and run
   RUNS(torch.arange(5));
   RUNS(torch.arange(1, 5));
   RUNS(torch.arange(0, 1, 0.25));
+  RUNS(torch.linspace(0, 1, 3));
+  RUNS(torch.eye(3));
   RUNS(torch.tensor({1, 2}));
   RUNS(torch.tensor({1.5, 2.5}, {2}, on_one));
   RUNS(torch.tensor({true, false}, {2}, {.dtype = kb::DType::boolean}));
@@ -255,6 +287,14 @@ TEST_CASE_METHOD(Expressions, "products, losses and gradients as in PyTorch comp
   RUNS(matmul(x, y.t()));
   RUNS(x.matmul(w.t()));
   RUNS(F::linear(x, w));
+  RUNS(x.mv(v));
+  RUNS(matmul(x, v));
+  RUNS(v.dot(v));
+  RUNS(outer(v, v));
+  RUNS(F::binary_cross_entropy_with_logits(x, y));
+  RUNS(F::smooth_l1_loss(x, y));
+  RUNS(kb::nn::MSELoss()(x, y));
+  RUNS(kb::nn::CrossEntropyLoss({.label_smoothing = 0.1})(F::linear(x, w), target));
   RUNS(addmm(v, x, torch.rand({6, 6}, on_one)));
   RUNS(F::embedding(ids, y));
   RUNS(F::layer_norm(x, {6}));
