@@ -4,7 +4,8 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
+
+#include "sim_engine/base/append.h"
 
 namespace kernbench::benches::page {
 
@@ -30,16 +31,14 @@ void Drawing::end(std::string_view tip, std::string_view element) {
 }
 
 void Drawing::box(const Box& box, std::string_view style, std::string_view tip) {
-  fmt::format_to(std::back_inserter(svg_),
-                 "<rect class=\"{}\" x=\"{:.6g}\" y=\"{:.6g}\" width=\"{:.4g}\" height=\"{:.4g}\"",
-                 style, box.x, box.y, std::max(box.w, 0.2), box.h);
+  append(svg_, "<rect class=\"{}\" x=\"{:.6g}\" y=\"{:.6g}\" width=\"{:.4g}\" height=\"{:.4g}\"",
+         style, box.x, box.y, std::max(box.w, 0.2), box.h);
   end(tip, "rect");
 }
 
 void Drawing::line(Position from, Position to, std::string_view style, std::string_view tip) {
-  fmt::format_to(std::back_inserter(svg_),
-                 "<line class=\"{}\" x1=\"{:.6g}\" y1=\"{:.6g}\" x2=\"{:.6g}\" y2=\"{:.6g}\"",
-                 style, from.x, from.y, to.x, to.y);
+  append(svg_, "<line class=\"{}\" x1=\"{:.6g}\" y1=\"{:.6g}\" x2=\"{:.6g}\" y2=\"{:.6g}\"", style,
+         from.x, from.y, to.x, to.y);
   end(tip, "line");
 }
 
@@ -50,14 +49,13 @@ void Drawing::heat_line(Position from, Position to, double share, std::string_vi
 void Drawing::heat_row(double y, std::span<const Heat> row, std::string_view tip) {
   std::array<std::string, kHeatSteps> paths;
   for (const Heat& heat : row) {
-    fmt::format_to(std::back_inserter(paths.at(static_cast<std::size_t>(heat_step(heat.share)))),
-                   "M{:.5g} {:.5g}H{:.5g}", heat.from, y, heat.to);
+    append(paths.at(static_cast<std::size_t>(heat_step(heat.share))), "M{:.5g} {:.5g}H{:.5g}",
+           heat.from, y, heat.to);
   }
   svg_ += fmt::format("<g><title>{}</title>\n", escaped(tip));
   for (std::size_t step = 0; step < paths.size(); ++step) {
     if (paths.at(step).empty()) continue;
-    fmt::format_to(std::back_inserter(svg_), "<path class=\"l h{}\" d=\"{}\"/>\n", step,
-                   paths.at(step));
+    append(svg_, "<path class=\"l h{}\" d=\"{}\"/>\n", step, paths.at(step));
   }
   svg_ += "</g>\n";
 }
@@ -66,8 +64,7 @@ void Drawing::area(std::span<const Position> top, std::span<const Position> bott
                    std::string_view style, std::string_view tip) {
   std::string path;
   const auto add = [&](const Position& at) {
-    fmt::format_to(std::back_inserter(path), "{}{:.5g} {:.5g}", path.empty() ? 'M' : 'L', at.x,
-                   at.y);
+    append(path, "{}{:.5g} {:.5g}", path.empty() ? 'M' : 'L', at.x, at.y);
   };
   std::ranges::for_each(top, add);
   std::for_each(bottom.rbegin(), bottom.rend(), add);
@@ -76,16 +73,14 @@ void Drawing::area(std::span<const Position> top, std::span<const Position> bott
 }
 
 void Drawing::dot(Position at, double radius, std::string_view style, std::string_view tip) {
-  fmt::format_to(std::back_inserter(svg_),
-                 "<circle class=\"{}\" cx=\"{:.6g}\" cy=\"{:.6g}\" r=\"{:.4g}\"", style, at.x, at.y,
-                 radius);
+  append(svg_, "<circle class=\"{}\" cx=\"{:.6g}\" cy=\"{:.6g}\" r=\"{:.4g}\"", style, at.x, at.y,
+         radius);
   end(tip, "circle");
 }
 
 void Drawing::text(Position at, std::string_view text, std::string_view style) {
-  fmt::format_to(std::back_inserter(svg_),
-                 "<text class=\"{}\" x=\"{:.6g}\" y=\"{:.6g}\">{}</text>\n", style, at.x, at.y,
-                 escaped(text));
+  append(svg_, "<text class=\"{}\" x=\"{:.6g}\" y=\"{:.6g}\">{}</text>\n", style, at.x, at.y,
+         escaped(text));
 }
 
 std::string Drawing::finish() && {

@@ -1,6 +1,5 @@
 #include "runtime/fiber/fault_watch.h"
 
-#include <fmt/format.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <ucontext.h>
@@ -15,6 +14,7 @@
 
 #include "runtime/fiber/fiber.h"
 #include "runtime/fiber/stack_pool.h"
+#include "sim_engine/base/append.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/base/unfinished_files.h"
 
@@ -92,20 +92,19 @@ void name_fiber(const Fiber& fiber, const Fault& fault, const siginfo_t& info) {
   std::array<char, 128> name;
   const std::size_t length = fiber.write_name(name);
   std::array<char, 64> address;
-  char* address_end = address.data();
+  std::size_t address_length = 0;
   const bool has_address =  // si_addr; else the kernel does not say it
       (fault.signal == SIGSEGV || fault.signal == SIGBUS) && info.si_code != SI_KERNEL;
   if (has_address) {
-    address_end = fmt::format_to_n(address.data(), address.size(), ", at address {:#x}",
-                                   reinterpret_cast<std::uintptr_t>(info.si_addr))
-                      .out;
+    address_length =
+        format_into(address, ", at address {:#x}", reinterpret_cast<std::uintptr_t>(info.si_addr));
   }
   std::array<char, 512> text;
-  const auto end =
-      fmt::format_to_n(text.data(), text.size(), "kernbench: fatal: [KB-R014] {} in {}{} ({})\n",
-                       fault.what, std::string_view(name.data(), length),
-                       std::string_view(address.data(), address_end), fault.why);
-  say({text.data(), end.out});
+  const std::size_t written =
+      format_into(text, "kernbench: fatal: [KB-R014] {} in {}{} ({})\n", fault.what,
+                  std::string_view(name.data(), length),
+                  std::string_view(address.data(), address_length), fault.why);
+  say({text.data(), written});
 }
 
 [[noreturn]] void report(const FaultWatch& watch) {
@@ -113,12 +112,12 @@ void name_fiber(const Fiber& fiber, const Fault& fault, const siginfo_t& info) {
   const Fiber* fiber = watch.current();
   const std::size_t length = fiber == nullptr ? 0 : fiber->write_name(name);
   std::array<char, 512> text;
-  const auto end = fmt::format_to_n(
-      text.data(), text.size(),
+  const std::size_t written = format_into(
+      text,
       "kernbench: fatal: [KB-R005] fiber stack overflow in {} ({} KiB; recursion without end, or "
       "large local variables: put those on the heap)\n",
       std::string_view(name.data(), length), watch.pool().stack_bytes() / 1024);
-  say({text.data(), end.out});
+  say({text.data(), written});
   end_process(static_cast<int>(ExitCode::host_limit));
 }
 

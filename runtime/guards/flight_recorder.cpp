@@ -10,6 +10,8 @@
 #include <filesystem>
 #include <system_error>
 
+#include "sim_engine/base/append.h"
+
 namespace kernbench::runtime {
 
 namespace {
@@ -32,9 +34,8 @@ class FileWriter {
   template <class... Arguments>
   void print(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
     if (length_ + kLongest > buffer_.size()) flush();
-    const auto end = fmt::format_to_n(buffer_.data() + length_, kLongest, format,
-                                      std::forward<Arguments>(arguments)...);
-    length_ = static_cast<std::size_t>(end.out - buffer_.data());
+    length_ += format_into(std::span(buffer_).subspan(length_, kLongest), format,
+                           std::forward<Arguments>(arguments)...);
   }
   // Returns true if all text is in the file.
   bool finish() {
@@ -114,16 +115,15 @@ void print_event(FileWriter& file, FlightRecorder::Id id, const FlightEvent& eve
 using Path = std::array<char, 4096>;
 
 void set_path(Path& path, std::string_view folder, std::string_view code, std::string_view end) {
-  const auto written =
-      fmt::format_to_n(path.data(), path.size() - 1, "{}{}kb-fr-{}.json{}", folder,
-                       folder.empty() || folder.ends_with('/') ? "" : "/", code, end);
-  *written.out = '\0';
+  const std::size_t written =
+      format_into(std::span(path).first(path.size() - 1), "{}{}kb-fr-{}.json{}", folder,
+                  folder.empty() || folder.ends_with('/') ? "" : "/", code, end);
+  path[written] = '\0';
 }
 
 void say(std::string_view format, const Path& path) {
   std::array<char, 5120> line;
-  const auto end = fmt::format_to_n(line.data(), line.size(), fmt::runtime(format), path.data());
-  const auto length = static_cast<std::size_t>(end.out - line.data());
+  const std::size_t length = format_into(line, fmt::runtime(format), path.data());
   [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, line.data(), length);
 }
 

@@ -17,6 +17,7 @@
 #include "runtime/fiber/cancelled.h"
 #include "runtime/fiber/fiber_local.h"
 #include "runtime/guards/failure.h"
+#include "sim_engine/base/append.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/unfinished_files.h"
 
@@ -50,10 +51,9 @@ void say(const ProcessGuard& guard, std::string_view did) {
   std::array<char, 128> name;
   const std::size_t length = fiber.write_name(name);
   std::array<char, 512> text;
-  const auto end = fmt::format_to_n(
-      text.data(), text.size(), "kernbench: error: [KB-R006] {} {} {}\n{}",
-      std::string_view(name.data(), length), did, is_kernel ? "kernel" : "worker", kEndOfProcess);
-  const auto written = static_cast<std::size_t>(end.out - text.data());
+  const std::size_t written = format_into(text, "kernbench: error: [KB-R006] {} {} {}\n{}",
+                                          std::string_view(name.data(), length), did,
+                                          is_kernel ? "kernel" : "worker", kEndOfProcess);
   [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, text.data(), written);
   guard.recorder().write("KB-R006", guard.fibers().now());
 }
@@ -72,8 +72,8 @@ void end_if_in_fiber(std::string_view call) {
 
 void on_exit_called(int status, void*) {
   std::array<char, 64> call;
-  const auto end = fmt::format_to_n(call.data(), call.size(), "called exit({}) inside a", status);
-  end_if_in_fiber({call.data(), static_cast<std::size_t>(end.out - call.data())});
+  const std::size_t length = format_into(call, "called exit({}) inside a", status);
+  end_if_in_fiber({call.data(), length});
 }
 
 void on_quick_exit() {

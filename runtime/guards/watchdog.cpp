@@ -13,6 +13,7 @@
 
 #include "runtime/fiber/fiber_local.h"
 #include "runtime/guards/process_watch.h"
+#include "sim_engine/base/append.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/base/unfinished_files.h"
 
@@ -179,24 +180,22 @@ void Watchdog::print_state(int descriptor) const {
 }
 
 std::size_t write_last_call(const FiberLocal& local, std::span<char> buffer) noexcept {
-  char* end = buffer.data();
-  const auto room = [&] { return static_cast<std::size_t>(buffer.data() + buffer.size() - end); };
+  std::size_t length = 0;
+  const auto room = [&] { return buffer.subspan(length); };
   const char* const function = local.last_call.function;
   if (function == nullptr) {
-    end = fmt::format_to_n(end, room(), "it has called no collective, message or launch yet").out;
-    return static_cast<std::size_t>(end - buffer.data());
+    return format_into(buffer, "it has called no collective, message or launch yet");
   }
   const std::int64_t sequence = local.last_call.sequence;
   const char* const file = local.last_call.file;
-  end = fmt::format_to_n(end, room(), "its last call: {}", function).out;
-  if (sequence >= 0) end = fmt::format_to_n(end, room(), "#{}", sequence).out;
+  length += format_into(room(), "its last call: {}", function);
+  if (sequence >= 0) length += format_into(room(), "#{}", sequence);
   if (file != nullptr) {
     const std::string_view path(file);
-    end = fmt::format_to_n(end, room(), " at {}:{}", path.substr(path.find_last_of('/') + 1),
-                           local.last_call.line.load())
-              .out;
+    length += format_into(room(), " at {}:{}", path.substr(path.find_last_of('/') + 1),
+                          local.last_call.line.load());
   }
-  return static_cast<std::size_t>(end - buffer.data());
+  return length;
 }
 
 }  // namespace kernbench::runtime

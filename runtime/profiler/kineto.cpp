@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <string_view>
 
 #include "runtime/simulation/simulation.h"
+#include "sim_engine/base/append.h"
 #include "sim_engine/trace/trace_json.h"
 
 namespace kernbench::runtime {
@@ -46,9 +46,8 @@ class DeviceTrace {
 
 void DeviceTrace::add_event(std::string_view category, const std::string& name, int thread,
                             Time start, Time end, const std::string& arguments) {
-  fmt::format_to(std::back_inserter(events_),
-                 R"({{"ph":"X","cat":"{}","name":"{}","pid":{},"tid":{},"ts":)", category,
-                 sim::json_escaped(name), device_, thread);
+  append(events_, R"({{"ph":"X","cat":"{}","name":"{}","pid":{},"tid":{},"ts":)", category,
+         sim::json_escaped(name), device_, thread);
   sim::append_us(events_, start);
   events_ += R"(,"dur":)";
   sim::append_us(events_, end - start);

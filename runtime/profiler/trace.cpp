@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <utility>
 #include <vector>
 
 #include "runtime/simulation/simulation.h"
+#include "sim_engine/base/append.h"
 #include "sim_engine/trace/trace_json.h"
 #include "sim_engine/trace/trace_recorder.h"
 
@@ -88,8 +88,7 @@ int RankTracks::thread_of(const RunSpan& span, Time end) {
 }
 
 void RankTracks::add_place(const RunSpan& span, int thread, Time at) {
-  fmt::format_to(std::back_inserter(events_), R"("pid":{},"tid":{},"ts":)", process_of(span),
-                 thread);
+  append(events_, R"("pid":{},"tid":{},"ts":)", process_of(span), thread);
   sim::append_us(events_, at);
 }
 

@@ -1,14 +1,11 @@
 #include "sim_engine/trace/trace_json.h"
 
-#include <fmt/format.h>
-
-#include <iterator>
+#include "sim_engine/base/append.h"
 
 namespace kernbench::sim {
 
 void append_us(std::string& out, Time time) {
-  fmt::format_to(std::back_inserter(out), "{}.{:06}", time.count() / 1'000'000,
-                 time.count() % 1'000'000);
+  append(out, "{}.{:06}", time.count() / 1'000'000, time.count() % 1'000'000);
 }
 
 std::string json_escaped(std::string_view text) {
@@ -18,7 +15,7 @@ std::string json_escaped(std::string_view text) {
       out += '\\';
       out += c;
     } else if (static_cast<unsigned char>(c) < 0x20) {
-      fmt::format_to(std::back_inserter(out), "\\u{:04x}", static_cast<unsigned>(c));
+      append(out, "\\u{:04x}", static_cast<unsigned>(c));
     } else {
       out += c;
     }
@@ -28,10 +25,10 @@ std::string json_escaped(std::string_view text) {
 
 void append_trace_name(std::string& out, std::string_view what, std::int64_t process,
                        std::int64_t thread, std::string_view name) {
-  fmt::format_to(std::back_inserter(out),
-                 R"({{"ph":"M","name":"{}","pid":{},"tid":{},"args":{{"name":"{}"}}}},)"
-                 "\n",
-                 what, process, thread, json_escaped(name));
+  append(out,
+         R"({{"ph":"M","name":"{}","pid":{},"tid":{},"args":{{"name":"{}"}}}},)"
+         "\n",
+         what, process, thread, json_escaped(name));
 }
 
 std::string trace_document(std::string events) {

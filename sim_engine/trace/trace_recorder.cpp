@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <set>
 
+#include "sim_engine/base/append.h"
 #include "sim_engine/trace/trace_json.h"
 
 namespace kernbench::sim {
@@ -74,18 +74,17 @@ void TraceRecorder::append_events(std::string& out, Time from, int first_process
 
 void TraceRecorder::append_event(std::string& out, const Span& span, int first_process) const {
   const int process = first_process + sip_of_track_[span.track];
-  fmt::format_to(std::back_inserter(out), R"({{"ph":"X","name":"{}","pid":{},"tid":{},"ts":)",
-                 json_escaped(label_texts_[span.label]), process, span.track + 1);
+  append(out, R"({{"ph":"X","name":"{}","pid":{},"tid":{},"ts":)",
+         json_escaped(label_texts_[span.label]), process, span.track + 1);
   append_us(out, span.start);
   out += ",\"dur\":";
   append_us(out, span.end - span.start);
   out += "},\n";
   if (span.arrow.end == TraceArrow::End::none) return;
   const bool begins = span.arrow.end == TraceArrow::End::begins;
-  fmt::format_to(
-      std::back_inserter(out),
-      R"({{"ph":"{}","bp":"e","cat":"ipcq","name":"message","id":{},"pid":{},"tid":{},"ts":)",
-      begins ? 's' : 'f', span.arrow.id, process, span.track + 1);
+  append(out,
+         R"({{"ph":"{}","bp":"e","cat":"ipcq","name":"message","id":{},"pid":{},"tid":{},"ts":)",
+         begins ? 's' : 'f', span.arrow.id, process, span.track + 1);
   append_us(out, span.start);
   out += "},\n";
 }
