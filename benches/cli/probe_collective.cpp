@@ -113,9 +113,13 @@ int probe(const ProbeChooseArguments& arguments) {
   choice.check_configured();
   std::string text = first_line(
       fmt::format("{} over {}", name_of(collective), group_text(group, topology)), topology);
-  text += fmt::format("#   lanes         at most {} PEs of each SIP send\n#\n", lanes);
-  text += fmt::format("#{:>10}  {:<28}  {:>11}  {}\n", "size (B)", "algorithm", "model",
-                      "the others, the fastest first");
+  text += fmt::format("#   lanes         at most {} PEs of each SIP send\n", lanes);
+  text +=
+      "#   why           named, by ccl.yaml; the fastest by the model; or the default, which "
+      "takes\n"
+      "#                 at most 1.15 times as long\n#\n";
+  text += fmt::format("#{:>10}  {:<28}  {:<7}  {:>11}  {}\n", "size (B)", "algorithm", "why",
+                      "model", "the others, the fastest first");
   Json rows = Json::array();
   for (Bytes size = kSmallest; size <= kLargest; size *= 2) {
     const Bytes block = std::max<Bytes>(block_of(collective, size, group.size()), 1);
@@ -123,9 +127,10 @@ int probe(const ProbeChooseArguments& arguments) {
     rows.push_back({{"bytes", size},
                     {"algorithm", chosen.algorithm->name},
                     {"is_configured", chosen.is_configured},
+                    {"why", chosen.why},
                     {"model_ns", chosen.time ? Json(to_ns(*chosen.time)) : Json()}});
-    text += fmt::format("{:>11}  {:<28}  {:>11}  {}\n", size, chosen.algorithm->name,
-                        chosen.time ? to_string(*chosen.time) : "-", chosen.others);
+    text += fmt::format("{:>11}  {:<28}  {:<7}  {:>11}  {}\n", size, chosen.algorithm->name,
+                        chosen.why, chosen.time ? to_string(*chosen.time) : "-", chosen.others);
   }
   show(arguments.json, rows, text);
   return 0;

@@ -191,6 +191,7 @@ GroupShape shape_of_sips(const Topology& topology, const std::vector<int>& sips)
   add_lines(shape, grid, sips);
   if (!is_rectangle(shape)) make_one_row(shape);
   add_tree_over_grid(shape);
+  shape.ways = ways_of_sips(topology, sips);
   return shape;
 }
 

@@ -5,8 +5,10 @@
 
 #pragma once
 
+#include <memory>
 #include <vector>
 
+#include "ccl/core/ways.h"
 #include "sim_engine/topology/grid.h"
 #include "sim_engine/topology/location.h"
 
@@ -66,6 +68,7 @@ struct GroupShape {
   std::vector<Branch> tree;  // by member: the tree that reaches all in the fewest steps
   bool joins_all = false;    // any two members are neighbours: a switch or a full mesh
   bool is_of_pes = false;
+  std::shared_ptr<const Ways> ways;  // null of groups whose members are not told apart by links
 
   int column_of(int member) const;
   int row_of(int member) const;
