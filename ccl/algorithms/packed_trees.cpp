@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "ccl/core/ways.h"
+
 namespace kernbench::ccl {
 
 namespace {

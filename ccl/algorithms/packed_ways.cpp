@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "ccl/core/ways.h"
+
 namespace kernbench::ccl {
 
 namespace {

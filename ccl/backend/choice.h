@@ -43,7 +43,7 @@ struct Chosen {
   std::string others;          // "mesh_allreduce 14.0 us, ...", the fastest first
 };
 
-// Where nobody names an algorithm, an all_reduce of all SIPs, of up to so many, keeps the default,
+// Where nobody names an algorithm, an all_reduce of all ranks, of up to so many, keeps the default,
 // which figures of other simulators are compared with (ADR-0254, ADR-0268).
 inline constexpr int kMostRanksOfDefault = 32;
 

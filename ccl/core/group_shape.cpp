@@ -6,6 +6,7 @@
 
 #include "ccl/core/ring_order.h"
 #include "ccl/core/spanning_tree.h"
+#include "ccl/core/ways.h"
 #include "sim_engine/topology/sip_network.h"
 
 namespace kernbench::ccl {

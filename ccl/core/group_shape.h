@@ -8,11 +8,12 @@
 #include <memory>
 #include <vector>
 
-#include "ccl/core/ways.h"
 #include "sim_engine/topology/grid.h"
 #include "sim_engine/topology/location.h"
 
 namespace kernbench::ccl {
+
+class Ways;
 
 inline constexpr int kNobody = -1;
 // The unit of the switch between SIPs that adds up messages of all members, as a node of a plan.

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ccl/core/ways.h"
-#include "sim_engine/base/wide.h"
+#include "sim_engine/base/units.h"
 #include "sim_engine/components/routing.h"
 #include "sim_engine/topology/sip_network.h"
 

@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim_engine/values/device_buffer.h"
 #include "sim_engine/values/element_range.h"
-#include "sim_engine/values/region_id.h"
 
 namespace kernbench::sim {
 
