@@ -115,9 +115,7 @@ int probe(const ProbeChooseArguments& arguments) {
       fmt::format("{} over {}", name_of(collective), group_text(group, topology)), topology);
   text += fmt::format("#   lanes         at most {} PEs of each SIP send\n", lanes);
   text +=
-      "#   why           named, by ccl.yaml; the fastest by the model; or the default, which "
-      "takes\n"
-      "#                 at most 1.15 times as long\n#\n";
+      "#   why           named by ccl.yaml, the fastest by the model, or the default of all\n#\n";
   text += fmt::format("#{:>10}  {:<28}  {:<7}  {:>11}  {}\n", "size (B)", "algorithm", "why",
                       "model", "the others, the fastest first");
   Json rows = Json::array();
