@@ -120,9 +120,11 @@ int probe(const ProbeChooseArguments& arguments) {
   choice.check_configured();
   std::string text = first_line(
       fmt::format("{} over {}", name_of(collective), group_text(group, topology)), topology);
-  text += fmt::format("#   lanes         at most {} PEs of each SIP send\n#\n", lanes);
-  text += fmt::format("#{:>10}  {:<28}  {:>12}  {}\n", "size (B)", "what runs", "by the model",
-                      "the others, the fastest first");
+  text += fmt::format("#   lanes         at most {} PEs of each SIP send\n", lanes);
+  text +=
+      "#   why           named by ccl.yaml, the fastest by the model, or the default of all\n#\n";
+  text += fmt::format("#{:>10}  {:<28}  {:<7}  {:>11}  {}\n", "size (B)", "algorithm", "why",
+                      "model", "the others, the fastest first");
   Json rows = Json::array();
   bool are_fastest = true;
   for (Bytes size = kSmallest; size <= kLargest; size *= 2) {
@@ -132,9 +134,11 @@ int probe(const ProbeChooseArguments& arguments) {
     rows.push_back({{"bytes", size},
                     {"algorithm", chosen.algorithm->name},
                     {"is_configured", chosen.is_configured},
+                    {"why", chosen.why},
                     {"model_ns", chosen.time ? Json(to_ns(*chosen.time)) : Json()},
                     {"others", chosen.others}});
-    text += in_line_width(fmt::format("{:>11}  {:<28}  {:>12}  {}", size, chosen.algorithm->name,
+    text += in_line_width(fmt::format("{:>11}  {:<28}  {:<7}  {:>11}  {}", size,
+                                      chosen.algorithm->name, chosen.why,
                                       chosen.time ? to_string(*chosen.time) : "-", chosen.others)) +
             '\n';
   }

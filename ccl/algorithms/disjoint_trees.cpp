@@ -103,19 +103,6 @@ std::vector<int> take_tree(Links& links, int root, int to_come) {
   return inner;
 }
 
-Branch branch_of(const std::vector<int>& inner, int member) {
-  Branch branch;
-  branch.inner = inner[static_cast<std::size_t>(member)];
-  for (int at = member; inner[static_cast<std::size_t>(at)] != kNobody;
-       branch.distance += kTimesOfHop) {
-    at = inner[static_cast<std::size_t>(at)];
-  }
-  for (std::size_t other = 0; other < inner.size(); ++other) {
-    if (inner[other] == member) branch.outer.push_back(static_cast<int>(other));
-  }
-  return branch;
-}
-
 }  // namespace
 
 void plan_disjoint_trees(const PlanRequest& request, Plan& plan) {

@@ -9,6 +9,8 @@
 #include "ccl/algorithms/grid.h"
 #include "ccl/algorithms/hello_send.h"
 #include "ccl/algorithms/over_cubes.h"
+#include "ccl/algorithms/packed_trees.h"
+#include "ccl/algorithms/packed_ways.h"
 #include "ccl/algorithms/pairs.h"
 #include "ccl/algorithms/ring.h"
 #include "ccl/algorithms/swing.h"
@@ -127,6 +129,21 @@ inline constexpr std::array kLibrary = {
               .collective = "broadcast, reduce",
               .summary = "a part of the data over each of several trees that share no link",
               .suits_auto = true},
+    Algorithm{.name = "packed_trees",
+              .plan = plan_packed_trees,
+              .collective = "all_reduce, all_gather, reduce_scatter, broadcast, reduce",
+              .summary = "along trees that are chosen so that the busiest link carries little",
+              .reduces_in_sip = true,
+              .suits_auto = true,
+              .shapes = "2 to 8 SIPs of a grid",
+              .misfit = misfit_of_packed},
+    Algorithm{.name = "packed_ways",
+              .plan = plan_packed_ways,
+              .collective = "all_to_all, gather, scatter",
+              .summary = "over members where that makes the busiest link carry less",
+              .suits_auto = true,
+              .shapes = "2 to 8 SIPs of a grid",
+              .misfit = misfit_of_packed},
     Algorithm{.name = "pairs",
               .plan = plan_pairs,
               .collective = "all_to_all, gather, scatter",

@@ -47,7 +47,9 @@ void plan_over_cubes(AlgorithmPlan exchange, const PlanRequest& request, Plan& p
   plan.nodes_per_member = tree.count;
   plan.units = whole.units;
   plan.length = whole.length + 2 * depth;
-  plan.width = whole.width;
+  // Where all moves come at once, so do the sums of other cubes and the copies for them.
+  const bool is_piped = whole.window == 1 && whole.interval == 1;
+  plan.width = whole.width * (is_piped && tree.has_sums ? 3 : 1);
   plan.window = whole.window;
   plan.interval = whole.interval;
   plan.colours = whole.colours;

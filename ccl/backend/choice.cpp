@@ -225,7 +225,9 @@ const Algorithm& AlgorithmChoice::choose(distributed::CollectiveKind kind, Bytes
 
 bool AlgorithmChoice::is_open(distributed::CollectiveKind kind) const {
   if (kind != distributed::CollectiveKind::all_reduce || config_.is_auto()) return true;
-  return !config_.names_all_reduce() && !shape_.is_of_pes && shape_.size > kMostRanksOfDefault;
+  const bool are_all = group_ == "default_pg" || shape_.size == shape_.node_count;
+  const bool keeps_default = are_all && shape_.size <= kMostRanksOfDefault;
+  return !config_.names_all_reduce() && !shape_.is_of_pes && !keeps_default;
 }
 
 std::vector<AlgorithmChoice::TimedName> AlgorithmChoice::times(distributed::CollectiveKind kind,
@@ -244,7 +246,11 @@ std::string AlgorithmChoice::describe(distributed::CollectiveKind kind, Bytes by
 
 Chosen AlgorithmChoice::explain(distributed::CollectiveKind kind, Bytes bytes, int lanes) {
   const Algorithm& algorithm = choose(kind, bytes, lanes);
-  Chosen chosen{&algorithm, is_configured(kind, algorithm, bytes)};
+  const Rule* const rule = config_.rule_for(kind, shape_.size, bytes, group_);
+  const bool is_open = rule != nullptr ? rule->algorithm == nullptr : this->is_open(kind);
+  const bool is_named = rule != nullptr || config_.names_all_reduce();
+  const std::string_view why = is_open ? "fastest" : is_named ? "named" : "default";
+  Chosen chosen{&algorithm, is_configured(kind, algorithm, bytes), why};
   std::vector<TimedName> all = times(kind, bytes, lanes);
   const auto own = std::ranges::find(all, algorithm.name, &TimedName::second);
   if (own != all.end()) {

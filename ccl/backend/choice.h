@@ -38,13 +38,14 @@ struct Candidate {
 struct Chosen {
   const Algorithm* algorithm = nullptr;
   bool is_configured = false;  // ccl.yaml names it
+  std::string_view why{};      // "named", "default", or "fastest" by the model
   std::optional<Time> time{};  // nullopt: a kernel, or a plan that `auto` does not choose
   bool is_fastest = true;      // by the model, where it knows a time
   std::string others{};        // "mesh_allreduce 14.0 us, ...", the fastest first
 };
 
-// Groups of more ranks take the fastest algorithm for all_reduce, too, if nobody names one: what
-// the default is made for, and is compared with, has fewer (ADR-0254).
+// Where nobody names an algorithm, an all_reduce of all ranks, of up to so many, keeps the default,
+// which figures of other simulators are compared with (ADR-0254, ADR-0268).
 inline constexpr int kMostRanksOfDefault = 32;
 
 // The PEs of a member that send its part of so many bytes.

@@ -280,8 +280,8 @@ void GroupCommunicator::prepare(Meeting& meeting, const std::vector<int>& sips,
     const bool is_known = requests.front().kind == CollectiveKind::all_reduce;
     meeting.bound = is_known ? bound_of(size_of_call(requests.front())) : Time{0};
   } else {
-    meeting.bound =
-        collective_lower_bound(torch_.topology(), sips, meeting.call.settings().kind, requests);
+    meeting.bound = collective_lower_bound(torch_.topology(), sips, meeting.call.settings().kind,
+                                           requests, meeting.call.ways());
   }
   meeting.call.prepare();
   meeting.reduction = meeting.call.reduction();

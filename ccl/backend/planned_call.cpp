@@ -213,8 +213,10 @@ void PlannedCall::find_grain() {
 // to the sender, and the message to the receiver, which takes two latencies and what PEs add.
 std::int64_t PlannedCall::elements_in_pipe(const Plan& plan) {
   constexpr int kLatencies = 3;
-  constexpr Bytes kLeast = 8 << 10;
-  constexpr int kLeastParts = 4;  // of little data
+  constexpr Bytes kLeast = 1 << 10;
+  constexpr Bytes kLeastOfTime = 8 << 10;  // in all moves of a time
+  constexpr Bytes kMost = 8 << 10;         // where more fills no link better
+  constexpr int kLeastParts = 4;           // of little data
   const LinkSpec& link = topology_.system.sip_link;
   if (!is_piped(plan) || link.bandwidth.is_unlimited()) {
     return std::numeric_limits<std::int64_t>::max();
@@ -225,8 +227,11 @@ std::int64_t PlannedCall::elements_in_pipe(const Plan& plan) {
       static_cast<std::int64_t>(cuts_->layout_of(block.tensor)->shard_count()) / cubes_.count, 1);
   const double seconds = 1e-12 * static_cast<double>((kLatencies * link.latency).count());
   const double in_flight = seconds * static_cast<double>(link.bandwidth.per_second);
+  const Bytes least = std::max(kLeastOfTime / plan.width, kLeast);
   const Bytes of_part = block.count * size / plan.units / kLeastParts;
-  return std::max(std::min(static_cast<Bytes>(in_flight), of_part) / lanes, kLeast) / size;
+  return std::clamp(of_part / lanes, least,
+                    std::max(static_cast<Bytes>(in_flight) / lanes, kMost)) /
+         size;
 }
 
 // Cuts

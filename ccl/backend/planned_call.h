@@ -86,6 +86,7 @@ class PlannedCall {
   // The PE that serves a node of the plan in a lane.
   sim::PeLocation pe_of(int node, const Lane& lane) const;
   int member_count() const { return plans_->shape().size; }
+  const Ways* ways() const { return plans_->shape().ways.get(); }
   const CallSettings& settings() const { return settings_; }
   Reduction reduction() const;
 

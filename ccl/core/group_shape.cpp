@@ -6,6 +6,7 @@
 
 #include "ccl/core/ring_order.h"
 #include "ccl/core/spanning_tree.h"
+#include "ccl/core/ways.h"
 #include "sim_engine/topology/sip_network.h"
 
 namespace kernbench::ccl {
@@ -191,6 +192,7 @@ GroupShape shape_of_sips(const Topology& topology, const std::vector<int>& sips)
   add_lines(shape, grid, sips);
   if (!is_rectangle(shape)) make_one_row(shape);
   add_tree_over_grid(shape);
+  shape.ways = ways_of_sips(topology, sips);
   return shape;
 }
 

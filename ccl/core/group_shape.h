@@ -5,12 +5,15 @@
 
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "sim_engine/topology/grid.h"
 #include "sim_engine/topology/location.h"
 
 namespace kernbench::ccl {
+
+class Ways;
 
 inline constexpr int kNobody = -1;
 // The unit of the switch between SIPs that adds up messages of all members, as a node of a plan.
@@ -66,6 +69,7 @@ struct GroupShape {
   std::vector<Branch> tree;  // by member: the tree that reaches all in the fewest steps
   bool joins_all = false;    // any two members are neighbours: a switch or a full mesh
   bool is_of_pes = false;
+  std::shared_ptr<const Ways> ways;  // null of groups whose members are not told apart by links
 
   int column_of(int member) const;
   int row_of(int member) const;

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <vector>
 
+#include "ccl/core/ways.h"
 #include "sim_engine/base/units.h"
 #include "sim_engine/components/routing.h"
 #include "sim_engine/topology/sip_network.h"
@@ -191,24 +192,57 @@ Time bound_of_members(const Topology& topology, std::span<const int> sips, Colle
   return std::max(bound, BlockTraffic(topology, sips).bound(needs));
 }
 
+// The time that the busiest of the links that members' ways pass takes for blocks of the least size
+// that there is.
+template <class BytesOf>
+Time bound_of_ways(const Topology& topology, const Ways* ways, CollectiveKind kind, int root,
+                   const BytesOf& needs) {
+  if (ways == nullptr || kind == CollectiveKind::barrier) return Time{0};
+  Bytes least = std::numeric_limits<Bytes>::max();
+  for (std::size_t from = 0; from < static_cast<std::size_t>(ways->size()); ++from) {
+    for (std::size_t to = 0; to < static_cast<std::size_t>(ways->size()); ++to) {
+      const bool is_one = from != to && is_needed(kind, static_cast<std::size_t>(root), from, to);
+      if (is_one) least = std::min(least, needs(from, to));
+    }
+  }
+  if (least == 0) return Time{0};
+  constexpr std::int64_t kParts = 1'000'000;
+  constexpr double kRounding = 1e-3;  // of sums of prices
+  const auto parts = static_cast<std::int64_t>(ways->least_load(kind, root) * kParts + kRounding);
+  return sim::SipNetwork(topology).to_neighbour() +
+         at_least(least, parts, kParts * topology.system.links_per_pair,
+                  topology.system.sip_link.bandwidth);
+}
+
+template <class BytesOf>
+Time bound_of_group(const Topology& topology, std::span<const int> sips, CollectiveKind kind,
+                    int root, const BytesOf& needs, const Ways* ways) {
+  const bool are_all = static_cast<int>(sips.size()) == topology.system.sip_count;
+  const Time bound = kind == CollectiveKind::all_reduce && are_all
+                         ? all_reduce_lower_bound(topology, sips.size() < 2 ? 0 : needs(0, 1))
+                         : bound_of_members(topology, sips, kind, needs);
+  return std::max(bound, bound_of_ways(topology, ways, kind, root, needs));
+}
+
 }  // namespace
 
 Time collective_lower_bound(const Topology& topology, std::span<const int> sips,
+                            CollectiveKind kind, std::span<const CollectiveCall> requests,
+                            const Ways* ways) {
+  return bound_of_group(topology, sips, kind, requests.front().root, Needs(requests), ways);
+}
+
+Time collective_lower_bound(const Topology& topology, std::span<const int> sips,
                             CollectiveKind kind, std::span<const CollectiveCall> requests) {
-  const bool are_all = static_cast<int>(sips.size()) == topology.system.sip_count;
-  if (kind == CollectiveKind::all_reduce && are_all) {
-    return all_reduce_lower_bound(topology, bytes_of(requests.front().gives, 0));
-  }
-  return bound_of_members(topology, sips, kind, Needs(requests));
+  return collective_lower_bound(topology, sips, kind, requests, ways_of_sips(topology, sips).get());
 }
 
 Time collective_lower_bound(const Topology& topology, std::span<const int> sips,
                             CollectiveKind kind, Bytes block, int root) {
-  const bool are_all = static_cast<int>(sips.size()) == topology.system.sip_count;
-  if (kind == CollectiveKind::all_reduce && are_all) return all_reduce_lower_bound(topology, block);
-  return bound_of_members(topology, sips, kind, [&](std::size_t from, std::size_t to) {
+  const auto needs = [&](std::size_t from, std::size_t to) {
     return is_needed(kind, static_cast<std::size_t>(root), from, to) ? block : 0;
-  });
+  };
+  return bound_of_group(topology, sips, kind, root, needs, ways_of_sips(topology, sips).get());
 }
 
 Time collective_lower_bound(const Topology& topology, CollectiveKind kind, Bytes block) {

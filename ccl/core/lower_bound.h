@@ -10,6 +10,8 @@
 
 namespace kernbench::ccl {
 
+class Ways;
+
 // The bound of an all-reduce of `bytes` per SIP over the links between SIPs.  Links are busy for at
 // least the largest of these: every byte needs 2 (P - 1) link transfers, spread over all D directed
 // links, and of a switch through its core, unless it adds up itself; the SIP with the fewest links
@@ -38,14 +40,21 @@ Time pe_all_reduce_lower_bound(const Topology& topology, int world_size, Bytes b
 //   all_to_all, gather, scatter: what it gives to others            what it takes from others
 //
 // The blocks of an all_to_all of up to 64 members also cross so many links altogether, and go over
-// every straight cut of the grid.
+// every straight cut of the grid.  An all_reduce of all SIPs has all_reduce_lower_bound() instead.
 //
-// It counts the links of all SIPs, also of those that are no members, so it holds for any group.
-// 0 for one member, or for no bytes.  For an all_reduce of all SIPs it is
-// all_reduce_lower_bound(), which is larger, since the traffic of the whole network is known.
+// In groups of up to 8 on a grid the busiest of the links that messages between members can pass
+// takes Ways::least_load() blocks, if that is longer (ADR-0267).
+//
+// 0 for one member, or for no bytes.
 Time collective_lower_bound(const Topology& topology, std::span<const int> sips,
                             distributed::CollectiveKind kind,
                             std::span<const distributed::CollectiveCall> requests);
+
+// The same with ways that are known: null if a group has none.
+Time collective_lower_bound(const Topology& topology, std::span<const int> sips,
+                            distributed::CollectiveKind kind,
+                            std::span<const distributed::CollectiveCall> requests,
+                            const Ways* ways);
 
 // The same bound if each member gives blocks of `block` bytes.  `root` is a member's number.
 Time collective_lower_bound(const Topology& topology, std::span<const int> sips,

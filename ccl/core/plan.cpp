@@ -6,6 +6,19 @@
 
 namespace kernbench::ccl {
 
+Branch branch_of(const std::vector<int>& inner, int member) {
+  Branch branch;
+  if (inner.empty()) return branch;
+  branch.inner = inner[static_cast<std::size_t>(member)];
+  for (int at = branch.inner; at != kNobody; at = inner[static_cast<std::size_t>(at)]) {
+    branch.distance += kTimesOfHop;
+  }
+  for (std::size_t other = 0; other < inner.size(); ++other) {
+    if (inner[other] == member) branch.outer.push_back(static_cast<int>(other));
+  }
+  return branch;
+}
+
 Move& Plan::reduce(const Chunk& chunk, const Branch& up, int time) {
   Move& move = moves.emplace_back();
   move.time = time - up.distance;

@@ -29,6 +29,10 @@ struct Chunk {
 // neither waits for what the other has yet to send.
 inline constexpr int kTimesOfHop = 2;
 
+// A member's place in a tree that is given, by member, by the neighbour towards the root; messages
+// are under way for kTimesOfHop.  No tree at all is one of the member alone.
+Branch branch_of(const std::vector<int>& inner, int member);
+
 // What a member does with a chunk: it reduces the messages and its own value, in this order, sends
 // the result and stores it.
 struct Move {

@@ -45,8 +45,9 @@ TEST_CASE("collectives of a whole ring", "[ccl][bound]") {
   CHECK(ring.of(CollectiveKind::all_reduce, 1, 1) == 3 * kAlpha);
   CHECK(ring.of(CollectiveKind::barrier, 0, 0) == Time{0});
   Bounds pair({2, 3});
-  CHECK(pair.of(CollectiveKind::broadcast, 1, 1) == kAlpha + kBlock / 2);
-  CHECK(pair.of(CollectiveKind::all_reduce, 1, 1) == kAlpha + kBlock / 2);
+  CHECK(pair.of(CollectiveKind::broadcast, 1, 1) ==
+        kAlpha + kBlock);  // the other link leads nowhere
+  CHECK(pair.of(CollectiveKind::all_reduce, 1, 1) == kAlpha + kBlock);
 }
 
 TEST_CASE("the busiest HBM slice reads what a member gives, and writes every copy of what it takes",
@@ -83,7 +84,8 @@ TEST_CASE("collectives of some SIPs of a ring", "[ccl][bound]") {
   Bounds group({0, 1, 2, 3});
   // SIP 1 takes three blocks through its two links, the first from next door; 0 and 3 are far.
   CHECK(group.of(CollectiveKind::all_gather, 1, 4) == 3 * kAlpha);
-  CHECK(Bounds({5, 0, 1}).of(CollectiveKind::all_gather, 1, 3) == 2 * kAlpha);
+  // SIPs 5 and 1 have one link each to the others, over which two blocks come.
+  CHECK(Bounds({5, 0, 1}).of(CollectiveKind::all_gather, 1, 3) == kAlpha + 2 * kBlock);
   // The block of SIP 0 travels three links to the root, SIP 3.
   CHECK(group.of(CollectiveKind::gather, 1, 4, 3) == 3 * kAlpha + kBlock / 2);
   CHECK(Bounds({1}).of(CollectiveKind::all_gather, 1, 1) == Time{0});
@@ -101,14 +103,15 @@ TEST_CASE("large blocks are bound by links, small ones by the way", "[ccl][bound
     return ccl::collective_lower_bound(torch.topology(), sips, kind,
                                        std::vector<CollectiveCall>(sips.size(), call));
   };
-  // Member 0, SIP 4, is two links from SIP 2, and three from SIP 1.
-  CHECK(bound(CollectiveKind::all_gather, 1, 3) == 2 * kAlpha + 2 * bytes / 2);
-  CHECK(bound(CollectiveKind::reduce_scatter, 3, 1) == 2 * kAlpha + 2 * bytes / 2);
-  CHECK(bound(CollectiveKind::all_to_all, 3, 3) == 2 * kAlpha + 2 * bytes / 2);
-  CHECK(bound(CollectiveKind::all_reduce, 1, 1) == 2 * kAlpha + bytes / 2);
+  // Member 0, SIP 4, is two links from SIP 2, and three from SIP 1.  All that comes to it comes
+  // over the link from SIP 3; it sends to SIP 1 the other way round.
+  CHECK(bound(CollectiveKind::all_gather, 1, 3) == kAlpha + 2 * bytes);
+  CHECK(bound(CollectiveKind::reduce_scatter, 3, 1) == kAlpha + 2 * bytes);
+  CHECK(bound(CollectiveKind::all_to_all, 3, 3) == kAlpha + 2 * bytes);
+  CHECK(bound(CollectiveKind::all_reduce, 1, 1) == kAlpha + bytes);
   CHECK(bound(CollectiveKind::broadcast, 1, 1) == 3 * kAlpha + bytes / 2);
-  CHECK(bound(CollectiveKind::reduce, 1, 1) == 3 * kAlpha + bytes / 2);
-  CHECK(bound(CollectiveKind::gather, 1, 3) == 2 * kAlpha + 2 * bytes / 2);
+  CHECK(bound(CollectiveKind::reduce, 1, 1) == kAlpha + bytes);
+  CHECK(bound(CollectiveKind::gather, 1, 3) == kAlpha + 2 * bytes);
   CHECK(bound(CollectiveKind::scatter, 3, 1) == 2 * kAlpha + 2 * bytes / 2);
 }
 

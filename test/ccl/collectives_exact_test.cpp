@@ -8,6 +8,8 @@
 #include <catch2/catch.hpp>
 #include <numeric>
 
+#include "ccl/core/algorithm.h"
+#include "ccl/core/config.h"
 #include "sim_engine/topology/topology.h"
 #include "test/ccl/group_under_test.h"
 #include "test/support/small_topology.h"
@@ -15,11 +17,26 @@
 namespace kernbench::test::collectives_exact_test {
 namespace {
 
+using distributed::CollectiveKind;
+
 // A group and the SIPs of the world: 2 x 2 PEs each.
 struct Case {
   Topology topology;
   std::vector<int> ranks;
+  ccl::Config config = {};
 };
+
+// Trees and ways that are packed, for all collectives.
+ccl::Config packed() {
+  std::string rules = "rules:\n";
+  for (const CollectiveKind kind : ccl::kPlannedKinds) {
+    const bool has_pairs = kind == CollectiveKind::all_to_all || kind == CollectiveKind::gather ||
+                           kind == CollectiveKind::scatter;
+    rules += fmt::format("  - {}: {{algorithm: {}}}\n", ccl::name_of_kind(kind),
+                         has_pairs ? "packed_ways" : "packed_trees");
+  }
+  return ccl::Config::parse(rules);
+}
 
 std::vector<Case> groups() {
   std::vector<Case> all;
@@ -37,6 +54,7 @@ std::vector<Case> groups() {
            {3}, {1, 4}, {5, 0, 3}, {2, 5, 1, 4}, {0, 1, 3, 4, 5}, {5, 4, 3, 2, 1, 0}}) {
     all.push_back({torus, ranks});
     all.push_back({mesh, ranks});
+    if (ranks.size() > 2) all.push_back({torus, ranks, packed()});
   }
   return all;
 }
@@ -76,7 +94,8 @@ void check_everywhere(const Call& call) {
       return std::string();
     };
     CAPTURE(c.ranks, c.topology.system.sip_count);
-    const std::vector<std::string> wrong = run_group(c.topology, c.ranks, program);
+    const std::vector<std::string> wrong =
+        run_group(c.topology, c.ranks, program, {.ccl = c.config});
     CHECK(fmt::format("{}", fmt::join(wrong, "\n")) == "");
   }
 }

@@ -1,0 +1,101 @@
+#include "ccl/algorithms/packed_trees.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "ccl/core/ways.h"
+
+namespace kernbench::ccl {
+
+namespace {
+
+using Kind = Plan::Kind;
+
+// Equal trees of the shares of a block, as one.
+struct Bundle {
+  const Route* route;
+  Chunk chunk;
+};
+
+bool has_targets(Kind kind) {
+  return kind == Kind::all_gather || kind == Kind::reduce_scatter;
+}
+
+std::vector<Bundle> bundles_of(const Packing& packing, bool has_targets) {
+  std::vector<const Route*> routes;
+  for (const Route& route : packing.routes) routes.push_back(&route);
+  const auto key = [](const Route* route) { return std::tie(route->root, route->up, route->down); };
+  std::ranges::stable_sort(routes, [&](auto* a, auto* b) { return key(a) < key(b); });
+  std::vector<Bundle> bundles;
+  for (const Route* route : routes) {
+    const bool is_other_block =
+        has_targets && !bundles.empty() && bundles.back().route->root != route->root;
+    const int begin = bundles.empty() || is_other_block ? 0 : bundles.back().chunk.end;
+    if (!bundles.empty() && key(bundles.back().route) == key(route)) {
+      ++bundles.back().chunk.end;
+    } else {
+      bundles.push_back({route, {begin, begin + 1}});
+    }
+  }
+  return bundles;
+}
+
+int depth_of(const std::vector<int>& inner) {
+  int depth = 0;
+  for (std::size_t member = 0; member < inner.size(); ++member) {
+    depth = std::max(depth, branch_of(inner, static_cast<int>(member)).distance);
+  }
+  return depth;
+}
+
+// The most messages and values of a member at a time: parts that follow each other have all moves
+// at once.
+int width_of(const std::vector<Bundle>& bundles, int size) {
+  int most = 1;
+  for (int member = 0; member < size; ++member) {
+    int width = 0;
+    for (const Bundle& bundle : bundles) {
+      const Branch up = branch_of(bundle.route->up, member);
+      width += std::max(1, static_cast<int>(up.outer.size()));
+      const bool has_both = !bundle.route->up.empty() && !bundle.route->down.empty();
+      width += has_both && up.inner != kNobody ? 1 : 0;
+    }
+    most = std::max(most, width);
+  }
+  return most;
+}
+
+}  // namespace
+
+void plan_packed_trees(const PlanRequest& request, Plan& plan) {
+  const Packing& packing = request.shape.ways->packing(request.kind, request.root);
+  const std::vector<Bundle> bundles = bundles_of(packing, has_targets(request.kind));
+  int up = 0;
+  int down = 0;
+  for (const Bundle& bundle : bundles) {
+    up = std::max(up, depth_of(bundle.route->up));
+    down = std::max(down, depth_of(bundle.route->down));
+  }
+  plan.units = packing.units;
+  plan.length = up + down + 1;
+  plan.width = width_of(bundles, request.shape.size);
+  plan.window = 1;
+  plan.interval = 1;
+  for (const Bundle& bundle : bundles) {
+    const Branch to_root = branch_of(bundle.route->up, request.self);
+    const Branch from_root = branch_of(bundle.route->down, request.self);
+    if (request.kind == Kind::broadcast) {
+      plan.broadcast(bundle.chunk, from_root, 0);
+    } else if (request.kind == Kind::reduce) {
+      plan.reduce(bundle.chunk, to_root, up);
+    } else {
+      plan.along(bundle.route->root, bundle.chunk, to_root, from_root, depth_of(bundle.route->up));
+    }
+  }
+}
+
+std::string_view misfit_of_packed(const GroupShape& shape) {
+  return shape.ways == nullptr ? "it needs 2 to 8 SIPs of a grid" : "";
+}
+
+}  // namespace kernbench::ccl

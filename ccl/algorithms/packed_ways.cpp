@@ -1,0 +1,112 @@
+#include "ccl/algorithms/packed_ways.h"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+#include <utility>
+
+#include "ccl/core/ways.h"
+
+namespace kernbench::ccl {
+
+namespace {
+
+// Times at which links are free, if a message takes each of its links for one time.
+class Timetable {
+ public:
+  explicit Timetable(const Ways& ways) : ways_(ways) {}
+
+  // The first time at which the route's messages, each a time after the one before, pass nobody
+  // else's.
+  int take(const Route& route) {
+    int time = 0;
+    while (!is_free(route, time)) ++time;
+    visit(route, time, [&](int link, int at) { taken_.emplace(link, at); });
+    return time;
+  }
+
+ private:
+  template <class Visit>
+  void visit(const Route& route, int time, Visit visit) const {
+    for (std::size_t i = 1; i < route.stops.size(); ++i) {
+      for (const int link : ways_.links(route.stops[i - 1], route.stops[i])) {
+        visit(link, time + static_cast<int>(i) - 1);
+      }
+    }
+  }
+  bool is_free(const Route& route, int time) const {
+    bool is_free = true;
+    visit(route, time, [&](int link, int at) { is_free &= !taken_.contains({link, at}); });
+    return is_free;
+  }
+
+  const Ways& ways_;
+  std::set<std::pair<int, int>> taken_;  // links and times
+};
+
+struct Sending {
+  const Route* route;
+  Chunk chunk;
+  int time = 0;
+};
+
+// The longest first, since they fit nowhere later.
+std::vector<Sending> sendings_of(const Ways& ways, const Packing& packing) {
+  const auto shares = packing.routes.size() / static_cast<std::size_t>(packing.units);
+  std::vector<Sending> sendings;
+  for (std::size_t i = 0; i < packing.routes.size(); ++i) {
+    const Route& route = packing.routes[i];
+    const int unit = static_cast<int>(i / shares);
+    sendings.push_back({&route, {unit, unit + 1, route.stops.front(), route.stops.back()}});
+  }
+  const auto length = [&](const Sending& sending) {
+    std::size_t links = 0;
+    const std::vector<int>& stops = sending.route->stops;
+    for (std::size_t i = 1; i < stops.size(); ++i)
+      links += ways.links(stops[i - 1], stops[i]).size();
+    return links;
+  };
+  std::ranges::stable_sort(sendings, std::ranges::greater{}, length);
+  Timetable timetable(ways);
+  for (Sending& sending : sendings) sending.time = timetable.take(*sending.route);
+  return sendings;
+}
+
+void add_moves(const Sending& sending, int self, Plan& plan) {
+  const std::vector<int>& stops = sending.route->stops;
+  for (std::size_t i = 0; i < stops.size(); ++i) {
+    if (stops[i] != self) continue;
+    Move& move = plan.moves.emplace_back();
+    move.time = sending.time + static_cast<int>(i);
+    move.chunk = sending.chunk;
+    move.has_source = i == 0;
+    if (i > 0) {
+      move.from = {stops[i - 1]};
+      move.stage = 1;  // all send before they wait for what is sent to them
+    }
+    move.stores = i + 1 == stops.size();
+    if (!move.stores) move.to = {stops[i + 1]};
+  }
+}
+
+}  // namespace
+
+void plan_packed_ways(const PlanRequest& request, Plan& plan) {
+  const Ways& ways = *request.shape.ways;
+  const Packing& packing = ways.packing(request.kind, request.root);
+  plan.units = packing.units;
+  plan.width = 4;
+  const bool keeps_own = request.kind == Plan::Kind::all_to_all || request.self == request.root;
+  if (keeps_own) {
+    Move& own = plan.moves.emplace_back();
+    own.chunk = {0, packing.units, request.self, request.self};
+    own.has_source = own.stores = true;
+  }
+  for (const Sending& sending : sendings_of(ways, packing)) {
+    plan.length =
+        std::max(plan.length, sending.time + static_cast<int>(sending.route->stops.size()));
+    add_moves(sending, request.self, plan);
+  }
+}
+
+}  // namespace kernbench::ccl

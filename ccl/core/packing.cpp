@@ -1,0 +1,262 @@
+#include "ccl/core/packing.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace kernbench::ccl {
+
+namespace {
+
+using Kind = distributed::CollectiveKind;
+
+// What has to travel: the sums or values of a block, or a block from one member to another.
+struct Demand {
+  int root = -1;  // of trees; -1: any
+  bool sums = false;
+  bool spreads = false;
+  int giver = -1;
+  int taker = -1;
+
+  bool is_way() const { return giver >= 0; }
+};
+
+std::vector<Demand> demands_of(Kind kind, int size, int root) {
+  std::vector<Demand> demands;
+  for (int member = 0; member < size; ++member) {
+    switch (kind) {
+      case Kind::all_reduce:
+        if (member == 0) demands.push_back({.sums = true, .spreads = true});
+        break;
+      case Kind::broadcast:
+        if (member == root) demands.push_back({.root = root, .spreads = true});
+        break;
+      case Kind::reduce:
+        if (member == root) demands.push_back({.root = root, .sums = true});
+        break;
+      case Kind::all_gather:
+        demands.push_back({.root = member, .spreads = true});
+        break;
+      case Kind::reduce_scatter:
+        demands.push_back({.root = member, .sums = true});
+        break;
+      default:
+        for (int taker = 0; taker < size; ++taker) {
+          const bool is_sent =
+              (kind != Kind::gather || taker == root) && (kind != Kind::scatter || member == root);
+          if (is_sent && taker != member) demands.push_back({.giver = member, .taker = taker});
+        }
+    }
+  }
+  return demands;
+}
+
+// The costs of messages, also in the opposite direction.
+struct Costs {
+  MessageCosts there;
+  MessageCosts back = there.reversed();
+};
+
+struct PricedRoute {
+  Route route;
+  double cost = 0;
+};
+
+PricedRoute trees(const Demand& demand, int root, const Costs& costs) {
+  PricedRoute found;
+  found.route.root = root;
+  if (demand.sums) {
+    found.route.up = least_tree(costs.back, root);
+    found.cost += cost_of_tree(costs.back, found.route.up);
+  }
+  if (demand.spreads) {
+    found.route.down = least_tree(costs.there, root);
+    found.cost += cost_of_tree(costs.there, found.route.down);
+  }
+  return found;
+}
+
+PricedRoute cheapest_route(const Demand& demand, const Costs& costs) {
+  if (demand.is_way()) {
+    PricedRoute found;
+    found.route.stops = least_way(costs.there, demand.giver, demand.taker);
+    for (std::size_t i = 1; i < found.route.stops.size(); ++i) {
+      found.cost += costs.there.at(found.route.stops[i - 1], found.route.stops[i]);
+    }
+    return found;
+  }
+  if (demand.root >= 0) return trees(demand, demand.root, costs);
+  PricedRoute best = trees(demand, 0, costs);
+  for (int root = 1; root < costs.there.size(); ++root) {
+    PricedRoute other = trees(demand, root, costs);
+    if (other.cost < best.cost) best = std::move(other);
+  }
+  return best;
+}
+
+// Shares of blocks on links.
+class Loads {
+ public:
+  explicit Loads(const Ways& ways)
+      : ways_(ways), loads_(static_cast<std::size_t>(ways.link_count()), 0) {}
+
+  const std::vector<double>& by_link() const { return loads_; }
+  double most() const { return loads_.empty() ? 0 : *std::ranges::max_element(loads_); }
+
+  void add(const Route& route, double share) {
+    for (int member = 0; member < ways_.size(); ++member) {
+      const auto index = static_cast<std::size_t>(member);
+      if (!route.up.empty() && route.up[index] >= 0) add(member, route.up[index], share);
+      if (!route.down.empty() && route.down[index] >= 0) add(route.down[index], member, share);
+    }
+    for (std::size_t i = 1; i < route.stops.size(); ++i) {
+      add(route.stops[i - 1], route.stops[i], share);
+    }
+  }
+
+ private:
+  void add(int from, int to, double share) {
+    for (const int link : ways_.links(from, to)) loads_[static_cast<std::size_t>(link)] += share;
+  }
+
+  const Ways& ways_;
+  std::vector<double> loads_;
+};
+
+// What one more share on a link adds to the sum of a power of all loads.
+std::vector<double> prices_of_next(const Loads& loads, int power) {
+  std::vector<double> prices;
+  for (const double load : loads.by_link()) {
+    prices.push_back(std::pow(load + 1, power) - std::pow(load, power));
+  }
+  return prices;
+}
+
+// The higher the power, the more the busiest links count against the sum of all loads.
+Packing pack_in_units(const Ways& ways, const std::vector<Demand>& demands, int units, int power) {
+  constexpr int kRounds = 4;
+  Packing best{units, {}, 0};
+  std::vector<Route> routes(demands.size() * static_cast<std::size_t>(units));
+  Loads loads(ways);
+  for (int round = 0; round < kRounds; ++round) {
+    for (std::size_t i = 0; i < routes.size(); ++i) {
+      loads.add(routes[i], -1);
+      const Costs costs{ways.costs(prices_of_next(loads, power))};
+      routes[i] = cheapest_route(demands[i % demands.size()], costs).route;
+      loads.add(routes[i], 1);
+    }
+    if (!best.routes.empty() && loads.most() / units >= best.load) break;
+    best.routes = routes;
+    best.load = loads.most() / units;
+  }
+  return best;
+}
+
+// The least that a message to each member but one costs, in sum.
+double cheapest_messages(const MessageCosts& costs, int but) {
+  double sum = 0;
+  for (int to = 0; to < costs.size(); ++to) {
+    if (to == but) continue;
+    double cheapest = std::numeric_limits<double>::max();
+    for (int from = 0; from < costs.size(); ++from) {
+      if (from != to) cheapest = std::min(cheapest, costs.at(from, to));
+    }
+    sum += cheapest;
+  }
+  return sum;
+}
+
+// An element's messages up to the first member that has its sum bring all summands there: a tree.
+// Each other member gets the sum, or the last part of it, by a later message.  The same holds for
+// the messages in reverse.  And each member's summand gets to all others, and the other way round.
+double least_of_all_reduce(const Costs& costs) {
+  double least = 0;
+  for (const auto& [there, back] :
+       {std::pair(&costs.there, &costs.back), {&costs.back, &costs.there}}) {
+    double first = std::numeric_limits<double>::max();
+    for (int root = 0; root < there->size(); ++root) {
+      const double tree = cost_of_tree(*back, least_tree(*back, root));
+      first = std::min(first, tree + cheapest_messages(*there, root));
+      least = std::max(least, tree);
+    }
+    least = std::max(least, first);
+  }
+  return least;
+}
+
+// What the busiest link carries at least, if links have these prices.
+double least_load_at(const Ways& ways, Kind kind, const std::vector<Demand>& demands,
+                     const std::vector<double>& prices) {
+  const Costs costs{ways.costs(prices)};
+  const double all = std::accumulate(prices.begin(), prices.end(), 0.0);
+  if (kind == Kind::all_reduce) return least_of_all_reduce(costs) / all;
+  double least = 0;
+  for (const Demand& demand : demands) least += cheapest_route(demand, costs).cost;
+  return least / all;
+}
+
+// Prices of 1 for all links out of a member, or into it, or for all of the busiest.
+std::vector<std::vector<double>> simple_prices(const Ways& ways, const Loads& loads) {
+  const auto count = static_cast<std::size_t>(ways.link_count());
+  std::vector<std::vector<double>> all = {std::vector<double>(count, 1)};
+  std::vector<double> busiest;
+  for (const double load : loads.by_link()) busiest.push_back(load > 0.99 * loads.most() ? 1 : 0);
+  all.push_back(busiest);
+  for (int member = 0; member < ways.size(); ++member) {
+    std::vector<double> out(count, 0);
+    std::vector<double> in(count, 0);
+    for (int other = 0; other < ways.size(); ++other) {
+      if (other == member) continue;
+      out[static_cast<std::size_t>(ways.links(member, other).front())] = 1;
+      in[static_cast<std::size_t>(ways.links(other, member).back())] = 1;
+    }
+    all.push_back(out);
+    all.push_back(in);
+  }
+  return all;
+}
+
+}  // namespace
+
+Packing pack(const Ways& ways, Kind kind, int root) {
+  constexpr double kBetter = 0.99;  // more units are more messages
+  const std::vector<Demand> demands = demands_of(kind, ways.size(), root);
+  Packing best;
+  for (const int units : {1, 2, 3, 4, 5, 6, 8}) {
+    if (units > 6 && demands.size() > 1) break;
+    for (const int power : {3, 6}) {
+      Packing packing = pack_in_units(ways, demands, units, power);
+      if (best.routes.empty() || packing.load < kBetter * best.load) best = std::move(packing);
+    }
+  }
+  return best;
+}
+
+double find_least_load(const Ways& ways, Kind kind, int root, const Packing& packing) {
+  constexpr int kRounds = 100;
+  constexpr double kSteepness = 60;
+  constexpr double kRoundsOfPacking = 10;
+  if (ways.size() < 2) return 0;
+  const std::vector<Demand> demands = demands_of(kind, ways.size(), root);
+  Loads loads(ways);
+  for (const Route& route : packing.routes) loads.add(route, kRoundsOfPacking / packing.units);
+  double least = 0;
+  const auto consider = [&](const std::vector<double>& prices) {
+    least = std::max(least, least_load_at(ways, kind, demands, prices));
+  };
+  for (const auto& prices : simple_prices(ways, loads)) consider(prices);
+  for (int round = 0; round < kRounds && least < 0.99 * packing.load; ++round) {
+    const double most = loads.most();
+    std::vector<double> prices;
+    for (const double load : loads.by_link()) {
+      prices.push_back(std::exp(kSteepness * (load / most - 1)));
+    }
+    consider(prices);
+    const Costs costs{ways.costs(prices)};
+    for (const Demand& demand : demands) loads.add(cheapest_route(demand, costs).route, 1);
+  }
+  return least;
+}
+
+}  // namespace kernbench::ccl

@@ -1,0 +1,53 @@
+#include "ccl/core/ways.h"
+
+#include "ccl/core/packing.h"
+#include "sim_engine/topology/sip_network.h"
+
+namespace kernbench::ccl {
+
+Ways::Ways(const Topology& topology, std::span<const int> sips)
+    : size_(static_cast<int>(sips.size())) {
+  const sim::SipNetwork network(topology);
+  std::map<std::pair<int, int>, int> known;
+  for (const int from : sips) {
+    for (const int to : sips) {
+      std::vector<int>& links = links_.emplace_back();
+      for (const sim::SipNetwork::Link& link : network.way(from, to)) {
+        links.push_back(known.try_emplace({link.sip, link.number}, link_count_).first->second);
+        link_count_ = static_cast<int>(known.size());
+      }
+    }
+  }
+}
+
+MessageCosts Ways::costs(const std::vector<double>& by_link) const {
+  MessageCosts costs(size_);
+  for (int from = 0; from < size_; ++from) {
+    for (int to = 0; to < size_; ++to) {
+      for (const int link : links(from, to)) {
+        costs.at(from, to) += by_link[static_cast<std::size_t>(link)];
+      }
+    }
+  }
+  return costs;
+}
+
+const Packing& Ways::packing(Kind kind, int root) const {
+  const auto found = packings_.find({kind, root});
+  if (found != packings_.end()) return found->second;
+  return packings_[{kind, root}] = pack(*this, kind, root);
+}
+
+double Ways::least_load(Kind kind, int root) const {
+  const auto found = least_loads_.find({kind, root});
+  if (found != least_loads_.end()) return found->second;
+  return least_loads_[{kind, root}] = find_least_load(*this, kind, root, packing(kind, root));
+}
+
+std::shared_ptr<const Ways> ways_of_sips(const Topology& topology, std::span<const int> sips) {
+  const bool is_small = sips.size() > 1 && sips.size() <= std::size_t{Ways::kMostMembers};
+  if (!is_small || sim::SipNetwork(topology).joins_all()) return nullptr;
+  return std::make_shared<const Ways>(topology, sips);
+}
+
+}  // namespace kernbench::ccl
