@@ -28,7 +28,7 @@ class LeafGradients {
   // Returns the sum for a leaf, after its hooks, and forgets it; undefined if nothing has come.
   Tensor take(const Tensor& leaf);
   // Whether leaves may wait for gradients whose values are deferred, which a kernel that also
-  // computes others may bring.
+  // computes others may bring.  A leaf with a hook, such as one of DDP's buckets, never does.
   enum class Waits { no, while_deferred };
   // Gives their gradients to the leaves to which no node of this number or a lower one contributes.
   void give_before(std::uint64_t next, Waits waits);
