@@ -16,10 +16,10 @@ double get_grad_norm(RuntimeContext& torch, const std::vector<Tensor>& counted, 
 
 // Scales the parameters' gradients so that their 2-norm over the model parallel group is at most
 // max_norm, and returns what it was: for a model that torch's DistributedDataParallel wraps beside
-// tensor parallel layers, or that fully_shard has cut.  What ranks have in common counts once
-// (counts_in_norms()); of shards, the ranks of their group first add up theirs.  Gradients are
-// scaled only if the norm is larger, as in Megatron.
-// Throws CollectiveError KB-T006 if no parameter of this rank has a gradient.
+// tensor parallel layers, or that fully_shard has cut.  A parameter that ranks have in common
+// counts once (counts_in_norms()); the ranks of a group first add up the squares of their shards.
+// Gradients are scaled only if the norm is larger, as in Megatron.  Throws CollectiveError KB-T006
+// if no parameter of this rank has a gradient.
 double clip_grad_norm(RuntimeContext& torch, const std::vector<Parameter>& parameters,
                       double max_norm);
 

@@ -64,13 +64,12 @@ void GradBuffers::arrived(std::size_t bucket, std::size_t param) {
 
 GradBuffers::Buckets GradBuffers::buckets_of(const nn::Module& module) const {
   Buckets found;
-  for (const Tensor& param : module.parameters(false)) {
-    for (std::size_t i = 0; i < buckets.size(); ++i) {
-      const auto& params = buckets[i]->params();
-      if (std::ranges::find(params, param.storage(), &Parameter::storage) != params.end()) {
-        found.insert(i);
-      }
-    }
+  for (std::size_t i = buckets.size(); i-- > 0;) {
+    const auto& params = buckets[i]->params();
+    const bool has_one = std::ranges::any_of(module.parameters(false), [&](const Tensor& param) {
+      return std::ranges::find(params, param.storage(), &Parameter::storage) != params.end();
+    });
+    if (has_one) found.push_back(i);
   }
   return found;
 }

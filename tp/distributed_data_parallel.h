@@ -15,7 +15,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -69,7 +68,7 @@ class GradBuffers {
   bool is_last_microbatch = true;
 
  private:
-  using Buckets = std::set<std::size_t, std::greater<>>;  // the one that forward needs first first
+  using Buckets = std::vector<std::size_t>;  // descending: the one that forward needs first first
 
   void arrived(std::size_t bucket, std::size_t param);
   Buckets buckets_of(const nn::Module& module) const;

@@ -40,7 +40,7 @@ bool counts_in_norms(RuntimeContext& torch, const Parameter& parameter) {
 
 namespace {
 
-// Of a rank's shard of a parameter the whole one, which the layer has.
+// Returns the layer's whole parameter for a rank's shard of it.
 const Tensor& whole_of(const Tensor& tensor) {
   const auto& spec = tensor.storage()->shard_of;
   return spec == nullptr ? tensor : spec->parameter;

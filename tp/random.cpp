@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime/fiber/fiber_local.h"
@@ -39,6 +40,14 @@ RNGFork::~RNGFork() {
   tracker_.default_generator_ = outside_;
 }
 
+RNGStatesTracker::RNGStatesTracker(Generator& default_generator)
+    : default_generator_(default_generator) {}
+RNGStatesTracker::~RNGStatesTracker() = default;
+
+RNGStatesTracker::States RNGStatesTracker::get_states() const {
+  return states_;
+}
+
 void RNGStatesTracker::reset() {
   is_initialized_ = false;
   states_.clear();
@@ -51,12 +60,14 @@ void RNGStatesTracker::set_states(States states) {
 }
 
 void RNGStatesTracker::add(std::string_view name, std::uint64_t seed) {
-  if (seeds_.contains(seed)) wrong_rng_state(fmt::format("seed {} already exists", seed));
+  if (std::ranges::find(seeds_, seed) != seeds_.end()) {
+    wrong_rng_state(fmt::format("seed {} already exists", seed));
+  }
   if (states_.contains(name)) {
     wrong_rng_state(fmt::format("cuda rng state {} already exists", name));
   }
   is_initialized_ = true;
-  seeds_.insert(seed);
+  seeds_.push_back(seed);
   states_.emplace(name, Generator(seed));
 }
 

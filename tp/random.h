@@ -9,9 +9,9 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/function.h"
@@ -70,7 +70,8 @@ class RNGStatesTracker {
   using States = std::map<std::string, Generator, std::less<>>;
 
   // Forks switch the state of `default_generator`.
-  explicit RNGStatesTracker(Generator& default_generator) : default_generator_(default_generator) {}
+  explicit RNGStatesTracker(Generator& default_generator);
+  ~RNGStatesTracker();
   RNGStatesTracker(const RNGStatesTracker&) = delete;
   RNGStatesTracker& operator=(const RNGStatesTracker&) = delete;
 
@@ -78,7 +79,7 @@ class RNGStatesTracker {
   void reset();
 
   // Copies of the states, for set_states() later.
-  States get_states() const { return states_; }
+  States get_states() const;
   void set_states(States states);
 
   // Throws CollectiveError KB-T004: "seed 1234 already exists", "cuda rng state x already exists".
@@ -93,7 +94,7 @@ class RNGStatesTracker {
   Generator& default_generator_;
   bool is_initialized_ = false;
   States states_;
-  std::set<std::uint64_t> seeds_;
+  std::vector<std::uint64_t> seeds_;
 };
 
 // The caller's (get_cuda_rng_tracker).

@@ -41,6 +41,13 @@ using CollectedContext = std::unique_ptr<RuntimeContext, ContextCollector>;
 class Bench;
 class BenchRun;
 
+// Which ranks a bench has, for the head of its report.
+enum class BenchRanks : std::uint8_t {
+  world,  // Bench::world_size()
+  one,    // SIP 0 alone
+  own,    // each point has its own, or devices without ranks, as the bench says
+};
+
 struct BenchInfo {
   std::string name;
   std::string summary;
@@ -49,8 +56,8 @@ struct BenchInfo {
   // Applies the bench's settings to ccl.yaml; Bench::ccl() returns the result.  nullptr: ccl.yaml
   // is used unchanged.
   ccl::Config (*configure)(const Bench& bench) = nullptr;
-  bool is_on_one_device = false;  // it uses SIP 0 alone
-  int tie_orders = 0;             // --tie-orders, if it is not given
+  BenchRanks ranks = BenchRanks::world;
+  int tie_orders = 0;  // --tie-orders, if it is not given
 };
 
 // The interface that a bench gets.  It submits work, adds rows and returns; an error that it throws

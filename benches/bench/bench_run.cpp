@@ -11,6 +11,7 @@
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/base/line_width.h"
 #include "sim_engine/base/visible_text.h"
 
 namespace kernbench::benches {
@@ -163,7 +164,8 @@ std::optional<std::string> BenchRun::unused_algorithm() const {
 }
 
 std::string note_line(std::string_view what, std::string_view text) {
-  return fmt::format("#   {:<12}  {}\n", what, visible(text));
+  constexpr std::string_view head = "#                 ";
+  return wrapped(fmt::format("#   {:<12}  {}", what, visible(text)), head) + '\n';
 }
 
 }  // namespace kernbench::benches

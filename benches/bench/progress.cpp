@@ -23,7 +23,7 @@ std::string duration(double seconds) {
   return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);
 }
 
-// Whether the byte continues a character of UTF-8, so that no text may begin with it.
+// True if the byte continues a character of UTF-8, so that no text may begin with it.
 bool is_continuation(char byte) {
   return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U;
 }

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "benches/bench/cell.h"
 #include "sim_engine/base/check.h"
+#include "sim_engine/base/line_width.h"
 
 namespace kernbench::benches {
 
@@ -26,6 +28,28 @@ std::string to_text(const TableColumn& column, const Cell& cell, std::string_vie
 }
 
 }  // namespace
+
+std::size_t width_of(const TableColumn& column) {
+  constexpr int kRoomForText = -46;
+  return in_width(column.title, column.width == 0 ? kRoomForText : column.width).size();
+}
+
+std::vector<std::vector<TableColumn>> fold(std::span<const TableColumn> columns, std::size_t keys) {
+  const std::vector<TableColumn> first(columns.begin(),
+                                       columns.begin() + static_cast<std::ptrdiff_t>(keys));
+  std::vector<std::vector<TableColumn>> tables;
+  std::size_t room = 0;
+  for (const TableColumn& column : columns.subspan(keys)) {
+    if (tables.empty() || width_of(column) > room) {
+      tables.push_back(first);
+      room = kLineWidth - 1;
+      for (const TableColumn& key : first) room -= width_of(key);
+    }
+    tables.back().push_back(column);
+    room -= std::min(room, width_of(column));
+  }
+  return tables;
+}
 
 std::string table_head(std::span<const TableColumn> columns) {
   std::string titles = "#";

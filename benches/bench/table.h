@@ -2,9 +2,11 @@
 
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "benches/bench/console.h"
 #include "benches/bench/row.h"
@@ -19,6 +21,12 @@ struct TableColumn {
   double scale = 1;       // of numbers that are not whole
   int digits = -1;        // behind their point; -1: as many as are needed
 };
+
+// What a column takes of a line; of text without a width, the room that it is given.
+std::size_t width_of(const TableColumn& column);
+
+// The columns of tables at most kLineWidth wide, each of which begins with the first `keys` ones.
+std::vector<std::vector<TableColumn>> fold(std::span<const TableColumn> columns, std::size_t keys);
 
 // Two lines: titles and units.
 std::string table_head(std::span<const TableColumn> columns);

@@ -37,7 +37,7 @@ std::string value_of(const Words& words, const std::string& option) {
   return found == words.end() || found + 1 == words.end() ? std::string() : *(found + 1);
 }
 
-// None if the words before name a file or a bench that is none.
+// Returns none if the words before name a file or a bench that does not exist.
 Words key_names(const Words& words) try {
   variants::KeySources sources;
   if (const std::string topology = value_of(words, "--topology"); !topology.empty()) {

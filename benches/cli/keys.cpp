@@ -14,12 +14,15 @@
 #include "benches/bench/output_file.h"
 #include "benches/bench/report.h"
 #include "benches/cli/commands.h"
+#include "sim_engine/base/line_width.h"
 
 namespace kernbench::benches::cli {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+const std::string kHelpColumn(56, ' ');
 
 bool is_of_file(const variants::Key& key) {
   return key.owner != variants::KeyOwner::bench;
@@ -73,9 +76,11 @@ std::string as_text(const std::vector<variants::Key>& keys, const Console& conso
   for (const variants::Key& key : keys) {
     if (file == nullptr || *file != key.file) text += fmt::format("\n{}\n", key.file);
     file = &key.file;
-    text += fmt::format("  {:<30}  {:<20}  {}\n", key.name, key.value.empty() ? "-" : key.value,
-                        key.help);
-    text += console.faint(fmt::format("  {:<30}  {:<20}  {}\n", "", "", form_of(key)));
+    text += wrapped(fmt::format("  {:<30}  {:<20}  {}", key.name,
+                                key.value.empty() ? "-" : key.value, key.help),
+                    kHelpColumn) +
+            '\n';
+    text += console.faint(wrapped(kHelpColumn + form_of(key), kHelpColumn) + '\n');
   }
   return text;
 }

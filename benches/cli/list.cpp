@@ -10,6 +10,7 @@
 #include "benches/cli/commands.h"
 #include "benches/operators/operator_cases.h"
 #include "ccl/core/config.h"
+#include "sim_engine/base/line_width.h"
 
 namespace kernbench::benches::cli {
 
@@ -55,7 +56,7 @@ Json all_as_json() {
 }
 
 std::string entry(std::string_view name, std::string_view summary) {
-  return fmt::format("  {:<28}  {}\n", name, summary);
+  return wrapped(fmt::format("  {:<28}  {}", name, summary), std::string(32, ' ')) + '\n';
 }
 
 std::string all_as_text(const Console& console) {

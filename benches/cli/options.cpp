@@ -111,7 +111,8 @@ void add_run(CLI::App& app, RunArguments& arguments) {
       "  kernbench run --bench ccl-allreduce --set sip.ucie.bandwidth='64,128,256 GB/s' "
       "system.sips.count=2,4\n"
       "  kernbench run --bench ccl-allreduce --set system.sip_link.latency='100,300 ns' --out grid "
-      "--plot x=system.sip_link.latency,y=time\n"
+      "\\\n"
+      "    --plot x=system.sip_link.latency,y=time\n"
       "\nA value is a comma list: all combinations are run.  Keys that are lists themselves, as "
       "n_elem,\ntake several lists between semicolons.  `kernbench keys` lists all keys.\n"
       "\nCtrl-C ends a run in order: what is finished is written, and a sweep that has an output\n"
@@ -213,8 +214,7 @@ void add_bound(CLI::App& probe, ProbeBoundArguments& arguments) {
 void add_choose(CLI::App& probe, ProbeChooseArguments& arguments) {
   CLI::App* choose = probe.add_subcommand(
       "choose",
-      "By which algorithm a collective of a group runs, for each size, and its time by "
-      "the model");
+      "Which algorithm a collective of a group runs by, for each size, and its modelled time");
   add_topology(choose, arguments.topology);
   add(choose, "--ccl", "F", arguments.ccl, "ccl.yaml, whose rules go before the model");
   add_collective(choose, arguments.collective, arguments.group);

@@ -32,7 +32,7 @@ void add_commands(CLI::App& app, Commands& commands);
 // shell than bash.
 std::string completion_script(const std::string& shell);
 
-// What the last word may be completed to, one in a line.
+// Returns what the last word may be completed to, one in a line.
 std::string candidates(const std::vector<std::string>& words, const CLI::App& app);
 
 }  // namespace kernbench::benches::cli

@@ -1,4 +1,4 @@
-// What commands do with a bench: they run it once, or many variants of it.
+// Commands run a bench once, or many variants of it.
 
 #pragma once
 

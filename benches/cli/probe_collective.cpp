@@ -15,6 +15,7 @@
 #include "ccl/backend/choice.h"
 #include "ccl/core/lower_bound.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/base/line_width.h"
 #include "sim_engine/config/config_errors.h"
 #include "sim_engine/config/yaml_scalar.h"
 
@@ -71,6 +72,12 @@ Bytes block_of(collectives::MeasuredCollective collective, Bytes size, std::size
   return size / collectives::spec_of(collective).blocks_in_size(static_cast<int>(ranks));
 }
 
+// A list that is too long ends with an ellipsis; JSON has all of it.
+std::string in_line_width(const std::string& line) {
+  if (line.size() <= kLineWidth) return line;
+  return line.substr(0, line.rfind(',', kLineWidth - 5)) + ", ...";
+}
+
 }  // namespace
 
 int probe(const ProbeBoundArguments& arguments) {
@@ -114,18 +121,27 @@ int probe(const ProbeChooseArguments& arguments) {
   std::string text = first_line(
       fmt::format("{} over {}", name_of(collective), group_text(group, topology)), topology);
   text += fmt::format("#   lanes         at most {} PEs of each SIP send\n#\n", lanes);
-  text += fmt::format("#{:>10}  {:<28}  {:>11}  {}\n", "size (B)", "algorithm", "model",
+  text += fmt::format("#{:>10}  {:<28}  {:>12}  {}\n", "size (B)", "what runs", "by the model",
                       "the others, the fastest first");
   Json rows = Json::array();
+  bool are_fastest = true;
   for (Bytes size = kSmallest; size <= kLargest; size *= 2) {
     const Bytes block = std::max<Bytes>(block_of(collective, size, group.size()), 1);
     const ccl::Chosen chosen = choice.explain(collectives::kind_of(collective), block, lanes);
+    are_fastest = are_fastest && chosen.is_fastest;
     rows.push_back({{"bytes", size},
                     {"algorithm", chosen.algorithm->name},
                     {"is_configured", chosen.is_configured},
-                    {"model_ns", chosen.time ? Json(to_ns(*chosen.time)) : Json()}});
-    text += fmt::format("{:>11}  {:<28}  {:>11}  {}\n", size, chosen.algorithm->name,
-                        chosen.time ? to_string(*chosen.time) : "-", chosen.others);
+                    {"model_ns", chosen.time ? Json(to_ns(*chosen.time)) : Json()},
+                    {"others", chosen.others}});
+    text += in_line_width(fmt::format("{:>11}  {:<28}  {:>12}  {}", size, chosen.algorithm->name,
+                                      chosen.time ? to_string(*chosen.time) : "-", chosen.others)) +
+            '\n';
+  }
+  if (!are_fastest) {
+    text +=
+        "#\n# Where another one is faster, the default or ccl.yaml names what runs; "
+        "`algorithm: auto` there takes the fastest.\n";
   }
   show(arguments.json, rows, text);
   return 0;

@@ -7,12 +7,15 @@
 #include "benches/bench/inputs.h"
 #include "benches/bench/output_file.h"
 #include "benches/bench/report.h"
+#include "sim_engine/base/line_width.h"
 
 namespace kernbench::benches::cli {
 
 std::string first_line(std::string_view what, const Topology& topology) {
-  return fmt::format("# kernbench {}: {} on {} ({})\n#\n", version(), what, topology.name,
-                     describe(topology));
+  return wrapped(fmt::format("# kernbench {}: {} on {} ({})", version(), what, topology.name,
+                             describe(topology)),
+                 "#   ") +
+         "\n#\n";
 }
 
 void show(const std::string& json_name, const Json& json, std::string_view text) {

@@ -109,11 +109,11 @@ BenchRequest make_request(const RunArguments& arguments, const Work& work, Proce
 }
 
 int rank_count(const BenchInfo& info, BenchRun& run) {
-  return info.is_on_one_device ? 1 : Bench(run).world_size();
+  return info.ranks == BenchRanks::one ? 1 : Bench(run).world_size();
 }
 
 std::string describe_ranks(const BenchInfo& info, BenchRun& run) {
-  if (info.is_on_one_device) return "1 rank, on SIP 0";
+  if (info.ranks == BenchRanks::one) return "1 rank, on SIP 0";
   const int ranks = rank_count(info, run);
   const std::string_view each = run.request.ccl.world_size() ? "PE, from the first on" : "SIP";
   return fmt::format("{} rank{}, one on each {}", ranks, ranks == 1 ? "" : "s", each);
@@ -128,7 +128,7 @@ std::string head(const BenchInfo& info, BenchRun& run, const Work& work) {
     text += note_line("not used", fmt::format("the entry {} of ccl.yaml, which nothing chooses",
                                               in_quotes(name)));
   }
-  text += note_line("world size", describe_ranks(info, run));
+  if (info.ranks != BenchRanks::own) text += note_line("world size", describe_ranks(info, run));
   text += note_line("seed", fmt::format("{}", run.request.seed));
   if (const auto blocking = launches_block_by_environment()) {
     text += note_line("launches",
@@ -276,7 +276,8 @@ void keep_the_finished(Report report, const BenchRun& run, Outputs& outputs) noe
     report.ok = false;
     outputs.write_artifacts(run, report);
     const bool has_rows = report.engine.events > 0 && !report.rows.empty();
-    if (has_rows && !run.has_printed) run.console.print("#\n" + to_table(report.rows));
+    if (has_rows && !run.has_printed)
+      run.console.print("#\n" + variants::to_fitting_table(report.rows));
     if (report.engine.events > 0 || !report.artifacts.empty()) run.console.print(foot(report));
     if (has_rows || run.is_interrupted()) outputs.write_report(report);
   } catch (const std::exception&) {
@@ -365,7 +366,7 @@ int perform(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* t
   if (!leads) return 0;
 
   Report report = report_now();
-  if (!run.has_printed) console.print("#\n" + to_table(report.rows));
+  if (!run.has_printed) console.print("#\n" + variants::to_fitting_table(report.rows));
   outputs.write_artifacts(run, report);
   if (arguments.verbose) console.print(systems_table(run));
   const runtime::Simulation* const longest = run.contexts.longest();

@@ -8,7 +8,7 @@ constexpr BusFactor kAllReduce = {"2(P-1)/P", 2};
 constexpr BusFactor kOthersBlocks = {"(P-1)/P", 1};
 constexpr BusFactor kOne = {"1", 0};
 
-// In the order of MeasuredCollective.
+// The rows are in the order of MeasuredCollective.
 constexpr std::array<CollectiveSpec, kMeasuredCollectives.size() + 1> kSpecs = {{
     {.name = "all_reduce", .factor = kAllReduce, .reduces = true, .in_place = true},
     {.name = "all_gather",

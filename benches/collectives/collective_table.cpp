@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <numeric>
+#include <ranges>
+#include <utility>
 
 #include "benches/bench/bench_run.h"
 #include "benches/bench/cell.h"
@@ -49,20 +52,39 @@ constexpr std::array kOnePlace = {
     TableColumn{"#wrong", "", 7, "wrong"},
 };
 
-// Beside those of kBothPlaces.
+// Beside those of kBothPlaces, where several groups run at once.
+constexpr TableColumn kGroup{"group", "", 18, "group"};
 constexpr std::array kBesideAlone = {
     TableColumn{"alone", "(us)", 11, "alone_time_ns", 1e-3, 3},
     TableColumn{"slower", "", 7, "slowdown", 1, 2},
-    TableColumn{"group", "", 18, "group"},
 };
 
-std::vector<TableColumn> list_columns(TableForm form) {
-  if (form == TableForm::one_place) return {kOnePlace.begin(), kOnePlace.end()};
+// The tables of a collective, side by side where they are too wide.
+std::vector<std::vector<TableColumn>> list_tables(TableForm form) {
+  if (form == TableForm::one_place) return fold(kOnePlace, 1);
   std::vector<TableColumn> columns(kBothPlaces.begin(), kBothPlaces.end());
-  if (form == TableForm::groups_at_once) {  // the last column stays the last
-    columns.insert(columns.end() - 1, kBesideAlone.begin(), kBesideAlone.end());
+  if (form == TableForm::both_places) return fold(columns, 1);
+  columns.insert(columns.begin() + 1, kGroup);
+  const auto in_place = std::ranges::find(columns, "in_place_time_ns", &TableColumn::cell);
+  columns.insert(in_place, kBesideAlone.begin(), kBesideAlone.end());
+  return fold(columns, 2);
+}
+
+// "out-of-place" and "in-place" over the middle of their columns.
+std::string heads_of_places(std::span<const TableColumn> columns) {
+  std::string line = "#";
+  for (const auto& [title, cells] :
+       {std::pair{"out-of-place", "out_of_place"}, std::pair{"in-place", "in_place"}}) {
+    std::size_t begin = 1;
+    std::size_t width = 0;
+    for (const TableColumn& column : columns) {
+      if (column.cell.starts_with(cells)) width += width_of(column);
+      if (width == 0) begin += width_of(column);
+    }
+    const std::size_t right = begin + (width + std::string_view(title).size()) / 2;
+    if (width > 0) line += fmt::format("{:>{}}", title, right - line.size());
   }
-  return columns;
+  return line + '\n';
 }
 
 std::optional<double> in_ns(const std::optional<Time>& time) {
@@ -182,25 +204,26 @@ void add_alone(Row& row, const MeasuredInput& input, const Measurement& at_once,
 CollectiveTable::CollectiveTable(Bench& bench, MeasuredCollective collective, TableForm form)
     : bench_(bench),
       spec_(spec_of(collective)),
-      columns_(list_columns(form)),
+      tables_(list_tables(form)),
       is_in_one_place_(form == TableForm::one_place),
       missing_(is_in_one_place_ ? "-" : "N/A") {}
 
-void CollectiveTable::print_head() {
-  has_head_ = true;
-  if (!is_in_one_place_) {
-    bench_.print(
-        fmt::format("#\n# {}\n#\n#{:>68}{:>34}\n", spec_.name, "out-of-place", "in-place"));
-  } else {
-    bench_.print("#\n");
-  }
-  bench_.print(table_head(columns_));
+void CollectiveTable::print_head(std::span<const TableColumn> columns) {
+  const bool has_places = std::ranges::any_of(columns, [](const TableColumn& column) {
+    return column.cell.find("_place_") != column.cell.npos;
+  });
+  bench_.print("#\n" + (has_places ? heads_of_places(columns) : std::string()) +
+               table_head(columns));
 }
 
 void CollectiveTable::add(const Row& row) {
-  if (!has_head_) print_head();
-  bench_.print(table_line(columns_, row, bench_.run().console, missing_));
-  for (const TableColumn& column : columns_) {
+  if (rows_.empty()) {
+    if (!is_in_one_place_) bench_.print(fmt::format("#\n# {}\n", spec_.name));
+    print_head(tables_.front());
+  }
+  bench_.print(table_line(tables_.front(), row, bench_.run().console, missing_));
+  rows_.push_back(row);
+  for (const TableColumn& column : std::views::join(tables_)) {
     const bool is_wrong = column.title == "#wrong";
     if (!is_wrong && column.title != "busbw") continue;
     const std::optional<double> number = number_or_null(row, column.cell);
@@ -215,6 +238,12 @@ void CollectiveTable::add(const Row& row) {
 }
 
 void CollectiveTable::end() {
+  for (const auto& columns : std::span(tables_).subspan(1)) {
+    print_head(columns);
+    for (const Row& row : rows_) {
+      bench_.print(table_line(columns, row, bench_.run().console, missing_));
+    }
+  }
   const double sum = std::accumulate(busbw_gbs_.begin(), busbw_gbs_.end(), 0.0);
   bench_.print(fmt::format(
       "# Out of bounds values : {} {}\n"

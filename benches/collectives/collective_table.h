@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,18 +46,18 @@ class CollectiveTable {
   // The head comes before the first row.
   // REQUIRES: the row has the cells of all columns; those of one_place are to_row()'s and "redop"
   void add(const Row& row);
-  // The number of wrong elements, the mean of all busbw, and the closed form if it is the same for
-  // all rows.
+  // The columns that had no room beside the first ones, the number of wrong elements, the mean of
+  // all busbw, and the closed form if it is the same for all rows.
   void end();
 
  private:
-  void print_head();
+  void print_head(std::span<const TableColumn> columns);
 
   Bench& bench_;
   const CollectiveSpec& spec_;
-  const std::vector<TableColumn> columns_;
+  const std::vector<std::vector<TableColumn>> tables_;  // the others follow at the end
   const bool is_in_one_place_;
-  bool has_head_ = false;
+  std::vector<Row> rows_;
   const std::string_view missing_;  // shown for what was not measured
   std::int64_t wrong_ = 0;
   double bus_factor_ = 1;

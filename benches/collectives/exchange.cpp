@@ -180,8 +180,8 @@ void Exchange::launch_shift() const {
 
 // Theory
 
-// Of the group's first rank, since other groups may run others; if nothing recorded it, the one
-// that ran last.
+// Returns the algorithm of the group's first rank, since other groups may run others; if nothing
+// recorded it, the one that ran last.
 std::optional<std::string> Exchange::last_algorithm() const {
   const auto events = torch_.simulation().flight_recorder().events(members_.front());
   if (!has_one_driver() && !events.empty() && !events.back().algorithm.empty()) {

@@ -138,8 +138,8 @@ std::int64_t copies_of(const DPPolicy& placement, const Topology& topology) {
          (is_whole(placement.pe) ? placement.pe_holders(topology) : 1);
 }
 
-// What the ranks' tensors take; what checks them comes on top.  Values that do not fit would fill
-// the memory before anything could be reported.
+// Refuses tensors that the host cannot hold; the memory of the checks comes on top.  Values that do
+// not fit would fill the memory before anything could be reported.
 void check_memory(std::span<const MeasuredInput> inputs, const Topology& topology) {
   double needed = 0;
   for (const MeasuredInput& input : inputs) {

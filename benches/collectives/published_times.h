@@ -24,8 +24,8 @@ struct PublishedTime {
   Time time{0};
 };
 
-// In the order of the columns, then of the lines.  Throws ConfigError KB-Y048, with `file`, line
-// and column, if the text has another form.
+// Returns times in the order of the columns, then of the lines.  Throws ConfigError KB-Y048, with
+// `file`, line and column, if the text has another form.
 std::vector<PublishedTime> parse_published_times(std::string_view text, const std::string& file);
 
 }  // namespace kernbench::benches::collectives

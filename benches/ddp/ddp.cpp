@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,19 +31,19 @@ constexpr std::int64_t kMost = std::int64_t{1} << 20;
 
 constexpr std::array kStepColumns = {
     TableColumn{"scheme", "", -7, "scheme"},
-    TableColumn{"world", "", 6, "world"},
+    TableColumn{"world", "", 5, "world"},
     TableColumn{"cap", "(MiB)", 6, "bucket_cap_mb"},
-    TableColumn{"buckets", "", 8, "buckets"},
-    TableColumn{"gradients", "(B)", 10, "bytes"},
-    TableColumn{"first step", "(us)", 11, "first_step_ns", 1e-3, 3},
+    TableColumn{"buckets", "", 7, "buckets"},
+    TableColumn{"gradients", "(B)", 9, "bytes"},
+    TableColumn{"first step", "(us)", 10, "first_step_ns", 1e-3, 3},
     TableColumn{"step", "(us)", 10, "step_ns", 1e-3, 3},
     TableColumn{"bound", "(us)", 10, "bound_ns", 1e-3, 3},
     TableColumn{"ratio", "", 6, "ratio", 1, 2},
     TableColumn{"compute", "(%)", 7, "compute_only", 100, 1},
     TableColumn{"both", "(%)", 6, "both", 100, 1},
     TableColumn{"exposed", "(%)", 7, "exposed", 100, 1},
-    TableColumn{"idle", "(%)", 6, "idle", 100, 1},
-    TableColumn{"exposed", "(us)", 10, "exposed_ns", 1e-3, 3},
+    TableColumn{"idle", "(%)", 5, "idle", 100, 1},
+    TableColumn{"exposed", "(us)", 9, "exposed_ns", 1e-3, 3},
 };
 
 constexpr std::array kBucketColumns = {
@@ -206,10 +207,12 @@ std::vector<Row> select_rows(const std::vector<Row>& rows, std::string_view tabl
   return found;
 }
 
-template <class Columns>
-void print_table(Bench& bench, const Columns& columns, const std::vector<Row>& rows) {
-  bench.print("#\n" + table_head(columns));
-  for (const Row& row : rows) bench.print(table_line(columns, row, bench.run().console));
+void print_tables(Bench& bench, std::span<const TableColumn> columns, std::size_t keys,
+                  const std::vector<Row>& rows) {
+  for (const auto& table : fold(columns, keys)) {
+    bench.print("#\n" + table_head(table));
+    for (const Row& row : rows) bench.print(table_line(table, row, bench.run().console));
+  }
 }
 
 void add_artifacts(Bench& bench, const std::string& what, const std::vector<Row>& steps,
@@ -269,8 +272,8 @@ void run_ddp(Bench& bench) {
   const std::vector<Row> rows = sweep.run();
   const std::vector<Row> steps = select_rows(rows, "step");
   const std::vector<Row> buckets = select_rows(rows, "bucket");
-  print_table(bench, kBucketColumns, buckets);
-  print_table(bench, kStepColumns, steps);
+  print_tables(bench, kBucketColumns, 4, buckets);
+  print_tables(bench, kStepColumns, 3, steps);
   add_artifacts(bench, what, steps, buckets);
 }
 
@@ -294,7 +297,8 @@ BenchInfo ddp_bench() {
            {"bucket_cap_mb", "1,5,25,100", "bytes at which a bucket is closed, in MiB, a list",
             SettingType::names}},
           run_ddp,
-          nullptr};
+          nullptr,
+          BenchRanks::own};
 }
 
 }  // namespace kernbench::benches::ddp

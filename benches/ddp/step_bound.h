@@ -21,7 +21,7 @@ std::vector<BucketBound> bounds_of(const Topology& topology, Scheme scheme,
                                    const std::vector<nn::parallel::BucketTimes>& buckets,
                                    const std::vector<Time>& ready);
 
-// What the PE of a rank computes and moves in a step at least: the products of all linear layers,
+// The least that the PE of a rank computes and moves in a step: the products of all linear layers,
 // of which the backward pass has two for each; and the bytes that these layers and the optimizer
 // read and write in HBM.
 struct Work {

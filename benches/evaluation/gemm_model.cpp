@@ -93,6 +93,7 @@ class Pipeline {
   void serve_next();
   Time time_of_store(std::int64_t result);
   void multiply(std::int64_t step);
+  Time time_at_ports(std::int64_t step) const;
 
   const Topology::Pe& pe_;
   const GemmProblem& problem_;
@@ -187,6 +188,19 @@ Time Pipeline::time_of_store(std::int64_t result) {
   return *time;
 }
 
+// The sum of a result is f32 until its last step.
+Time Pipeline::time_at_ports(std::int64_t number) const {
+  const GemmSize size = size_of_step(number);
+  const Bytes element = size_of(problem_.dtype);
+  const bool begins_result = number % counts_.k == 0;
+  const bool ends_result = number % counts_.k == counts_.k - 1;
+  const Bytes sum = size.m * size.n * size_of(DType::f32);
+  const auto [read, written] = sim::gemm_traffic(
+      pe_.gemm, size,
+      {element, element, ends_result ? element : size_of(DType::f32), begins_result ? 0 : sum});
+  return transfer_time(std::max(read, written), pe_.tcm.compute_bandwidth);
+}
+
 // All requests that can precede this step's loads at the slice have been issued: loads of the next
 // step, and stores of earlier products.
 void Pipeline::multiply(std::int64_t number) {
@@ -199,7 +213,8 @@ void Pipeline::multiply(std::int64_t number) {
   dispatched_ = ready + pe_.scheduler_dispatch;
   const Time before = number == 0 ? Time{0} : at(number - 1).end;
   const auto use = sim::gemm_array_use(pe_.gemm, size_of_step(number));
-  step.end = std::max(dispatched_, before) + cycles_time(use.value().cycles, pe_.gemm.clock);
+  step.end = std::max(dispatched_, before) +
+             std::max(time_at_ports(number), cycles_time(use.value().cycles, pe_.gemm.clock));
 }
 
 GemmPrediction Pipeline::predict() {

@@ -133,7 +133,7 @@ BenchInfo milestone_1h_ccl() {
       {{"n_elem", "", "elements per cube, a list; else those of ADR-0043", SettingType::integers}},
       run_milestone_ccl,
       nullptr,
-      false,
+      BenchRanks::own,
       kTieOrders};
 }
 

@@ -115,7 +115,8 @@ BenchInfo milestone_1h_gemm() {
           {{"families", "square,tall,wide,gemv,projection", "shapes, a list", SettingType::names},
            {"on", "pe,cube,sip,all", "who works, a list", SettingType::names}},
           run_milestone_gemm,
-          nullptr};
+          nullptr,
+          BenchRanks::own};
 }
 
 }  // namespace kernbench::benches::evaluation

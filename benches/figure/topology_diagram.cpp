@@ -25,7 +25,7 @@ std::string text_of_sip_link(const Topology::System& system) {
   return system.links_per_pair == 1 ? one : fmt::format("{} × {}", system.links_per_pair, one);
 }
 
-// What the drawing of the SIPs does not show.
+// Says what the drawing of the SIPs does not show.
 std::string text_of_network(const Topology::System& system) {
   if (system.topology == SipTopology::torus_3d) {
     return fmt::format("; {} such planes, joined up and down", system.d);

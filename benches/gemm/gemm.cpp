@@ -123,7 +123,8 @@ BenchInfo gemm_bench() {
            {"tile_k", "", "depth of a tile; else chosen", SettingType::integer},
            {"check", "true", "false: times only, no values", SettingType::flag}},
           run_gemm_bench,
-          nullptr};
+          nullptr,
+          BenchRanks::own};
 }
 
 }  // namespace kernbench::benches::gemm

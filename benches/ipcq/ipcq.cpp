@@ -257,7 +257,8 @@ BenchInfo ipcq_bench() {
            {"slot", "4096,16384", "bytes of a slot, a list", SettingType::integers},
            {"wait", "", "sleep or poll; else ccl.yaml's", SettingType::name}},
           run_ipcq,
-          nullptr};
+          nullptr,
+          BenchRanks::own};
 }
 
 }  // namespace kernbench::benches::ipcq

@@ -56,7 +56,7 @@ BENCHMARK(all_reduce_of_6)
     ->Arg(values)
     ->Unit(benchmark::kMillisecond);
 
-// Of 1 MiB over 1,024 SIPs, without values.  Limit: a second of CPU.
+// Reduces 1 MiB over 1,024 SIPs, without values.  Limit: a second of CPU.
 void all_reduce_of_1024(benchmark::State& state) {
   constexpr double kLimitSeconds = 1;
   constexpr std::int64_t kMebibyte = 262'144;  // of f32

@@ -95,7 +95,8 @@ double seconds_of_steps(RuntimeContext& torch, bool is_wrapped, bool as_view) {
   return seconds;
 }
 
-// What DistributedDataParallel adds, the simulation of its kernels and all_reduce included.
+// Measures what DistributedDataParallel adds, with the simulation of its kernels and its
+// all_reduce.
 void data_parallel_per_parameter(benchmark::State& state) {
   constexpr double kLimitSeconds = 5e-6;
   RuntimeContext torch(benches::load_topology("tiny"), {.data = false});

@@ -269,7 +269,7 @@ BenchInfo make_bench(std::string_view case_name) {
                         SettingType::flag},
                        {"profile", "false", "true: Chrome traces", SettingType::flag}},
           .run = run,
-          .is_on_one_device = true};
+          .ranks = BenchRanks::one};
 }
 
 std::vector<DType> parse_dtypes(std::string_view option, std::string_view text) {

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "benches/bench/row_cells.h"
+#include "sim_engine/base/line_width.h"
 
 namespace kernbench::benches::operators {
 
@@ -38,8 +39,7 @@ std::size_t index_of_fused(std::span<const ProviderInfo> providers) {
 constexpr int kWideColumn = 14;
 constexpr int kNarrowColumn = 10;
 constexpr int kNarrowShare = 6;
-constexpr int kFixedColumns = 43;
-constexpr int kMostCharacters = 120;
+constexpr std::size_t kFixedColumns = 43;
 
 // "CF" of "Compiled Fused".
 std::string initials(const ProviderInfo& provider) {
@@ -56,8 +56,7 @@ std::string initials(const ProviderInfo& provider) {
 // and shares stand under initials.
 struct ProviderColumns {
   explicit ProviderColumns(std::span<const ProviderInfo> providers)
-      : is_narrow(kFixedColumns + 2 * (kWideColumn + 1) * static_cast<int>(providers.size()) >
-                  kMostCharacters) {}
+      : is_narrow(kFixedColumns + 2 * (kWideColumn + 1) * providers.size() > kLineWidth) {}
 
   int time(const ProviderInfo& provider) const {
     return is_narrow ? std::max(kNarrowColumn, static_cast<int>(provider.title.size()))

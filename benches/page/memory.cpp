@@ -61,8 +61,8 @@ struct Moment {
   Bytes total = 0;
 };
 
-// What a device holds from each moment on at which that changes; of many moments those at which it
-// holds most.
+// Returns what a device holds, from each moment at which that changes; if there are many, those at
+// which it holds most.
 std::vector<Moment> collect_moments(const RunLog& log, int device, Time end) {
   std::map<Time, Held> changes;
   for (const RunTensor& tensor : log.tensors()) {

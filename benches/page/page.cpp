@@ -127,7 +127,9 @@ std::string unit_table(const Profile& profile) {
                     name_of(use.unit_class), use.count, 100 * use.mean_share(),
                     100 * use.busiest.share(), use.busiest.unit);
   }
-  return rows + "</table>\n";
+  return rows +
+         fmt::format("</table>\n<p>PE_GEMM and PE_MATH read {} B of TCM and wrote {} B.</p>\n",
+                     profile.tcm.read, profile.tcm.written);
 }
 
 std::string wait_table(const Profile& profile) {

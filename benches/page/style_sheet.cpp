@@ -45,7 +45,7 @@ stroke-width:2}
 .c6{fill:#cc3d3d;background:#cc3d3d}.c7{fill:#e69f00;background:#e69f00}
 .c8{fill:#d55e00;background:#d55e00}.c9{fill:#009e73;background:#009e73}
 .c10{fill:#cc79a7;background:#cc79a7}.c11{fill:#7a5230;background:#7a5230}
-.c12{fill:#444444;background:#444444}
+.c12{fill:#f0e442;background:#f0e442}.c13{fill:#444444;background:#444444}
 .curve.c0{stroke:#6b4c9a}.curve.c2{stroke:#b8a13c}.curve.c4{stroke:#0072b2}
 .curve.c7{stroke:#e69f00}.curve.c8{stroke:#d55e00}.curve.c9{stroke:#009e73}
 .curve.c10{stroke:#cc79a7}

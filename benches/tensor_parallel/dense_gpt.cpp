@@ -108,7 +108,7 @@ class DenseBlock {
     return rounded(std::move(y));
   }
 
-  // Of what all ranks have: with sequence parallelism each sums over its own rows.
+  // Sums the rows of what all ranks have: with sequence parallelism each sums over its own rows.
   Matrix sum_of_rows(const Matrix& x) {
     const Eigen::Index rows = x.rows() / (devices_.sequence_parallel ? devices_.ranks : 1);
     Matrix sum = rounded(x.topRows(rows).colwise().sum());

@@ -55,11 +55,14 @@ void run_tp_mlp(Bench& bench) {
 
 BenchInfo tp_mlp_bench() {
   return {
-      "tp-mlp", "a training step of a tensor parallel MLP, every element checked",
+      "tp-mlp",
+      "a training step of a tensor parallel MLP, every element checked",
       with_step_settings({{"tokens", "256", "rows of x", SettingType::integer},
                           {"hidden", "512", "columns of x and y", SettingType::integer},
                           {"ffn", "", "features in between; else 4 hidden", SettingType::integer}}),
-      run_tp_mlp, choose_algorithm};
+      run_tp_mlp,
+      choose_algorithm,
+      BenchRanks::own};
 }
 
 }  // namespace kernbench::benches::tensor_parallel

@@ -93,12 +93,15 @@ void run_tp_transformer(Bench& bench) {
 
 BenchInfo tp_transformer_bench() {
   return {
-      "tp-transformer", "a training step of tensor parallel blocks of GPT, every element checked",
+      "tp-transformer",
+      "a training step of tensor parallel blocks of GPT, every element checked",
       with_step_settings({{"seq", "128", "tokens", SettingType::integer},
                           {"hidden", "256", "features of a token", SettingType::integer},
                           {"heads", "8", "of the attention", SettingType::integer},
                           {"layers", "1", "blocks, one after the other", SettingType::integer}}),
-      run_tp_transformer, choose_algorithm};
+      run_tp_transformer,
+      choose_algorithm,
+      BenchRanks::own};
 }
 
 }  // namespace kernbench::benches::tensor_parallel

@@ -131,7 +131,7 @@ BenchInfo train_bench() {
            {"pes", "1", "of each cube that share them"}},
           run_train,
           nullptr,
-          true};
+          BenchRanks::one};
 }
 
 }  // namespace kernbench::benches::train

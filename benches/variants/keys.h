@@ -50,7 +50,7 @@ class Keys {
   std::vector<Key> keys_;
 };
 
-// What a key of a topology file or of ccl.yaml means; empty if there is no such key.
+// Returns what a key of a topology file or of ccl.yaml means; empty if there is no such key.
 std::string_view help_of(KeyOwner owner, std::string_view path);
 
 }  // namespace kernbench::benches::variants

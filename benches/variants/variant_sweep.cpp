@@ -16,12 +16,11 @@
 #include "benches/bench/sweep.h"
 #include "benches/variants/what_if.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/base/line_width.h"
 
 namespace kernbench::benches::variants {
 
 namespace {
-
-constexpr std::size_t kMostColumns = 120;
 
 // A whole number as a number, so that programs can compute with it.
 Cell cell_of(std::string_view text) {
@@ -217,7 +216,7 @@ std::string to_narrow_table(std::span<const Row> rows) {
       continue;
     }
     const std::size_t wanted = width_of(rows, column);
-    const bool has_room = width + wanted <= kMostColumns;
+    const bool has_room = width + wanted <= kLineWidth;
     width += has_room ? wanted : 0;
     (has_room ? shown : left_out).push_back(column);
   }
@@ -229,10 +228,15 @@ std::string to_narrow_table(std::span<const Row> rows) {
     }
   }
   std::string text;
-  if (!common.empty()) text += fmt::format("# in all rows: {}\n", common);
+  if (!common.empty()) text += wrapped("# in all rows: " + common, "# ") + '\n';
   text += to_table(narrow);
   if (left_out.empty()) return text;
   return text + fmt::format("# {} more columns are in --json and --csv\n", left_out.size());
+}
+
+std::string to_fitting_table(std::span<const Row> rows) {
+  std::string table = to_table(rows);
+  return table.find('\n') <= kLineWidth ? table : to_narrow_table(rows);
 }
 
 }  // namespace kernbench::benches::variants

@@ -44,5 +44,7 @@ RowsOfTwo split_rows(std::span<const Row> rows, const Variant& first);
 // The rows as a table at most 120 columns wide: cells that are the same in all rows stand before
 // it, and columns that have no room are left out.
 std::string to_narrow_table(std::span<const Row> rows);
+// All columns, or those of the narrow table where they are too wide.
+std::string to_fitting_table(std::span<const Row> rows);
 
 }  // namespace kernbench::benches::variants

@@ -71,6 +71,8 @@ std::vector<std::string> keys_of(const runtime::PathRow& row) {
       return {section + ".latency"};
     case Cause::hbm:
       return {"cube.hbm.bandwidth", "cube.hbm.latency"};
+    case Cause::tcm:
+      return {"pe.tcm.compute_bandwidth"};
     case Cause::credit:
       return {"system.sip_link.latency"};
     default:

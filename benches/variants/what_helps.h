@@ -1,5 +1,5 @@
-// What would help a run most: its critical path names resources, and the run is repeated with each
-// of them twice as fast (ADR-0227).
+// Finds what would help a run most: its critical path names resources, and the run is repeated with
+// each of them twice as fast (ADR-0227).
 
 #pragma once
 
@@ -26,7 +26,7 @@ struct Improvement {
 };
 
 // The resources for which a path waits, as keys of the topology, those of the largest share first.
-// Of what takes less than a fiftieth none is named.
+// A resource that takes less than a fiftieth is not named.
 std::vector<std::string> keys_on(const runtime::CriticalPath& path);
 
 // What a run has run: one variant, or those of a grid.

@@ -1,5 +1,5 @@
-// What if a resource of the machine were faster: the run again, with one of them, or all but one,
-// at another speed (ADR-0200).
+// Answers what a faster resource of the machine would change: repeats the run with one resource, or
+// all but one, at another speed (ADR-0200).
 
 #pragma once
 

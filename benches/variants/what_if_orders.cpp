@@ -24,7 +24,7 @@ namespace {
 constexpr std::size_t kMostSlower = 6;
 constexpr double kShown = 0.9995;  // a table shows less as 0.999
 
-// What takes longer than the run as it is, the slowest first.
+// Returns the variants that take longer than the run as it is, the slowest first.
 std::vector<Slower> find_slower(const WhatIf& result) {
   std::vector<Slower> slower;
   for (const Gain& gain : result.gains) {

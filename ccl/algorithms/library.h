@@ -75,7 +75,8 @@ inline constexpr std::array kLibrary = {
               .suits_auto = true,
               .network = Network::adds_up,
               .closed_form = switch_closed_form,
-              .form = "2 a + 2 n b + n s, with s per byte that the switch adds up"},
+              .form = "2 a + 2 n b + n s, with s per byte that the switch adds up",
+              .shapes = "any group behind a switch that adds up"},
     Algorithm{
         .name = "swing_allreduce",
         .plan = plan_swing,

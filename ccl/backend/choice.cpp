@@ -244,13 +244,14 @@ std::string AlgorithmChoice::describe(distributed::CollectiveKind kind, Bytes by
 
 Chosen AlgorithmChoice::explain(distributed::CollectiveKind kind, Bytes bytes, int lanes) {
   const Algorithm& algorithm = choose(kind, bytes, lanes);
-  Chosen chosen{&algorithm, is_configured(kind, algorithm, bytes), std::nullopt, {}};
+  Chosen chosen{&algorithm, is_configured(kind, algorithm, bytes)};
   std::vector<TimedName> all = times(kind, bytes, lanes);
   const auto own = std::ranges::find(all, algorithm.name, &TimedName::second);
   if (own != all.end()) {
     chosen.time = own->first;
     all.erase(own);
   }
+  if (chosen.time && !all.empty()) chosen.is_fastest = *chosen.time <= all.front().first;
   chosen.others = listed(all);
   return chosen;
 }

@@ -38,8 +38,9 @@ struct Candidate {
 struct Chosen {
   const Algorithm* algorithm = nullptr;
   bool is_configured = false;  // ccl.yaml names it
-  std::optional<Time> time;    // nullopt: a kernel, or a plan that `auto` does not choose
-  std::string others;          // "mesh_allreduce 14.0 us, ...", the fastest first
+  std::optional<Time> time{};  // nullopt: a kernel, or a plan that `auto` does not choose
+  bool is_fastest = true;      // by the model, where it knows a time
+  std::string others{};        // "mesh_allreduce 14.0 us, ...", the fastest first
 };
 
 // Groups of more ranks take the fastest algorithm for all_reduce, too, if nobody names one: what

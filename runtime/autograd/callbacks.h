@@ -1,4 +1,4 @@
-// What is called in a backward pass, and at its end.
+// Functions that are called in a backward pass, and at its end.
 
 #pragma once
 

@@ -27,8 +27,8 @@ class LeafGradients {
   GradientSum& of(const Tensor& leaf) { return sums_[leaf.storage().get()]; }
   // Returns the sum for a leaf, after its hooks, and forgets it; undefined if nothing has come.
   Tensor take(const Tensor& leaf);
-  // Whether leaves may wait for gradients whose values are deferred, which a kernel that also
-  // computes others may bring.  A leaf with a hook, such as one of DDP's buckets, never does.
+  // Says if leaves may wait for gradients whose values are deferred: one kernel may then compute
+  // several.  A leaf with a hook, such as one of DDP's buckets, never waits.
   enum class Waits { no, while_deferred };
   // Gives their gradients to the leaves to which no node of this number or a lower one contributes.
   void give_before(std::uint64_t next, Waits waits);

@@ -1,4 +1,4 @@
-// What a backward pass reaches.
+// Finds the nodes that a backward pass reaches.
 
 #pragma once
 

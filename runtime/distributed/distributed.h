@@ -256,21 +256,23 @@ class DistributedContext {
   friend class multiprocessing::World;
   struct State;  // distributed_state.h
 
-  // A rank's call of an object collective.  The templates in objects.h use it, and the functions
+  // A rank's call of an object collective.  The templates at the end use it, and the functions
   // below.
   struct ObjectCall {
-    std::shared_ptr<CollectiveCall> call;
-    int rank = 0;  // the caller's in the group
-    int root = 0;  // group rank
-    int size = 0;  // of the group
+    std::shared_ptr<CollectiveCall> call;  // null: none
+    int rank = 0;                          // the caller's in the group
+    int root = 0;                          // group rank
+    int size = 0;                          // of the group
   };
   struct Root {
     std::optional<int> global;  // the global rank 0 if neither is given
     std::optional<int> in_group;
   };
-  // Returns nullopt if the caller is no member.
-  std::optional<ObjectCall> begin_objects(std::string_view function, const ProcessGroup& group,
-                                          const std::optional<Root>& root, Location location) const;
+  // Return one without a call if the caller is no member.
+  ObjectCall begin_objects(std::string_view function, const ProcessGroup& group, const Root& root,
+                           Location location) const;
+  ObjectCall begin_objects(std::string_view function, const ProcessGroup& group,
+                           Location location) const;
   // Returns every member's object, by group rank, once all have called; members share one list.
   using Objects = std::shared_ptr<const std::vector<std::any>>;
   Objects exchange(const ObjectCall& call, std::any own);
@@ -285,8 +287,7 @@ class DistributedContext {
   const std::unique_ptr<State> state_;
 };
 
-// Objects.  They may have any copyable type; none is pickled, since all ranks are
-// in one process.
+// Objects.  They may have any copyable type; none is pickled, since all ranks are in one process.
 
 // For an object of another type than the caller expects.  Throws CollectiveMismatchError KB-C001.
 [[noreturn]] void throw_other_type(std::string_view function);
@@ -301,9 +302,9 @@ template <class T>
 void DistributedContext::all_gather_object(std::vector<T>& objects,
                                            const std::type_identity_t<T>& object,
                                            const ProcessGroup& group, Location location) {
-  const auto call = begin_objects("all_gather_object", group, std::nullopt, location);
-  if (!call) return;
-  const Objects all = exchange(*call, T(object));
+  const auto call = begin_objects("all_gather_object", group, location);
+  if (!call.call) return;
+  const Objects all = exchange(call, T(object));
   objects.clear();
   for (const std::any& each : *all) objects.push_back(object_cast<T>(each, "all_gather_object"));
 }
@@ -314,9 +315,9 @@ void DistributedContext::gather_object(const T& object, std::vector<T>* objects,
   const auto call =
       begin_objects("gather_object", options.group,
                     Root{.global = options.dst, .in_group = options.group_dst}, location);
-  if (!call) return;
-  check_gather_list(*call, objects != nullptr);
-  const Objects all = exchange(*call, object);
+  if (!call.call) return;
+  check_gather_list(call, objects != nullptr);
+  const Objects all = exchange(call, object);
   if (objects == nullptr) return;
   objects->clear();
   for (const std::any& each : *all) objects->push_back(object_cast<T>(each, "gather_object"));
@@ -328,9 +329,9 @@ void DistributedContext::broadcast_object_list(std::vector<T>& objects,
   const auto call =
       begin_objects("broadcast_object_list", options.group,
                     Root{.global = options.src, .in_group = options.group_src}, location);
-  if (!call) return;
-  const Objects all = exchange(*call, call->rank == call->root ? objects : std::vector<T>{});
-  objects = object_cast<std::vector<T>>(all->at(static_cast<std::size_t>(call->root)),
+  if (!call.call) return;
+  const Objects all = exchange(call, call.rank == call.root ? objects : std::vector<T>{});
+  objects = object_cast<std::vector<T>>(all->at(static_cast<std::size_t>(call.root)),
                                         "broadcast_object_list");
 }
 
@@ -340,13 +341,13 @@ void DistributedContext::scatter_object_list(std::vector<T>& output, const std::
   const auto call =
       begin_objects("scatter_object_list", options.group,
                     Root{.global = options.src, .in_group = options.group_src}, location);
-  if (!call) return;
-  const bool is_root = call->rank == call->root;
-  if (is_root) check_scatter_list(*call, input == nullptr ? 0 : input->size());
-  const Objects all = exchange(*call, is_root ? *input : std::vector<T>{});
-  const auto& given = object_cast<std::vector<T>>(all->at(static_cast<std::size_t>(call->root)),
+  if (!call.call) return;
+  const bool is_root = call.rank == call.root;
+  if (is_root) check_scatter_list(call, input == nullptr ? 0 : input->size());
+  const Objects all = exchange(call, is_root ? *input : std::vector<T>{});
+  const auto& given = object_cast<std::vector<T>>(all->at(static_cast<std::size_t>(call.root)),
                                                   "scatter_object_list");
-  output = {given[static_cast<std::size_t>(call->rank)]};
+  output = {given[static_cast<std::size_t>(call.rank)]};
 }
 
 template <class T>

@@ -97,7 +97,7 @@ struct DistributedContext::State {
               const std::optional<int>& in_group) const;
   void set_root(CollectiveCall& call, const std::optional<int>& global,
                 const std::optional<int>& in_group) const;
-  // As set_root(), with the global rank 0 if neither rank is given.
+  // Acts as set_root(), with the global rank 0 if neither rank is given.
   void set_root_or_first(CollectiveCall& call, const std::optional<int>& global,
                          const std::optional<int>& in_group) const;
   void set_reduce_op(CollectiveCall& call, ReduceOp op, DType dtype) const;

@@ -31,8 +31,8 @@ Group* DistributedContext::State::find(const ProcessGroup& group) const {
   return found->rank_of(local().rank) ? found : nullptr;
 }
 
-// As find(), but throws for a group that has been destroyed, instead of treating the caller as a
-// non-member.
+// Acts as find(), but throws for a group that has been destroyed, instead of treating the caller as
+// a non-member.
 Group* DistributedContext::State::member_group(const ProcessGroup& group) const {
   if (!group.is_non_member()) registered(group);
   return find(group);

@@ -246,7 +246,7 @@ bool DistributedContext::State::is_queued(const CollectiveCall& call) const {
          });
 }
 
-// What blocks the host follows what the host has launched before.
+// A call that blocks the host begins after all that the host has launched before.
 void DistributedContext::State::wait_for_stream(const CollectiveCall& call) const {
   if (!simulation->queues_launches()) return;
   const bool has_tensor = !call.gives.empty() || !call.takes.empty();

@@ -33,15 +33,24 @@ void DistributedContext::check_scatter_list(const ObjectCall& call, std::size_t 
       "Expected argument scatter_object_input_list to be a list of one object for each rank.");
 }
 
-std::optional<DistributedContext::ObjectCall> DistributedContext::begin_objects(
-    std::string_view function, const ProcessGroup& group, const std::optional<Root>& root,
-    Location location) const {
+DistributedContext::ObjectCall DistributedContext::begin_objects(std::string_view function,
+                                                                 const ProcessGroup& group,
+                                                                 const Root& root,
+                                                                 Location location) const {
+  auto begun = begin_objects(function, group, location);
+  if (!begun.call) return begun;
+  state_->set_root_or_first(*begun.call, root.global, root.in_group);
+  begun.root = begun.call->root;
+  return begun;
+}
+
+DistributedContext::ObjectCall DistributedContext::begin_objects(std::string_view function,
+                                                                 const ProcessGroup& group,
+                                                                 Location location) const {
   auto call = state_->begin(function, CollectiveKind::objects, {.group = group}, location);
-  if (!call) return std::nullopt;
-  if (root) state_->set_root_or_first(*call, root->global, root->in_group);
+  if (!call) return {};
   const auto kept = std::make_shared<CollectiveCall>(std::move(*call));
-  return ObjectCall{
-      .call = kept, .rank = kept->rank, .root = kept->root, .size = kept->group->size()};
+  return {.call = kept, .rank = kept->rank, .root = kept->root, .size = kept->group->size()};
 }
 
 DistributedContext::Objects DistributedContext::exchange(const ObjectCall& call, std::any own) {

@@ -1,4 +1,4 @@
-// What a rank's shard of a parameter is a part of: what torch keeps in a DTensor.
+// Describes the whole parameter of which a rank has a shard, as torch does in a DTensor.
 
 #pragma once
 

@@ -59,7 +59,8 @@ struct Work::State final : runtime::Activity {
   void wait_on_device(runtime::DescribeWait describe);
   // True if the caller's streams can wait for it instead of the host.
   bool is_on_stream() const { return marker != nullptr; }
-  // What the caller launches from now on follows the work; its failure becomes the stream's.
+  // Makes all that the caller launches from now on follow the work, whose failure becomes the
+  // stream's.
   void order_stream();
 
   const std::shared_ptr<runtime::Simulation> owner;  // a handle may outlive its context

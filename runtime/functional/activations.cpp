@@ -124,9 +124,34 @@ constexpr ElementwiseOperator kSilu{
                 },
                 needs::kA}}};
 
+// log(1 + exp(x)), of which the exponential of a large x is too large; its slope is sigmoid(x).
+constexpr ElementwiseOperator kSoftplus{
+    "softplus",
+    Linearity::none,
+    [](const Elements& of) {
+      const tl::Tensor small = of.tl.exp(-of.tl.abs(of.a()));
+      const tl::Tensor sum = 1 + small;
+      const tl::Tensor kept = sum - 1;
+      const tl::Tensor log1p = of.tl.where(kept == 0, small, of.tl.log(sum) * (small / kept));
+      return of.tl.maximum(of.a(), 0) + log1p;
+    },
+    Computes::in_f32,
+    {Derivative{[](const Elements& of) { return of.dy() * of.tl.sigmoid(of.a()); }, needs::kA}}};
+
+constexpr ElementwiseOperator kLeakyRelu{
+    "leaky_relu",
+    Linearity::none,
+    [](const Elements& of) { return of.tl.where(of.a() > 0, of.a(), of.a() * of.numbers[0]); },
+    Computes::in_f32,
+    {Derivative{[](const Elements& of) {
+                  return of.tl.where(of.a() > 0, of.dy(), of.dy() * of.numbers[0]);
+                },
+                needs::kA}}};
+
 }  // namespace
 
 Tensor relu(const Tensor& x) {
+  check_has_numbers("relu", {x});
   return apply(kRelu, {x});
 }
 Tensor sigmoid(const Tensor& x) {
@@ -154,6 +179,16 @@ namespace nn::functional {
 Tensor silu(const Tensor& x) {
   ops::check_is_floating("silu", x);
   return apply(kSilu, {x});
+}
+
+Tensor softplus(const Tensor& x) {
+  ops::check_is_floating("softplus", x);
+  return apply(kSoftplus, {x});
+}
+
+Tensor leaky_relu(const Tensor& x, double negative_slope) {
+  ops::check_is_floating("leaky_relu", x);
+  return apply(kLeakyRelu, {x}, {negative_slope});
 }
 
 Tensor gelu(const Tensor& x, Approximate approximate) {

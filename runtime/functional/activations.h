@@ -24,6 +24,11 @@ using kernbench::tanh;
 // x sigmoid(x), computed in f32 with one rounding (torch.nn.functional.silu).
 Tensor silu(const Tensor& x);
 
+// log(1 + exp(x)) (torch's with beta 1; torch takes x itself above 20, where f32 has no other), and
+// x, or negative_slope x where x is negative.
+Tensor softplus(const Tensor& x);
+Tensor leaky_relu(const Tensor& x, double negative_slope = 0.01);
+
 enum class Approximate : std::uint8_t { none, tanh };
 
 // x Phi(x), where Phi is the standard normal distribution (torch.nn.functional.gelu).  It is

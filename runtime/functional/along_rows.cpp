@@ -2,6 +2,7 @@
 // transposed to be the last one.
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 
 #include "runtime/autograd/autograd.h"
@@ -87,7 +88,8 @@ Tensor argmax_of_rows(const Tensor& x) {
 constexpr std::int64_t kScanned = 64;  // columns that one product adds up
 
 // Adds up each row from its beginning, or from its end: PE_GEMM multiplies stretches of it with a
-// triangle of ones, and what came before is added to each stretch.
+// triangle of ones, and what came before is added to each stretch.  An infinity times 0 would be
+// NaN, so that a second product counts what is not finite.
 class RowScan {
  public:
   RowScan(tl::Context& tl, const LocalPart& source, const tl::Pointer& target, bool is_reverse)
@@ -115,9 +117,22 @@ class RowScan {
                  DType::f32);
     const tl::Tensor from = tl_.reshape(tl_.arange(0, block.width), {block.width, 1});
     const tl::Tensor to = tl_.arange(0, block.width);
-    const tl::Tensor sums = tl_.dot(x, is_reverse_ ? from >= to : from <= to) + before;
+    const tl::Tensor triangle = is_reverse_ ? from >= to : from <= to;
+    const tl::Tensor finite = tl_.where(tl_.abs(x) < HUGE_VAL, x, 0);
+    const tl::Tensor sums = tl_.dot(finite, triangle) + strange_sums(x, triangle) + before;
     tl_.store(target_ + at, tl_.cast(sums, dtype), source_.columns);
     before = before + tl_.sum(x, 1, {.keep_dims = true});
+  }
+
+  // The sums of what is not finite.  A count has an infinity as 1, a negative one as twice as many
+  // as there are columns, and NaN as both, whose sum it is.
+  tl::Tensor strange_sums(const tl::Tensor& x, const tl::Tensor& triangle) {
+    constexpr double kNegative = 2 * kScanned;
+    const tl::Tensor infinite =
+        tl_.where(x == HUGE_VAL, 1, tl_.where(x == -HUGE_VAL, kNegative, 0));
+    const tl::Tensor counts = tl_.dot(tl_.where(x == x, infinite, kNegative + 1), triangle);
+    return tl_.where(tl_.remainder(counts, kNegative) > 0, HUGE_VAL, 0) -
+           tl_.where(counts >= kNegative, HUGE_VAL, 0);
   }
 
   tl::Context& tl_;

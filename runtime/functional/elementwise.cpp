@@ -85,21 +85,29 @@ constexpr ElementwiseOperator kWhere{
     [](const Elements& of) { return of.tl.where(of.a(), of.b(), of.c()); },
     kOwn,
     {Derivative{}, kWhereMask, kWhereNoMask},
-    true};
+    needs::kA};
 constexpr ElementwiseOperator kWhereElseNumber{
     "where",
     Linearity::none,
     [](const Elements& of) { return of.tl.where(of.a(), of.b(), of.numbers[0]); },
     kF32,
     {Derivative{}, kWhereMask},
-    true};
+    needs::kA};
 constexpr ElementwiseOperator kWhereNumber{
     "where",
     Linearity::none,
     [](const Elements& of) { return of.tl.where(of.a(), of.numbers[0], of.b()); },
     kF32,
     {Derivative{}, kWhereNoMask},
-    true};
+    needs::kA};
+
+constexpr ElementwiseOperator kMaskedFill{
+    "masked_fill",
+    Linearity::none,
+    [](const Elements& of) { return of.tl.where(of.b(), of.numbers[0], of.a()); },
+    kOwn,
+    {Derivative{[](const Elements& of) { return of.tl.where(of.b(), 0, of.dy()); }, needs::kB}},
+    needs::kB};
 
 constexpr ElementwiseOperator kWhereNumbers{
     "where", Linearity::none,
@@ -163,7 +171,11 @@ Tensor where(const Tensor& mask, const Scalar& a, const Scalar& b) {
 }
 
 Tensor masked_fill(const Tensor& x, const Tensor& mask, const Scalar& value) {
-  return where(mask, as_element("masked_fill", value, x.dtype()), x);
+  return apply(kMaskedFill, {x, mask}, {as_element("masked_fill", value, x.dtype())});
+}
+const Tensor& Tensor::masked_fill_(const Tensor& mask, const Scalar& value) const {
+  apply_in_place(kMaskedFill, {*this, mask}, {as_element("masked_fill_", value, dtype())});
+  return *this;
 }
 namespace {
 
@@ -233,6 +245,10 @@ Tensor logical_and(const Tensor& a, const Tensor& b) {
 }
 Tensor logical_or(const Tensor& a, const Tensor& b) {
   return (a != 0) | (b != 0);
+}
+
+Tensor logical_xor(const Tensor& a, const Tensor& b) {
+  return (a != 0) ^ (b != 0);
 }
 
 Tensor clone(const Tensor& x) {

@@ -90,10 +90,15 @@ Tensor operator&(const Tensor& x, const Scalar& number);
 Tensor operator|(const Tensor& x, const Scalar& number);
 Tensor operator^(const Tensor& x, const Scalar& number);
 Tensor operator~(const Tensor& x);
-// Whether elements are 0; whether both, one at least, are not: bool.
+// Whether elements are 0; whether both, one at least, just one of them are not: bool.
 Tensor logical_not(const Tensor& x);
 Tensor logical_and(const Tensor& a, const Tensor& b);
 Tensor logical_or(const Tensor& a, const Tensor& b);
+Tensor logical_xor(const Tensor& a, const Tensor& b);
+// Whether elements are NaN, infinite, neither of both: bool.
+Tensor isnan(const Tensor& x);
+Tensor isinf(const Tensor& x);
+Tensor isfinite(const Tensor& x);
 
 // The larger, the smaller of each two elements.  Of equal elements each gets half of the gradient.
 Tensor maximum(const Tensor& a, const Tensor& b);
@@ -132,6 +137,46 @@ Tensor pow(const Tensor& x, const Scalar& exponent);
 // exponent is not whole.  KB-F002 if both are integers; 2 to the power of integers is f32.
 Tensor pow(const Tensor& x, const Tensor& exponent);
 Tensor pow(const Scalar& base, const Tensor& exponent);
+
+// sin and cos are exact to the last bit for angles of any size; tan is their quotient.
+Tensor sin(const Tensor& x);
+Tensor cos(const Tensor& x);
+Tensor tan(const Tensor& x);
+Tensor erf(const Tensor& x);
+Tensor exp2(const Tensor& x);
+Tensor log2(const Tensor& x);
+// log(1 + x) and e^x - 1, exact to a few roundings near 0 too.
+Tensor log1p(const Tensor& x);
+Tensor expm1(const Tensor& x);
+Tensor hypot(const Tensor& a, const Tensor& b);
+// start + weight (end - start); x + value a b; x + value a / b, which is refused of integers.
+Tensor lerp(const Tensor& start, const Tensor& end, double weight);
+Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b, const Scalar& value = 1);
+Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b, const Scalar& value = 1);
+
+// To whole numbers: down, up, towards zero, to the nearest, of which round() takes the even one if
+// there are two.  Their gradients are 0.  Integers stay as they are; bool is refused (KB-F002).
+Tensor floor(const Tensor& x);
+Tensor ceil(const Tensor& x);
+Tensor trunc(const Tensor& x);
+Tensor round(const Tensor& x);
+Tensor sign(const Tensor& x);  // -1, 0 or 1; 0 of NaN, as torch's
+// a / b rounded down, and what it leaves, with the sign of b: Python's // and %; C++ has no
+// operator
+// //.  fmod leaves what rounding towards zero does.  Integers divided by 0 give -1, and leave
+// themselves (RISC-V); torch refuses that on a CPU alone.
+Tensor floor_divide(const Tensor& a, const Tensor& b);
+Tensor floor_divide(const Tensor& x, const Scalar& number);
+Tensor remainder(const Tensor& a, const Tensor& b);
+Tensor remainder(const Tensor& x, const Scalar& number);
+Tensor fmod(const Tensor& a, const Tensor& b);
+Tensor fmod(const Tensor& x, const Scalar& number);
+inline Tensor operator%(const Tensor& a, const Tensor& b) {
+  return remainder(a, b);
+}
+inline Tensor operator%(const Tensor& x, const Scalar& number) {
+  return remainder(x, number);
+}
 
 // Returns a copy of x in memory of its own (torch.clone).
 Tensor clone(const Tensor& x);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "runtime/autograd/autograd.h"
@@ -24,9 +25,11 @@ using Blocks = std::span<const tl::Tensor>;
 
 // Returns the blocks in the type that a function computes in; a mask stays as it is.
 std::vector<tl::Tensor> blocks_for(tl::Context& tl, DType dtype, Blocks blocks,
-                                   bool has_mask = false) {
+                                   unsigned mask = needs::kNothing) {
   std::vector<tl::Tensor> made(blocks.begin(), blocks.end());
-  for (std::size_t i = has_mask ? 1 : 0; i < made.size(); ++i) made[i] = tl.cast(made[i], dtype);
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    if ((mask >> i & 1U) == 0) made[i] = tl.cast(made[i], dtype);
+  }
   return made;
 }
 
@@ -45,7 +48,7 @@ ops::BlockFunction forward_of(const ElementwiseOperator& op, const Numbers& numb
                               const Typing& types) {
   // Operators are constants.
   return ops::Owning([&op, numbers, types](tl::Context& tl, Blocks blocks) {
-    const std::vector<tl::Tensor> own = blocks_for(tl, types.computed, blocks, op.has_mask);
+    const std::vector<tl::Tensor> own = blocks_for(tl, types.computed, blocks, op.mask);
     Elements elements{.tl = tl, .numbers = numbers};
     for (std::size_t i = 0; i < own.size(); ++i) elements.operands[i] = &own[i];
     return tl.cast(op.forward(elements), types.result);
@@ -142,17 +145,23 @@ struct ResultForm {
 };
 
 // Returns the type of what operands and numbers together compute.
+DType common_type(std::string_view name, const std::vector<Tensor>& operands,
+                  const std::vector<Scalar>& numbers) {
+  const Tensor& first = operands.front();
+  const bool are_alike = std::ranges::all_of(
+      operands, [&](const Tensor& operand) { return operand.dtype() == first.dtype(); });
+  const bool is_plain = are_alike && !is_integral(first.dtype());
+  const DType common = is_plain ? first.dtype() : ops::result_type(name, operands, numbers);
+  if (is_float8(common)) ops::check_is_floating(name, first);
+  return common;
+}
+
 DType common_type(const ElementwiseOperator& op, const std::vector<Tensor>& operands,
                   const std::vector<Scalar>& numbers) {
-  const auto first = operands.begin() + (op.has_mask ? 1 : 0);
-  const bool are_alike = std::all_of(first, operands.end(), [&](const Tensor& operand) {
-    return operand.dtype() == first->dtype();
-  });
-  const bool is_plain = are_alike && !is_integral(first->dtype());
-  const DType common =
-      is_plain ? first->dtype() : ops::result_type(op.name, {first, operands.end()}, numbers);
-  if (is_float8(common)) ops::check_is_floating(op.name, *first);
-  return common;
+  if (op.mask == needs::kNothing) return common_type(op.name, operands, numbers);
+  std::vector<Tensor> values = operands;
+  values.erase(values.begin() + std::countr_zero(op.mask));
+  return common_type(op.name, values, numbers);
 }
 
 // Checks the operands.
@@ -185,16 +194,28 @@ std::vector<Tensor> operands_in_place(const std::vector<Tensor>& of) {
 }  // namespace
 
 Scalar as_element(std::string_view name, const Scalar& value, DType dtype) {
-  if (!is_integral(dtype)) return value;
   if (dtype == DType::boolean) return value.real() != 0;
+  const auto refuse = [&] {
+    ops::refuse_type(name, fmt::format("value cannot be converted to type {} without overflow: {}",
+                                       torch_dtype_of(dtype), value.real()));
+  };
+  if (!is_integral(dtype)) {
+    if (std::isfinite(value.real()) && std::abs(value.real()) > largest_of(dtype)) refuse();
+    return value;
+  }
   const double truncated = std::trunc(value.real());
   const bool is_whole = is_integral(value.type());
   const std::int64_t element = is_whole ? sim::to_whole_number(dtype, value.whole())
                                         : sim::to_whole_number(dtype, truncated);
   const bool fits = is_whole ? element == value.whole() : static_cast<double>(element) == truncated;
-  if (fits) return element;
-  ops::refuse_type(name, fmt::format("value cannot be converted to type {} without overflow: {}",
-                                     torch_dtype_of(dtype), value.real()));
+  if (!fits) refuse();
+  return element;
+}
+
+void check_has_numbers(std::string_view name, const std::vector<Tensor>& operands) {
+  const auto is_other = [](const Tensor& x) { return !x.defined() || x.dtype() != DType::boolean; };
+  if (std::ranges::any_of(operands, is_other)) return;
+  ops::refuse_type(name, fmt::format("\"{}\" not implemented for 'Bool'", name));
 }
 
 Tensor apply(const ElementwiseOperator& op, const std::vector<Tensor>& of,

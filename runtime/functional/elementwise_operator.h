@@ -67,7 +67,7 @@ struct ElementwiseOperator {
   ElementFunction forward;
   Computes computes;
   std::array<Derivative, kMostElementwiseOperands> derivatives{};
-  bool has_mask = false;  // the first operand is a mask, whose type does not matter
+  unsigned mask = needs::kNothing;  // kA or kB: that operand's type does not matter
   ResultType result = ResultType::promoted;
 };
 
@@ -77,9 +77,13 @@ constexpr ElementwiseOperator of_type(ResultType result, ElementwiseOperator op)
   return op;
 }
 
-// The number as an element of a type, as torch's fill_ and masked_fill convert it: one that an
-// integral type has not is refused (KB-F002), but everything fits into a bool.
+// The number as an element of a type, as torch's fill_ and masked_fill convert it: a finite one
+// that is too large for the type, or that an integral type has not, is refused (KB-F002), but
+// everything fits into a bool.
 Scalar as_element(std::string_view name, const Scalar& value, DType dtype);
+
+// Throws DeviceError KB-F002, in torch's words, if all operands are of bool.
+void check_has_numbers(std::string_view name, const std::vector<Tensor>& operands);
 
 // Computes an operator as a new tensor, and records it.  `op` must be a constant of the program.
 // Throws DeviceError KB-F001, KB-F002, KB-F003.

@@ -181,12 +181,14 @@ Tensor rsqrt(const Tensor& x) {
   return apply(kRsqrt, {x});
 }
 Tensor abs(const Tensor& x) {
+  check_has_numbers("abs", {x});
   return apply(kAbs, {x});
 }
 Tensor reciprocal(const Tensor& x) {
   return 1 / x;
 }
 Tensor square(const Tensor& x) {
+  if (x.dtype() == DType::boolean) return pow(x, 2);
   return apply(kSquare, {x});
 }
 Tensor pow(const Tensor& x, const Scalar& exponent) {

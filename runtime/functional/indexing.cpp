@@ -57,6 +57,29 @@ IndexedOperand indexed_operand(std::string_view name, const Tensor& of, int dim,
   return {x, dimension};
 }
 
+// The elements of a contiguous tensor with these indices.
+Tensor selected(std::string_view name, const Tensor& x, std::size_t dimension,
+                const ops::Indices& indices) {
+  return autograd::record(name, ops::taken(x, dimension, indices), {x},
+                          [indices, dimension, size = x.shape()[dimension]](const Tensor& dy) {
+                            return std::vector{ops::given_back(dy, dimension, indices, size)};
+                          });
+}
+
+// The elements with the indices that index_of(place, size) names, `count` of them for each.
+template <class IndexOf>
+Tensor rearranged(std::string_view name, const Tensor& of, int dim, std::int64_t repeats,
+                  const IndexOf& index_of) {
+  ops::check_operands(name, {of}, ops::Types::any);
+  const Tensor x = contiguous(of);
+  const std::size_t dimension = ops::dimension_of(name, x, dim);
+  ops::check_is_uncut(name, x, dimension);
+  const std::int64_t size = x.shape()[dimension];
+  ops::Indices indices;
+  for (std::int64_t i = 0; i < size * repeats; ++i) indices.push_back(index_of(i, size));
+  return selected(name, x, dimension, indices);
+}
+
 }  // namespace
 
 Tensor index_select(const Tensor& of, int dim, const Tensor& index) {
@@ -64,12 +87,46 @@ Tensor index_select(const Tensor& of, int dim, const Tensor& index) {
   if (index.dim() > 1) {
     ops::refuse_shapes("index_select", "Index is supposed to be a vector");
   }
-  const ops::Indices indices = indices_along("index_select", x, index, dimension);
-  return autograd::record(
-      "index_select", ops::taken(x, dimension, indices), {x},
-      [indices, dimension = dimension, size = x.shape()[dimension]](const Tensor& dy) {
-        return std::vector{ops::given_back(dy, dimension, indices, size)};
-      });
+  return selected("index_select", x, dimension, indices_along("index_select", x, index, dimension));
+}
+
+Tensor flip(const Tensor& x, const std::vector<int>& dims) {
+  Tensor y = x;
+  for (const int dim : dims) {
+    y = rearranged("flip", y, dim, 1,
+                   [](std::int64_t i, std::int64_t size) { return size - 1 - i; });
+  }
+  return y;
+}
+
+Tensor roll(const Tensor& x, std::int64_t shift, int dim) {
+  return rearranged("roll", x, dim, 1, [shift](std::int64_t i, std::int64_t size) {
+    return ((i - shift) % size + size) % size;
+  });
+}
+
+Tensor repeat_interleave(const Tensor& x, std::int64_t repeats, int dim) {
+  if (repeats < 0) ops::refuse_shapes("repeat_interleave", "repeats can not be negative");
+  return rearranged("repeat_interleave", x, dim, repeats,
+                    [repeats](std::int64_t i, std::int64_t) { return i / repeats; });
+}
+
+Tensor masked_select(const Tensor& of, const Tensor& of_mask) {
+  ops::check_operands("masked_select", {of}, ops::Types::any);
+  ops::check_operands("masked_select", {of_mask}, ops::Types::any);
+  if (of_mask.dtype() != DType::boolean) {
+    ops::refuse_type("masked_select", "masked_select: expected BoolTensor for mask");
+  }
+  const Shape shape = ops::broadcast_shape("masked_select", {of, of_mask});
+  const std::vector<std::int64_t> sizes(shape.begin(), shape.end());
+  const Tensor x = flatten(expand(of, sizes));
+  const ops::Indices is_chosen = read_indices(expand(of_mask.detach(), sizes));
+  ops::Indices indices;
+  for (std::size_t i = 0; i < is_chosen.size(); ++i) {
+    if (is_chosen[i] != 0) indices.push_back(static_cast<std::int64_t>(i));
+  }
+  ops::check_is_uncut("masked_select", x, 0);
+  return selected("masked_select", contiguous(x), 0, indices);
 }
 
 Tensor gather(const Tensor& of, int dim, const Tensor& index) {
@@ -221,98 +278,6 @@ Tensor tril(const Tensor& x, std::int64_t diagonal) {
 
 Tensor triu(const Tensor& x, std::int64_t diagonal) {
   return triangle_of("triu", x, diagonal, false);
-}
-
-namespace {
-
-// Finds the index of the largest, or smallest, element of each row of a block, again and again. NaN
-// counts as larger than infinity, as in torch.
-class ExtremesOfRows {
- public:
-  ExtremesOfRows(tl::Context& tl, const tl::Tensor& block, bool largest)
-      : tl_(tl),
-        largest_(largest),
-        columns_(block.shape()[1]),
-        elements_(tl.cast(block, is_integral(block.dtype()) ? DType::i64 : DType::f32)),
-        numbers_(tl.reshape(tl.arange(0, columns_), {1, columns_})),
-        is_left_(tl.full(block.shape(), 1, DType::f32)) {
-    if (is_integral(block.dtype())) return;
-    is_nan_ = elements_ != elements_;
-    if (!largest) elements_ = tl.where(*is_nan_, kInfinity, elements_);
-  }
-
-  // Returns the index of the first of those that are left, [height, 1] in f32.
-  tl::Tensor next() {
-    const tl::Tensor score = tl_.where(is_left_, elements_, largest_ ? -kInfinity : kInfinity);
-    const tl::Tensor most =
-        largest_ ? tl_.max(score, 1, {.keep_dims = true}) : tl_.min(score, 1, {.keep_dims = true});
-    tl::Tensor is_most = tl_.cast(score == most, DType::f32);
-    if (largest_ && is_nan_) is_most = tl_.maximum(is_most, *is_nan_);
-    const auto count = static_cast<double>(columns_);
-    // Infinities and NaN count alike among the smallest; infinities come first.
-    const tl::Tensor place = !largest_ && is_nan_ ? tl_.fma(*is_nan_, count, numbers_) : numbers_;
-    tl::Tensor index =
-        tl_.min(tl_.where(is_most * is_left_, place, 2 * count), 1, {.keep_dims = true});
-    if (!largest_ && is_nan_) index = tl_.where(index < count, index, index - count);
-    is_left_ = is_left_ * (index != numbers_);
-    return index;
-  }
-
- private:
-  static constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-  tl::Context& tl_;
-  const bool largest_;
-  const std::int64_t columns_;
-  tl::Tensor elements_;
-  const tl::Tensor numbers_;
-  tl::Tensor is_left_;
-  std::optional<tl::Tensor> is_nan_;
-};
-
-// Finds the indices of the k largest, or smallest, elements of each row.
-Tensor extremes_of_rows(const Tensor& x, std::int64_t k, bool largest) {
-  const std::int64_t columns = x.shape()[x.shape().rank() - 1];
-  Tensor result = ops::make_like(x, "topk", ops::with_size(x.shape(), x.shape().rank() - 1, k),
-                                 DType::i64, ops::placement_of(x));
-  ops::launch_on_rows("topk", {result}, {x}, columns, [=](tl::Context& tl) {
-    const ops::LocalPart from = ops::local_part(x, tl);
-    const tl::Pointer to = ops::local_part(result, tl).data;
-    ops::for_each_row_block(tl, from, [&](std::int64_t row, std::int64_t height) {
-      ExtremesOfRows extremes(tl, tl.load(from.data + row * columns, {height, columns}, x.dtype()),
-                              largest);
-      for (std::int64_t i = 0; i < k; ++i) {
-        tl.store(to + row * k + i, tl.cast(extremes.next(), DType::i64), k);
-      }
-    });
-  });
-  return result;
-}
-
-}  // namespace
-
-std::pair<Tensor, Tensor> topk(const Tensor& x, std::int64_t k, int dim, bool largest) {
-  ops::check_operands("topk", {x}, ops::Types::any);
-  if (is_float8(x.dtype())) ops::check_is_floating("topk", x);
-  if (ops::is_point("topk", x, dim)) {
-    const auto [values, indices] = topk(reshape(x, {1}), k, 0, largest);
-    if (k == 0) return {values, indices};
-    return {reshape(values, {}), reshape(indices, {})};
-  }
-  const std::size_t dimension = ops::dimension_of("topk", x, dim);
-  const std::int64_t size = x.shape()[dimension];
-  if (k < 0 || k > size) ops::refuse_shapes("topk", "selected index k out of range");
-  const Tensor turned = contiguous(transpose(x, dim, -1));
-  ops::check_has_whole_rows("topk", turned);
-  if (k == 0) return {narrow(x, dim, 0, 0), narrow(x, dim, 0, 0).detach().to(DType::i64)};
-  const Tensor indices = extremes_of_rows(turned.detach(), k, largest);
-  const Tensor numbers = numbers_beside(x, size);
-  std::vector<Tensor> values;
-  for (std::int64_t i = 0; i < k; ++i) {
-    const Tensor chosen = where(numbers == narrow(indices, -1, i, 1), turned, 0);
-    values.push_back(sum(chosen, -1, true).to(x.dtype()));
-  }
-  return {contiguous(transpose(cat(values, -1), dim, -1)), contiguous(transpose(indices, dim, -1))};
 }
 
 }  // namespace kernbench

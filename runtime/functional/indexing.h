@@ -33,6 +33,17 @@ Tensor scatter_add(const Tensor& x, int dim, const Tensor& index, const Tensor& 
 // (torch.nonzero).  The host reads x, and so waits: the shape depends on values.
 Tensor nonzero(const Tensor& x);
 
+// Returns the elements where the mask is true, in one dimension, of both broadcast to each other
+// (torch.masked_select).  The host reads the mask.  KB-F001, KB-F002, KB-F003.
+Tensor masked_select(const Tensor& x, const Tensor& mask);
+
+// Return the elements in reverse along dimensions; `shift` places further on along one, where those
+// at the end come first; and each `repeats` times (torch.flip, roll, repeat_interleave).  The
+// dimension must not be cut.  KB-F001, KB-F003.
+Tensor flip(const Tensor& x, const std::vector<int>& dims);
+Tensor roll(const Tensor& x, std::int64_t shift, int dim = 0);
+Tensor repeat_interleave(const Tensor& x, std::int64_t repeats, int dim = 0);
+
 // Returns 1 at the class of each element along a new last dimension, and 0 elsewhere: i64, or f32
 // of classes in f32.
 // num_classes = -1 stands for the largest class + 1 (torch.nn.functional.one_hot).  KB-F001.
@@ -45,7 +56,7 @@ Tensor triu(const Tensor& x, std::int64_t diagonal = 0);
 
 // Returns the k largest, or smallest, elements along a dimension that is not cut, in descending, or
 // ascending, order, and their indices (torch.topk).  Of equal elements the first comes first; NaN
-// is larger than any number.  It takes a few kernels for each of the k.  KB-F001, KB-F003.
+// is larger than any number.  One kernel finds all.  KB-F001, KB-F003.
 std::pair<Tensor, Tensor> topk(const Tensor& x, std::int64_t k, int dim = -1, bool largest = true);
 
 // For operators: reads indices, row by row; zeros in a run without values.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/functional/activations.h"
 #include "runtime/functional/elementwise.h"
 #include "runtime/functional/ids.h"
 #include "runtime/functional/reductions.h"
@@ -25,6 +26,26 @@ Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction) 
 
 Tensor l1_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
   return reduced(abs(input - target), reduction);
+}
+
+Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target,
+                                        Reduction reduction) {
+  if (input.shape() != target.shape()) {
+    ops::refuse_shapes("binary_cross_entropy_with_logits",
+                       fmt::format("Target size {} must be the same as input size {}",
+                                   to_string(target.shape()), to_string(input.shape())));
+  }
+  return reduced(softplus(-input) + (1 - target) * input, reduction);
+}
+
+Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, Reduction reduction, double beta) {
+  if (!(beta > 0)) {
+    ops::refuse_shapes("smooth_l1_loss", fmt::format("beta is {}; above 0 is wanted", beta));
+  }
+  const Tensor distance = abs(input - target);
+  return reduced(
+      where(distance.detach() < beta, square(distance) * (0.5 / beta), distance - 0.5 * beta),
+      reduction);
 }
 
 Tensor nll_loss(const Tensor& input, const Tensor& target, Reduction reduction,

@@ -13,6 +13,15 @@ namespace kernbench::nn::functional {
 Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::mean);
 Tensor l1_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::mean);
 
+// -(target log(p) + (1 - target) log(1 - p)) for p = sigmoid(input), as log(1 + exp(-x)) +
+// (1 - target) x, which no size of x makes infinite.
+Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target,
+                                        Reduction reduction = Reduction::mean);
+// distance^2 / (2 beta) below beta, and |distance| - beta / 2 from there on.  KB-F001 unless beta
+// is above 0.
+Tensor smooth_l1_loss(const Tensor& input, const Tensor& target,
+                      Reduction reduction = Reduction::mean, double beta = 1);
+
 // -input[i, target[i]] of each row, for log-probabilities [n, c] and classes [n]; 0 where the
 // target is ignore_index, and the mean is over the other rows.  Classes are compared with a range
 // [c] on the device; the input is whole on each PE (KB-F003).  The host reads the targets, as

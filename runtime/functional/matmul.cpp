@@ -104,7 +104,7 @@ Shape check_shapes(const GemmOperands& operands) {
                     wanted));
   };
   const bool is_batched = b.rank() > 2;
-  if (a.rank() < 2 || b.rank() < 2) refuse("at least two dimensions");
+  if (a.rank() < 2 || b.rank() < 2) refuse("at least one dimension");
   if (is_batched && !std::ranges::equal(batch_of(operands.a), batch_of(operands.b))) {
     refuse("a matrix b, or the same sizes in front of both matrices");
   }
@@ -178,6 +178,10 @@ Tensor multiply(const Tensor& of_a, const Tensor& of_b, const MatmulOptions& opt
 
 Tensor matmul(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
   ops::check_operands("matmul", {a, b});
+  if (a.dim() == 1) {
+    return squeeze(matmul(unsqueeze(a, 0), b, options), b.dim() == 1 ? 0 : -2);
+  }
+  if (b.dim() == 1) return squeeze(matmul(a, unsqueeze(b, 1), options), -1);
   return multiply(a, b, options);
 }
 
@@ -189,23 +193,39 @@ Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, const Matmul
 
 namespace {
 
-Tensor product_of(std::string_view name, std::int64_t rank, const Tensor& a, const Tensor& b) {
-  const bool is_stack = rank == 3;
-  if (a.dim() != rank || b.dim() != rank || (is_stack && a.shape()[0] != b.shape()[0])) {
-    ops::refuse_shapes(name, fmt::format("{} and {}: {} multiplies {}; matmul() takes others",
-                                         to_string(a.shape()), to_string(b.shape()), name,
-                                         is_stack ? "stacks of as many matrices" : "matrices"));
+void check_ranks(std::string_view name, const Tensor& a, std::int64_t rank_of_a, const Tensor& b,
+                 std::int64_t rank_of_b) {
+  const bool are_stacks = rank_of_a == 3;
+  if (a.dim() == rank_of_a && b.dim() == rank_of_b &&
+      !(are_stacks && a.shape()[0] != b.shape()[0])) {
+    return;
   }
-  return matmul(a, b);
+  ops::refuse_shapes(name, fmt::format("{} and {}: {} takes tensors of {} and {} dimensions{}",
+                                       to_string(a.shape()), to_string(b.shape()), name, rank_of_a,
+                                       rank_of_b, are_stacks ? ", of as many matrices" : ""));
 }
 
 }  // namespace
 
 Tensor mm(const Tensor& a, const Tensor& b) {
-  return product_of("mm", 2, a, b);
+  check_ranks("mm", a, 2, b, 2);
+  return matmul(a, b);
 }
 Tensor bmm(const Tensor& a, const Tensor& b) {
-  return product_of("bmm", 3, a, b);
+  check_ranks("bmm", a, 3, b, 3);
+  return matmul(a, b);
+}
+Tensor mv(const Tensor& a, const Tensor& b) {
+  check_ranks("mv", a, 2, b, 1);
+  return matmul(a, b);
+}
+Tensor dot(const Tensor& a, const Tensor& b) {
+  check_ranks("dot", a, 1, b, 1);
+  return matmul(a, b);
+}
+Tensor outer(const Tensor& a, const Tensor& b) {
+  check_ranks("outer", a, 1, b, 1);
+  return unsqueeze(a, 1) * b;
 }
 
 }  // namespace kernbench

@@ -15,6 +15,7 @@ struct MatmulOptions {
 // Returns alpha a b, summed in f32 with one rounding to the operands' type:
 //   [..., m, k] x [k, n] -> [..., m, n]; with transpose_a only of two dimensions
 //   [..., m, k] x [..., k, n] -> [..., m, n], the same sizes in front of both
+//   a vector [k] counts as one row of a, or one column of b, which the result has not
 //
 // Each PE multiplies its own parts.  On each level of the placement:
 //   replicate x replicate -> replicate      k cut on both        -> partial
@@ -29,8 +30,13 @@ Tensor matmul(const Tensor& a, const Tensor& b, const MatmulOptions& options = {
 Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b,
              const MatmulOptions& options = {});
 
-// matmul() of matrices, and of stacks of as many matrices (torch.mm, torch.bmm).  KB-F001.
+// matmul() of matrices, of stacks of as many matrices, of a matrix and a vector, and of vectors
+// (torch.mm, torch.bmm, torch.mv, torch.dot).  KB-F001.
 Tensor mm(const Tensor& a, const Tensor& b);
 Tensor bmm(const Tensor& a, const Tensor& b);
+Tensor mv(const Tensor& a, const Tensor& b);
+Tensor dot(const Tensor& a, const Tensor& b);
+// a[i] b[j] for vectors (torch.outer).  KB-F001.
+Tensor outer(const Tensor& a, const Tensor& b);
 
 }  // namespace kernbench

@@ -8,6 +8,68 @@
 
 namespace kernbench {
 
+#define KERNBENCH_FUNCTION(name)   \
+  Tensor Tensor::name() const {    \
+    return kernbench::name(*this); \
+  }
+KERNBENCH_FUNCTION(sign)
+KERNBENCH_FUNCTION(exp2)
+KERNBENCH_FUNCTION(expm1)
+KERNBENCH_FUNCTION(log2)
+KERNBENCH_FUNCTION(log1p)
+KERNBENCH_FUNCTION(sin)
+KERNBENCH_FUNCTION(cos)
+KERNBENCH_FUNCTION(tan)
+KERNBENCH_FUNCTION(erf)
+KERNBENCH_FUNCTION(floor)
+KERNBENCH_FUNCTION(ceil)
+KERNBENCH_FUNCTION(trunc)
+KERNBENCH_FUNCTION(round)
+KERNBENCH_FUNCTION(isnan)
+KERNBENCH_FUNCTION(isinf)
+KERNBENCH_FUNCTION(isfinite)
+KERNBENCH_FUNCTION(prod)
+#undef KERNBENCH_FUNCTION
+
+Tensor Tensor::remainder(const Tensor& other) const {
+  return kernbench::remainder(*this, other);
+}
+Tensor Tensor::remainder(const Scalar& number) const {
+  return kernbench::remainder(*this, number);
+}
+Tensor Tensor::fmod(const Tensor& other) const {
+  return kernbench::fmod(*this, other);
+}
+Tensor Tensor::fmod(const Scalar& number) const {
+  return kernbench::fmod(*this, number);
+}
+Tensor Tensor::floor_divide(const Tensor& other) const {
+  return kernbench::floor_divide(*this, other);
+}
+Tensor Tensor::floor_divide(const Scalar& number) const {
+  return kernbench::floor_divide(*this, number);
+}
+Tensor Tensor::lerp(const Tensor& end, double weight) const {
+  return kernbench::lerp(*this, end, weight);
+}
+Tensor Tensor::addcmul(const Tensor& a, const Tensor& b, const Scalar& value) const {
+  return kernbench::addcmul(*this, a, b, value);
+}
+Tensor Tensor::addcdiv(const Tensor& a, const Tensor& b, const Scalar& value) const {
+  return kernbench::addcdiv(*this, a, b, value);
+}
+Tensor Tensor::var(const Dimensions& dims, bool unbiased, bool keepdim) const {
+  return kernbench::var(*this, dims, unbiased, keepdim);
+}
+Tensor Tensor::std(const Dimensions& dims, bool unbiased, bool keepdim) const {
+  return kernbench::std(*this, dims, unbiased, keepdim);
+}
+Tensor Tensor::prod(int dim, bool keepdim) const {
+  return kernbench::prod(*this, dim, keepdim);
+}
+Tensor Tensor::logsumexp(const Dimensions& dims, bool keepdim) const {
+  return kernbench::logsumexp(*this, dims, keepdim);
+}
 Tensor Tensor::pow(const Tensor& exponent) const {
   return kernbench::pow(*this, exponent);
 }
@@ -65,6 +127,9 @@ Tensor Tensor::logical_and(const Tensor& other) const {
 Tensor Tensor::logical_or(const Tensor& other) const {
   return kernbench::logical_or(*this, other);
 }
+Tensor Tensor::logical_xor(const Tensor& other) const {
+  return kernbench::logical_xor(*this, other);
+}
 bool Tensor::equal(const Tensor& other) const {
   return kernbench::equal(*this, other);
 }
@@ -76,6 +141,27 @@ Tensor Tensor::mm(const Tensor& other) const {
 }
 Tensor Tensor::bmm(const Tensor& other) const {
   return kernbench::bmm(*this, other);
+}
+Tensor Tensor::mv(const Tensor& vector) const {
+  return kernbench::mv(*this, vector);
+}
+Tensor Tensor::dot(const Tensor& other) const {
+  return kernbench::dot(*this, other);
+}
+Tensor Tensor::outer(const Tensor& other) const {
+  return kernbench::outer(*this, other);
+}
+Tensor Tensor::masked_select(const Tensor& mask) const {
+  return kernbench::masked_select(*this, mask);
+}
+Tensor Tensor::flip(const std::vector<int>& dims) const {
+  return kernbench::flip(*this, dims);
+}
+Tensor Tensor::roll(std::int64_t shift, int dim) const {
+  return kernbench::roll(*this, shift, dim);
+}
+Tensor Tensor::repeat_interleave(std::int64_t repeats, int dim) const {
+  return kernbench::repeat_interleave(*this, repeats, dim);
 }
 Tensor Tensor::nonzero() const {
   return kernbench::nonzero(*this);
@@ -100,10 +186,6 @@ Tensor Tensor::squeeze() const {
 }
 Tensor Tensor::mT() const {
   return kernbench::transpose(*this, -2, -1);
-}
-const Tensor& Tensor::masked_fill_(const Tensor& mask, const Scalar& value) const {
-  Tensor(*this).copy_(masked_fill(mask, value));
-  return *this;
 }
 
 }  // namespace kernbench

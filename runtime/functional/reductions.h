@@ -29,6 +29,17 @@ Tensor min(const Tensor& x);
 // all of x is 0, the gradient of the 2-norm is 0, as torch's.
 Tensor norm(const Tensor& x, double p = 2, const Dimensions& dims = {}, bool keepdim = false);
 
+// The variance, with the number of elements less one as its divisor if it is `unbiased`, and its
+// root; products, of integers in i64; log(sum(exp(x))) without overflow.  Several kernels each.
+// KB-F001, KB-F002, and KB-F003 where a reduced dimension is cut.
+Tensor var(const Tensor& x, const Dimensions& dims = {}, bool unbiased = true,
+           bool keepdim = false);
+Tensor std(const Tensor& x, const Dimensions& dims = {}, bool unbiased = true,
+           bool keepdim = false);
+Tensor prod(const Tensor& x);
+Tensor prod(const Tensor& x, int dim, bool keepdim = false);
+Tensor logsumexp(const Tensor& x, const Dimensions& dims, bool keepdim = false);
+
 // The index of the largest element along a dimension, of the first if several are equal: i64.  The
 // dimension must be whole on each PE (KB-F003), and its elements fit scratch.
 Tensor argmax(const Tensor& x, int dim, bool keepdim = false);

@@ -1,8 +1,12 @@
-// sort and argsort.
+// sort, argsort and topk.
 
+#include <limits>
+#include <optional>
 #include <vector>
 
 #include "runtime/autograd/autograd.h"
+#include "runtime/functional/elementwise.h"
+#include "runtime/functional/ids.h"
 #include "runtime/functional/indexing.h"
 #include "runtime/functional/reductions.h"
 #include "runtime/functional/shape_operators.h"
@@ -36,7 +40,8 @@ class RowSort {
       const tl::Tensor is_there = tl_.reshape(places, {1, columns_}) == wanted;
       const tl::Tensor own = tl_.reshape(tl_.arange(0, columns_), {1, columns_});
       const tl::Tensor index = tl_.sum(tl_.where(is_there, own, 0), 1);
-      const tl::Tensor value = tl_.sum(tl_.where(is_there, tl_.reshape(x, {1, columns_}), 0), 1);
+      // Added to -0, any number stays as it is, and so does its sign.
+      const tl::Tensor value = tl_.sum(tl_.where(is_there, tl_.reshape(x, {1, columns_}), -0.0), 1);
       tl_.store(indices + begin, tl_.cast(index, DType::i64));
       tl_.store(values + begin, tl_.cast(value, row.dtype()));
     });
@@ -129,6 +134,115 @@ std::pair<Tensor, Tensor> sort(const Tensor& x, int dim, bool descending) {
 
 Tensor argsort(const Tensor& x, int dim, bool descending) {
   return sort(x.detach(), dim, descending).second;
+}
+
+namespace {
+
+// Finds the index of the largest, or smallest, element of each row of a block, again and again. NaN
+// counts as larger than infinity, as in torch.
+class ExtremesOfRows {
+ public:
+  ExtremesOfRows(tl::Context& tl, const tl::Tensor& block, bool largest)
+      : tl_(tl),
+        largest_(largest),
+        columns_(block.shape()[1]),
+        elements_(tl.cast(block, is_integral(block.dtype()) ? DType::i64 : DType::f32)),
+        numbers_(tl.reshape(tl.arange(0, columns_), {1, columns_})),
+        scores_(elements_),
+        is_left_(tl.full(block.shape(), 1, DType::f32)) {
+    if (is_integral(block.dtype())) return;
+    is_nan_ = elements_ != elements_;
+    if (!largest) scores_ = tl.where(*is_nan_, kInfinity, elements_);
+  }
+
+  // Returns the index of the first of those that are left, [height, 1] in f32.
+  tl::Tensor next() {
+    const tl::Tensor score = tl_.where(is_left_, scores_, largest_ ? -kInfinity : kInfinity);
+    const tl::Tensor most =
+        largest_ ? tl_.max(score, 1, {.keep_dims = true}) : tl_.min(score, 1, {.keep_dims = true});
+    tl::Tensor is_most = tl_.cast(score == most, DType::f32);
+    if (largest_ && is_nan_) is_most = tl_.maximum(is_most, *is_nan_);
+    const auto count = static_cast<double>(columns_);
+    // Infinities and NaN count alike among the smallest; infinities come first.
+    const tl::Tensor place = !largest_ && is_nan_ ? tl_.fma(*is_nan_, count, numbers_) : numbers_;
+    tl::Tensor index =
+        tl_.min(tl_.where(is_most * is_left_, place, 2 * count), 1, {.keep_dims = true});
+    if (!largest_ && is_nan_) index = tl_.where(index < count, index, index - count);
+    is_left_ = is_left_ * (index != numbers_);
+    return index;
+  }
+
+  // Returns the elements at these indices.  Added to -0, any number stays as it is.
+  tl::Tensor elements_at(const tl::Tensor& index) {
+    return tl_.sum(tl_.where(index == numbers_, elements_, -0.0), 1, {.keep_dims = true});
+  }
+
+ private:
+  static constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+  tl::Context& tl_;
+  const bool largest_;
+  const std::int64_t columns_;
+  const tl::Tensor elements_;
+  const tl::Tensor numbers_;
+  tl::Tensor scores_;  // elements_, but NaN among the smallest
+  tl::Tensor is_left_;
+  std::optional<tl::Tensor> is_nan_;
+};
+
+// Finds the k largest, or smallest, elements of each row.
+Sorted extremes_of_rows(const Tensor& x, std::int64_t k, bool largest) {
+  const std::size_t last = x.shape().rank() - 1;
+  const std::int64_t columns = x.shape()[last];
+  const Shape shape = ops::with_size(x.shape(), last, k);
+  const ops::Placement placement = ops::placement_of(x);
+  const Sorted found{ops::make_like(x, "topk", shape, x.dtype(), placement),
+                     ops::make_like(x, "topk", shape, DType::i64, placement)};
+  ops::launch_on_rows("topk", {found.values, found.indices}, {x}, columns, [=](tl::Context& tl) {
+    const ops::LocalPart from = ops::local_part(x, tl);
+    const tl::Pointer values = ops::local_part(found.values, tl).data;
+    const tl::Pointer indices = ops::local_part(found.indices, tl).data;
+    ops::for_each_row_block(tl, from, [&](std::int64_t row, std::int64_t height) {
+      ExtremesOfRows extremes(tl, tl.load(from.data + row * columns, {height, columns}, x.dtype()),
+                              largest);
+      for (std::int64_t i = 0; i < k; ++i) {
+        const tl::Tensor index = extremes.next();
+        tl.store(indices + row * k + i, tl.cast(index, DType::i64), k);
+        tl.store(values + row * k + i, tl.cast(extremes.elements_at(index), x.dtype()), k);
+      }
+    });
+  });
+  return found;
+}
+
+}  // namespace
+
+std::pair<Tensor, Tensor> topk(const Tensor& x, std::int64_t k, int dim, bool largest) {
+  ops::check_operands("topk", {x}, ops::Types::any);
+  if (is_float8(x.dtype())) ops::check_is_floating("topk", x);
+  if (ops::is_point("topk", x, dim)) {
+    const auto [values, indices] = topk(reshape(x, {1}), k, 0, largest);
+    if (k == 0) return {values, indices};
+    return {reshape(values, {}), reshape(indices, {})};
+  }
+  const std::size_t dimension = ops::dimension_of("topk", x, dim);
+  const std::int64_t size = x.shape()[dimension];
+  if (k < 0 || k > size) ops::refuse_shapes("topk", "selected index k out of range");
+  const Tensor turned = contiguous(transpose(x, dim, -1));
+  ops::check_has_whole_rows("topk", turned);
+  if (k == 0) return {narrow(x, dim, 0, 0), narrow(x, dim, 0, 0).detach().to(DType::i64)};
+  const Sorted found = extremes_of_rows(turned.detach(), k, largest);
+  const auto backward = [indices = found.indices, size](const Tensor& dy) {
+    const Tensor numbers = numbers_beside(dy, size);
+    Tensor dx;
+    for (std::int64_t i = 0; i < indices.shape()[indices.shape().rank() - 1]; ++i) {
+      const Tensor own = where(numbers == narrow(indices, -1, i, 1), narrow(dy, -1, i, 1), 0);
+      dx = dx.defined() ? dx + own : own;
+    }
+    return std::vector{dx};
+  };
+  const Tensor values = autograd::record("topk", found.values, {turned}, backward);
+  return {contiguous(transpose(values, dim, -1)), contiguous(transpose(found.indices, dim, -1))};
 }
 
 }  // namespace kernbench

@@ -37,7 +37,7 @@ struct LaunchRequest {
   std::optional<std::size_t> scope = {};  // the scope of an issued one (RunSpan::scope)
 };
 
-// Whether a kernel's body, and what it refers to, may outlive the call that launches it.
+// Says if a kernel's body owns what it refers to, so that it may outlive the call that launches it.
 enum class Body : std::uint8_t { borrows, owns };
 
 struct HolderOptions {

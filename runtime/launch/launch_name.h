@@ -3,7 +3,6 @@
 #pragma once
 
 #include <concepts>
-#include <optional>
 #include <source_location>
 #include <string>
 #include <string_view>
@@ -18,12 +17,14 @@ struct LaunchName {
   // Names an operator's kernel, which no line of the user's program launches.
   static LaunchName of_operator(std::string_view name) {
     LaunchName made(name);
-    made.location.reset();
+    made.location = {};
     return made;
   }
 
   std::string_view name;
-  std::optional<std::source_location> location;
+  std::source_location location;  // of line 0: none
+
+  bool has_location() const { return location.line() != 0; }
 };
 
 // "kernel 'add' at ddp.cpp:41"

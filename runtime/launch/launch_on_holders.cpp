@@ -16,7 +16,7 @@ namespace kernbench::runtime {
 
 std::string describe(const LaunchName& launch) {
   const std::string text = fmt::format("kernel '{}'", launch.name);
-  return launch.location ? fmt::format("{} at {}", text, call_site(*launch.location)) : text;
+  return launch.has_location() ? fmt::format("{} at {}", text, call_site(launch.location)) : text;
 }
 
 namespace {
@@ -29,12 +29,12 @@ LaunchRequest request_for(const LaunchName& launch, const Tensor& first, std::ve
                           std::function<void(tl::Context&)> body) {
   LaunchRequest request{visible(launch.name), {}, std::move(body), {}};
   request.guard = make_store_guard(uses, [&] {
-    return launch.location ? fmt::format("wait for its Work before the launch at {}",
-                                         call_site(*launch.location))
-                           : std::string("wait for its Work first");
+    return launch.has_location() ? fmt::format("wait for its Work before the launch at {}",
+                                               call_site(launch.location))
+                                 : std::string("wait for its Work first");
   });
   request.uses = std::move(uses);
-  if (launch.location) request.where = call_site(*launch.location);
+  if (launch.has_location()) request.where = call_site(launch.location);
   for (const sim::DeviceBuffer& buffer : first.storage()->buffers()) {
     if (buffer.element_count > 0) request.pes.push_back(buffer.home);
   }

@@ -8,7 +8,7 @@
 
 namespace kernbench::runtime {
 
-// Issues a launch to the caller's current stream of its device.  What a kernel throws is thrown
+// Issues a launch to the caller's current stream of its device.  An error of the kernel is thrown
 // when the caller waits for the stream, with `what` at the end of its text: "kernel 'add' at
 // ddp.cpp:41".  `results` are the tensors that it writes; null: whichever of those that it uses.
 void queue_kernel(Simulation& simulation, std::string what, LaunchRequest request,

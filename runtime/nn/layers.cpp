@@ -84,6 +84,10 @@ Tensor gelu_by_erf(const Tensor& x) {
   return functional::gelu(x);
 }
 
+Tensor same(const Tensor& x) {
+  return x;
+}
+
 Tensor SequentialImpl::forward(const Tensor& x) const {
   Tensor y = x;
   for (const auto& forward : forwards_) y = forward(y);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "runtime/functional/activations.h"
+#include "runtime/functional/losses.h"
 #include "runtime/nn/module.h"
 #include "runtime/nn/option.h"
 #include "runtime/tensor/tensor.h"
@@ -128,6 +129,37 @@ using ReLU = Activation<kernbench::relu>;
 using SiLU = Activation<functional::silu>;
 using Sigmoid = Activation<kernbench::sigmoid>;
 using Tanh = Activation<kernbench::tanh>;
+Tensor same(const Tensor& x);
+using Identity = Activation<same>;
+
+// softmax() and log_softmax() along a dimension.
+struct SoftmaxImpl : Module {
+  explicit SoftmaxImpl(int along) : dim(along) {}
+  Tensor forward(const Tensor& x) const { return x.softmax(dim); }
+
+  int dim;
+};
+KERNBENCH_MODULE(Softmax);
+struct LogSoftmaxImpl : Module {
+  explicit LogSoftmaxImpl(int along) : dim(along) {}
+  Tensor forward(const Tensor& x) const { return x.log_softmax(dim); }
+
+  int dim;
+};
+KERNBENCH_MODULE(LogSoftmax);
+
+// All dimensions from start_dim to end_dim as one: by default all but the batch's.
+struct FlattenImpl : Module {
+  explicit FlattenImpl(int start = 1, int end = -1) : start_dim(start), end_dim(end) {}
+  Tensor forward(const Tensor& x) const { return x.flatten(start_dim, end_dim); }
+
+  int start_dim;
+  int end_dim;
+};
+struct Flatten : ModuleHolder<FlattenImpl> {
+  using ModuleHolder<FlattenImpl>::ModuleHolder;
+  Flatten() : ModuleHolder(std::make_shared<FlattenImpl>()) {}
+};
 
 // Modules one after the other: `Sequential(Linear(torch, 8, 16), ReLU(), Linear(torch, 16, 4))`.
 // They are named "0", "1", ...
@@ -270,5 +302,59 @@ struct RotaryEmbeddingImpl : Module {
   Tensor sine;
 };
 KERNBENCH_MODULE(RotaryEmbedding);
+
+// Losses as modules: `CrossEntropyLoss criterion; criterion(logits, targets).backward();`.  Their
+// functions are runtime/functional's, with the same arguments.
+
+using functional::CrossEntropyOptions;
+using functional::Reduction;
+
+// A loss of an input and a target.
+template <Tensor (*function)(const Tensor&, const Tensor&, Reduction)>
+struct LossImpl : Module {
+  explicit LossImpl(Reduction of = Reduction::mean) : reduction(of) {}
+  Tensor forward(const Tensor& input, const Tensor& target) const {
+    return function(input, target, reduction);
+  }
+
+  Reduction reduction;
+};
+template <Tensor (*function)(const Tensor&, const Tensor&, Reduction)>
+struct Loss : ModuleHolder<LossImpl<function>> {
+  using ModuleHolder<LossImpl<function>>::ModuleHolder;
+  Loss() : Loss(std::make_shared<LossImpl<function>>()) {}
+};
+using MSELoss = Loss<functional::mse_loss>;
+using L1Loss = Loss<functional::l1_loss>;
+using BCEWithLogitsLoss = Loss<functional::binary_cross_entropy_with_logits>;
+
+struct CrossEntropyLossImpl : Module {
+  explicit CrossEntropyLossImpl(const CrossEntropyOptions& of = {}) : options(of) {}
+  Tensor forward(const Tensor& logits, const Tensor& targets) const {
+    return functional::cross_entropy(logits, targets, options);
+  }
+
+  CrossEntropyOptions options;
+};
+struct CrossEntropyLoss : ModuleHolder<CrossEntropyLossImpl> {
+  using ModuleHolder<CrossEntropyLossImpl>::ModuleHolder;
+  explicit CrossEntropyLoss(const CrossEntropyOptions& options = {})
+      : ModuleHolder(std::make_shared<CrossEntropyLossImpl>(options)) {}
+};
+
+struct NLLLossImpl : Module {
+  explicit NLLLossImpl(Reduction of = Reduction::mean, std::int64_t ignored = -100)
+      : reduction(of), ignore_index(ignored) {}
+  Tensor forward(const Tensor& log_probabilities, const Tensor& targets) const {
+    return functional::nll_loss(log_probabilities, targets, reduction, ignore_index);
+  }
+
+  Reduction reduction;
+  std::int64_t ignore_index;
+};
+struct NLLLoss : ModuleHolder<NLLLossImpl> {
+  using ModuleHolder<NLLLossImpl>::ModuleHolder;
+  NLLLoss() : NLLLoss(std::make_shared<NLLLossImpl>()) {}
+};
 
 }  // namespace kernbench::nn

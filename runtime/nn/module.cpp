@@ -57,6 +57,8 @@ std::string wrong_shapes(const StateDict& own, const StateDict& state) {
 
 }  // namespace
 
+Module::Module() = default;
+
 Module::~Module() {
   if (extension_ != nullptr) extension_->module_ends(*this);
 }
@@ -117,6 +119,10 @@ std::vector<Tensor> Module::parameters(bool recurse) const {
 
 std::vector<Tensor> Module::buffers(bool recurse) const {
   return named_buffers(recurse).values();
+}
+
+std::vector<std::shared_ptr<Module>> Module::children() const {
+  return children_.values();
 }
 
 StateDict Module::state_dict() const {

@@ -31,6 +31,7 @@ class RuntimeContext;
 
 namespace kernbench::nn {
 
+class Module;
 struct HolderBase {};
 
 [[noreturn]] void refuse_empty_holder();
@@ -68,7 +69,7 @@ class ModuleHolder : public HolderBase {
   // Throw CollectiveError KB-A010 for a handle to nothing: Linear(nullptr).
   Contained* operator->() const { return &contained(); }
   Contained& operator*() const { return contained(); }
-  const std::shared_ptr<Contained>& ptr() const { return module_; }
+  std::shared_ptr<Contained> ptr() const { return std::static_pointer_cast<Contained>(module_); }
   explicit operator bool() const { return module_ != nullptr; }
 
   template <class... Arguments>
@@ -81,11 +82,17 @@ class ModuleHolder : public HolderBase {
     return contained().forward(std::forward<Arguments>(arguments)...);
   }
 
+  // As libtorch: layers[0] of a ModuleList.
+  template <class Index>
+  decltype(auto) operator[](Index&& index) const {
+    return contained()[std::forward<Index>(index)];
+  }
+
  private:
   Contained& contained() const {
     if (module_ == nullptr) [[unlikely]]
       refuse_empty_holder();
-    return *module_;
+    return static_cast<Contained&>(*module_);
   }
   template <class First = void, class... Rest>
   static constexpr bool takes_tensor() {
@@ -94,12 +101,12 @@ class ModuleHolder : public HolderBase {
 
   template <class... Rest>
   auto with_hooks(const Tensor& given, Rest&&... rest) const {
-    return module_->with_hooks(given, [&](const Tensor& input) {
-      return module_->forward(input, std::forward<Rest>(rest)...);
+    return contained().with_hooks(given, [&](const Tensor& input) {
+      return contained().forward(input, std::forward<Rest>(rest)...);
     });
   }
 
-  std::shared_ptr<Contained> module_;
+  std::shared_ptr<Module> module_;  // a Contained; one type for all holders is quicker to compile
 };
 
 }  // namespace kernbench::nn
@@ -124,7 +131,7 @@ struct IncompatibleKeys {
 
 class Module : public std::enable_shared_from_this<Module> {
  public:
-  Module() = default;
+  Module();
   virtual ~Module();
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
@@ -156,7 +163,7 @@ class Module : public std::enable_shared_from_this<Module> {
   OrderedDict<Tensor> named_parameters(bool recurse = true) const;
   std::vector<Tensor> buffers(bool recurse = true) const;
   OrderedDict<Tensor> named_buffers(bool recurse = true) const;
-  std::vector<std::shared_ptr<Module>> children() const { return children_.values(); }
+  std::vector<std::shared_ptr<Module>> children() const;
   const OrderedDict<std::shared_ptr<Module>>& named_children() const { return children_; }
 
   // Returns handles to the parameters and buffers: they change with the module.

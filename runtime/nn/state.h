@@ -19,16 +19,12 @@ namespace kernbench {
 template <class T>
 class OrderedDict {
  public:
-  class Item {
-   public:
-    Item(std::string key, T value) : key_(std::move(key)), value_(std::move(value)) {}
-    const std::string& key() const { return key_; }
-    const T& value() const { return value_; }
-    T& value() { return value_; }
-
-   private:
-    std::string key_;
-    T value_;
+  // A pair, so that both can be bound: `const auto& [name, weight] : model->named_parameters()`.
+  struct Item : std::pair<std::string, T> {
+    using std::pair<std::string, T>::pair;
+    const std::string& key() const { return this->first; }
+    const T& value() const { return this->second; }
+    T& value() { return this->second; }
   };
 
   // Throws CollectiveError KB-A010 if there is such a key.

@@ -51,6 +51,8 @@ Float16OptimizerWithFloat16Params::Float16OptimizerWithFloat16Params(
   reload_model_params();
 }
 
+Float16OptimizerWithFloat16Params::~Float16OptimizerWithFloat16Params() = default;
+
 void Float16OptimizerWithFloat16Params::replace_parameter(const Tensor& parameter,
                                                           const Tensor& by) {
   optimizer_->replace_parameter(parameter, by);

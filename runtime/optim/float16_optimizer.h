@@ -45,6 +45,7 @@ class Float16OptimizerWithFloat16Params : public Optimizer {
  public:
   Float16OptimizerWithFloat16Params(RuntimeContext& torch, std::unique_ptr<Optimizer> optimizer,
                                     Float16OptimizerOptions options = {});
+  ~Float16OptimizerWithFloat16Params() override;
 
   Tensor scale_loss(const Tensor& loss) const;
   double get_loss_scale() const { return scaler_ ? scaler_->scale() : 1; }

@@ -150,6 +150,9 @@ void Optimizer::zero_grad(bool set_to_none) {
 }
 
 template <class Options>
+OptimizerOf<Options>::~OptimizerOf() = default;
+
+template <class Options>
 OptimizerOf<Options>::OptimizerOf(std::vector<ParamGroup<Options>> groups) {
   for (ParamGroup<Options>& group : groups) add_param_group(std::move(group));
 }

@@ -98,6 +98,7 @@ struct ParameterState {
 template <class Options>
 class OptimizerOf : public Optimizer {
  public:
+  ~OptimizerOf() override;
   std::size_t group_count() const override { return groups_.size(); }
   double lr(std::size_t group) const override { return groups_.at(group).options.lr(); }
   void set_lr(std::size_t group, double lr) override { groups_.at(group).options.lr(lr); }
@@ -120,6 +121,10 @@ class OptimizerOf : public Optimizer {
   std::vector<ParamGroup<Options>> groups_;
   std::map<const Tensor::Storage*, ParameterState> states_;  // never iterated
 };
+
+extern template class OptimizerOf<SGDOptions>;
+extern template class OptimizerOf<AdamOptions>;
+extern template class OptimizerOf<AdamWOptions>;
 
 // d = g + weight_decay w; with momentum, b = d at first and momentum b + (1 - dampening) d later, d
 // = b, or d + momentum b with nesterov; w -= lr d.

@@ -1,4 +1,4 @@
-// Which gradients share a bucket: c10d's compute_bucket_assignment_by_size (ADR-0222).
+// Decides which gradients share a bucket: c10d's compute_bucket_assignment_by_size (ADR-0222).
 
 #pragma once
 

@@ -111,7 +111,6 @@ class ParamGroup {
   bool reduce_grads = true;
   bool all_reduce_grads = true;
 
-  bool is_unsharded() const { return is_unsharded_; }
   // Issues the all_gather, unless it is under way or the parameters are there.
   void unshard();
   // Makes the current stream wait for the all_gather, and copies the parameters out.

@@ -1,4 +1,4 @@
-// What a Reducer tells about a program that it cannot serve, in torch's words.
+// Errors of a Reducer about programs that it cannot serve, in torch's words.
 
 #pragma once
 

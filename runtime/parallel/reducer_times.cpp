@@ -24,7 +24,7 @@ void Reducer::begin_step() {
   if (is_logged_) logged_.emplace_back().forward_start = step_began_;
 }
 
-// Of this step, if it is logged; the first time counts.
+// Notes an instant of this step, if the step is logged; only the first call counts.
 void Reducer::log_instant(std::shared_ptr<const DeviceInstant> LoggedStep::*instant) {
   if (!is_logged_ || logged_.back().*instant != nullptr) return;
   logged_.back().*instant = device_instant(torch_, parameters_.front().device());

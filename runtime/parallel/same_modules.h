@@ -1,4 +1,4 @@
-// What ranks that train one model together compare when they wrap it.
+// Compares the modules of ranks that train one model together, when they wrap it.
 
 #pragma once
 

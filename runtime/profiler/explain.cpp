@@ -10,6 +10,7 @@
 #include "runtime/profiler/profile.h"
 #include "runtime/profiler/profile_text.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/base/line_width.h"
 
 namespace kernbench::runtime {
 
@@ -129,7 +130,13 @@ std::string units_text(const Profile& profile) {
     text += fmt::format("{:<5} mean {:>5.1f} %, most {:>5.1f} %: {}\n", name_of(use.unit_class),
                         100 * use.mean_share(), 100 * use.busiest.share(), use.busiest.unit);
   }
-  return text.empty() ? text : "units, of the time in which kernels ran\n" + text;
+  if (text.empty()) return text;
+  const auto& [read, written] = profile.tcm;
+  if (read + written > 0) {
+    text += fmt::format("PE_GEMM and PE_MATH read {} of TCM and wrote {}\n", bytes_text(read),
+                        bytes_text(written));
+  }
+  return "units, of the time in which kernels ran\n" + text;
 }
 
 // "compute 61.0 %, link bytes 20.1 %", the largest first.
@@ -151,8 +158,10 @@ std::string causes_text(const Profile& profile) {
 
 std::string path_text(const Profile& profile) {
   if (profile.path.edges.empty()) return "";
-  std::string text =
-      fmt::format("critical path, {:.3f} us: {}\n", us(profile.duration()), causes_text(profile));
+  std::string text = wrapped(
+      fmt::format("critical path, {:.3f} us: {}", us(profile.duration()), causes_text(profile)),
+      "  ");
+  text += '\n';
   for (std::size_t i = 0; i < std::min(kMostPathRows, profile.path.rows.size()); ++i) {
     const PathRow& row = profile.path.rows[i];
     text +=
@@ -176,8 +185,10 @@ std::string describe_causes(const sim::Waits& waits) {
 std::string pe_waits_text(const Profile& profile) {
   const PeWaits& waits = profile.pe_waits;
   if (waits.pe.empty()) return "";
-  return fmt::format("PEs waited for {}\n{} most: {}\n", describe_causes(waits.all), waits.pe,
-                     describe_causes(waits.most));
+  const auto line = [](std::string_view who, const sim::Waits& of) {
+    return wrapped(fmt::format("{} {}", who, describe_causes(of)), "  ") + '\n';
+  };
+  return line("PEs waited for", waits.all) + line(waits.pe + " most:", waits.most);
 }
 
 std::string waits_text(const Profile& profile) {

@@ -186,6 +186,7 @@ Profile make_profile(const Simulation& simulation, const ProfileStart& start) {
     profile.ranks.push_back(time_of(device, activity, profile.duration()));
   }
   profile.units = simulation.machine().unit_classes();
+  profile.tcm = simulation.machine().compute_traffic();
   profile.pe_waits = collect_pe_waits(simulation.machine());
   profile.path = find_critical_path(simulation, profile);
   const RunLog* const log = simulation.run_log();

@@ -115,6 +115,7 @@ struct Profile {
   PeWaits pe_waits;  // of the whole run, as units
   // The units count the whole run, even where the window begins later.
   std::array<sim::UnitClassUse, sim::kUnitClassCount> units;
+  sim::ComputeTraffic tcm;  // of all PEs, likewise
 
   Time duration() const { return to - from; }
 };

@@ -46,7 +46,7 @@ class LeastFrom {
   std::vector<Time> least_;
 };
 
-// What waits on one device: the latest times at which operations may begin and may be issued.
+// The latest times at which the operations of one device may begin, and may be issued.
 struct Device {
   LeastFrom begun;
   LeastFrom issued;

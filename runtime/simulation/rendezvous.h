@@ -1,4 +1,4 @@
-// Where the members of a group meet: each brings a T, and goes on when all have come.
+// The members of a group meet here: each brings a T, and goes on when all have come.
 
 #pragma once
 

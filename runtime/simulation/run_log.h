@@ -78,7 +78,7 @@ class RunLog {
     spans_.push_back(std::move(span));
     return spans_.size() - 1;
   }
-  // What is written to the span of kNone is ignored.
+  // Writes to the span of kNone are ignored.
   RunSpan& at(Id id) { return id == kNone ? ignored_ : spans_[id]; }
 
   Id add(RunTensor tensor) {

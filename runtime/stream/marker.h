@@ -16,7 +16,7 @@ class Marker {
   bool is_passed() const { return is_passed_; }
   bool is_known() const { return is_known_; }  // to the host
   Time at() const { return at_; }              // REQUIRES: is_passed()
-  // What the operation failed with; nullptr if it did not fail, or is not passed.
+  // Returns what the operation failed with; nullptr if it did not fail, or is not done.
   const std::exception_ptr& failure() const { return failure_; }
 
   // `call` is called when the host learns of the end, before those that wait for it go on, and is

@@ -32,7 +32,7 @@ void synchronize(Simulation& simulation, StreamQueue& stream);
 StreamQueue& synchronize_current_stream(Simulation& simulation, int device);  // returns it
 void synchronize(Simulation& simulation, int device);
 void synchronize(Simulation& simulation);
-// What the caller knows to be done comes before all that it issues from now on.
+// Orders all that the caller issues from now on after `done`, which it knows to be done.
 void host_knows(Simulation& simulation, const StreamClock& done);
 // Throws the failure of an operation that the caller knows of.
 void throw_queued_failure(Simulation& simulation);

@@ -30,7 +30,7 @@ class Stream {
 
   int device_index() const;
 
-  // What is launched on this stream from now on begins after what the other one, or the event's
+  // Launches on this stream begin, from now on, after all that the other stream, or the event's
   // stream before its record(), has been given so far.  The host does not wait.
   void wait_stream(const Stream& other) const;
   void wait_event(const Event& event) const;

@@ -39,8 +39,8 @@ class StreamQueue : public std::enable_shared_from_this<StreamQueue> {
   // take_failure().  The caller waits while kMostQueued operations do.  `what` is for reports:
   // "kernel 'add' at ddp.cpp:41".
   std::shared_ptr<Marker> enqueue(std::string what, std::function<void()> body);
-  // What is enqueued from now on begins after the marker, and fails if it has.  `before` is what
-  // the marker's operation follows.
+  // Makes all that is enqueued from now on begin after the marker, and fail if the marker has
+  // failed.  `before` is what the marker's operation follows.
   void follow(std::string what, std::shared_ptr<Marker> marker, const StreamClock& before);
 
   // The last operation, null if there was none; and its place in the order of all.
@@ -55,7 +55,7 @@ class StreamQueue : public std::enable_shared_from_this<StreamQueue> {
   // "kernel 'add' at ddp.cpp:41 on stream 0 of device 0": what it performs, or else is to perform.
   std::string describe_next() const;
 
-  // What the host knows to be done comes before all that is enqueued from now on.
+  // Orders all that is enqueued from now on after what the host knows to be done.
   void host_knows(const StreamClock& done) { before_.add(done); }
 
  private:

@@ -29,8 +29,8 @@ class ListedMemory {
   const List::const_iterator place_;
 };
 
-// What tensors and queues hold of a device's HBM: a line for each of the `most` names that hold
-// most, "\n  4096 B: 2 times 'w'", and one for all others.
+// Lists what tensors and queues hold of a device's HBM: a line for each of the `most` names that
+// hold most, "\n 4096 B: 2 times 'w'", and one for all others.
 std::string holders_of_device(Simulation& simulation, int device, std::size_t most);
 // The same for the HBM slice of a PE, without queues.
 std::string holders_of_slice(Simulation& simulation, const sim::PeLocation& pe, std::size_t most);

@@ -49,7 +49,7 @@ void wait_until_unused(Tensor::Storage& storage, DescribeWait what);
 
 // Returns all elements, row by row, without changing the tensor.
 std::vector<float> read_elements(const Tensor& tensor, HostRead entry_point);
-// As whole numbers; those of a type of floating point become i64
+// Reads whole numbers; elements of a type of floating point become i64
 // (sim_engine/values/element_format.h).
 std::vector<std::int64_t> read_integers(const Tensor& tensor, HostRead entry_point);
 

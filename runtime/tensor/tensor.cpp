@@ -112,18 +112,25 @@ std::optional<std::int64_t> position_in(const ShardInfo& shard,
   return position;
 }
 
-float gather_one(const Tensor::Storage& storage, std::span<const std::int64_t> index) {
-  float element = 0;
+// Returns the element at a position among all, row by row.
+template <class Number>
+Number gather_one(const Tensor::Storage& storage, std::size_t position_of_all) {
+  std::vector<std::int64_t> index(storage.shape.rank());
+  auto rest = static_cast<std::int64_t>(position_of_all);
+  for (std::size_t d = index.size(); d-- > 0; rest /= storage.shape[d]) {
+    index[d] = rest % storage.shape[d];
+  }
+  Number element = 0;
   for (std::size_t i = 0; i < storage.shards.size(); ++i) {
     const ShardInfo& shard = storage.shards[i];
     if (!contributes(storage, shard) || shard.shape.numel() == 0) continue;
     const auto position = position_in(shard, index);
     if (!position) continue;
     const sim::DeviceBuffer& buffer = storage.buffers()[i];
-    const float part = storage.simulation
-                           ->read(storage.simulation->machine().memory().load(
-                               buffer.region, buffer.first + *position, 1))
-                           .front();
+    const Number part = storage.simulation
+                            ->read<Number>(storage.simulation->machine().memory().load(
+                                buffer.region, buffer.first + *position, 1))
+                            .front();
     element = is_sum(storage) ? element + part : part;
   }
   return element;
@@ -151,6 +158,17 @@ std::vector<Number> read(Tensor::Storage& storage, HostRead entry_point) {
         return std::vector<Number>(first, first + storage.shape.numel());
       },
       *storage.host);
+}
+
+template <class Number>
+std::vector<Number> read_one(Tensor::Storage& storage, std::size_t position) {
+  if (!storage.is_host()) {
+    begin_read(storage, HostRead::at);
+    return {gather_one<Number>(storage, position)};
+  }
+  const std::size_t at = static_cast<std::size_t>(storage.first) + position;
+  return std::visit([at](const auto& all) { return std::vector{static_cast<Number>(all[at])}; },
+                    *storage.host);
 }
 
 // Returns read(Number()), or, of integers from a type of floating point, read(float()) converted.
@@ -227,6 +245,9 @@ std::vector<Number> Tensor::read(Read what, std::size_t index) const {
       begin_read(storage, HostRead::shard_to_vector);
       return read_as<Number>(storage,
                              [&](auto own) { return read_shard<decltype(own)>(storage, index); });
+    case Read::element:
+      return read_as<Number>(storage,
+                             [&](auto own) { return read_one<decltype(own)>(storage, index); });
     case Read::item:
       if (numel() == 1) break;
       throw DeviceError(
@@ -247,7 +268,7 @@ std::vector<Number> Tensor::read(Read what, std::size_t index) const {
 template std::vector<float> Tensor::read(Read, std::size_t) const;
 template std::vector<std::int64_t> Tensor::read(Read, std::size_t) const;
 
-float Tensor::at(std::initializer_list<std::int64_t> index) const {
+std::size_t Tensor::position_of(std::initializer_list<std::int64_t> index) const {
   std::int64_t position = 0;
   std::size_t dimension = 0;
   for (const std::int64_t i : index) {
@@ -261,13 +282,7 @@ float Tensor::at(std::initializer_list<std::int64_t> index) const {
     throw DeviceError("KB-M017", fmt::format("tensor '{}' {} takes {} indices, not {}", name(),
                                              to_string(shape()), shape().rank(), dimension));
   }
-  if (is_host()) {
-    const auto at = static_cast<std::size_t>(storage_->first + position);
-    return std::visit([at](const auto& all) { return static_cast<float>(all[at]); },
-                      *storage_->host);
-  }
-  begin_read(checked(), HostRead::at);
-  return gather_one(checked(), std::span(index.begin(), index.size()));
+  return static_cast<std::size_t>(position);
 }
 
 std::vector<float> runtime::read_elements(const Tensor& tensor, HostRead entry_point) {

@@ -166,8 +166,11 @@ class Tensor {
   T item() const {
     return converted<T>(Read::item).front();
   }
-  // Returns one element, in f32.  Throws DeviceError KB-M017 if the index is out of range.
-  float at(std::initializer_list<std::int64_t> index) const;
+  // Returns one element, as to_vector().  Throws DeviceError KB-M017 if the index is out of range.
+  template <class T = float>
+  T at(std::initializer_list<std::int64_t> index) const {
+    return converted<T>(Read::element, position_of(index)).front();
+  }
   // Returns a row-major matrix, its elements as by to_vector().
   // REQUIRES: two dimensions; <Eigen/Core> is included where this is called
   template <class T = float>
@@ -189,14 +192,20 @@ class Tensor {
   Tensor mul(const Scalar& number) const;
   Tensor div(const Tensor& other) const;
   Tensor div(const Scalar& number) const;
-  Tensor neg() const;
-  Tensor exp() const;
-  Tensor log() const;
-  Tensor sqrt() const;
-  Tensor rsqrt() const;
-  Tensor abs() const;
-  Tensor square() const;
-  Tensor reciprocal() const;
+  Tensor neg() const, abs() const, sign() const, square() const, reciprocal() const;
+  Tensor exp() const, exp2() const, expm1() const, log() const, log2() const, log1p() const;
+  Tensor sqrt() const, rsqrt() const, sin() const, cos() const, tan() const, erf() const;
+  Tensor floor() const, ceil() const, trunc() const, round() const;
+  Tensor isnan() const, isinf() const, isfinite() const;
+  Tensor remainder(const Tensor& other) const;
+  Tensor remainder(const Scalar& number) const;
+  Tensor fmod(const Tensor& other) const;
+  Tensor fmod(const Scalar& number) const;
+  Tensor floor_divide(const Tensor& other) const;
+  Tensor floor_divide(const Scalar& number) const;
+  Tensor lerp(const Tensor& end, double weight) const;
+  Tensor addcmul(const Tensor& a, const Tensor& b, const Scalar& value = 1) const;
+  Tensor addcdiv(const Tensor& a, const Tensor& b, const Scalar& value = 1) const;
   Tensor pow(const Scalar& exponent) const;
   Tensor clamp(const Scalar& min = -std::numeric_limits<double>::infinity(),
                const Scalar& max = std::numeric_limits<double>::infinity()) const;
@@ -205,26 +214,24 @@ class Tensor {
   Tensor clamp_max(const Scalar& max) const;
   Tensor maximum(const Tensor& other) const;
   Tensor minimum(const Tensor& other) const;
-  Tensor relu() const;
-  Tensor sigmoid() const;
-  Tensor tanh() const;
-  Tensor softmax(int dim) const;
-  Tensor log_softmax(int dim) const;
+  Tensor relu() const, sigmoid() const, tanh() const;
+  Tensor softmax(int dim) const, log_softmax(int dim) const;
   Tensor masked_fill(const Tensor& mask, const Scalar& value) const;
   Tensor sum(const Dimensions& dims = {}, bool keepdim = false) const;
   Tensor mean(const Dimensions& dims = {}, bool keepdim = false) const;
   Tensor amax(const Dimensions& dims = {}, bool keepdim = false) const;
   Tensor amin(const Dimensions& dims = {}, bool keepdim = false) const;
-  Tensor max() const;
-  Tensor min() const;
+  Tensor max() const, min() const, argmax() const, argmin() const;
   std::pair<Tensor, Tensor> max(int dim, bool keepdim = false) const;
   std::pair<Tensor, Tensor> min(int dim, bool keepdim = false) const;
   Tensor any(const Dimensions& dims = {}, bool keepdim = false) const;
   Tensor all(const Dimensions& dims = {}, bool keepdim = false) const;
+  Tensor var(const Dimensions& dims = {}, bool unbiased = true, bool keepdim = false) const;
+  Tensor std(const Dimensions& dims = {}, bool unbiased = true, bool keepdim = false) const;
+  Tensor prod() const, prod(int dim, bool keepdim = false) const;
+  Tensor logsumexp(const Dimensions& dims, bool keepdim = false) const;
   Tensor norm(double p = 2, const Dimensions& dims = {}, bool keepdim = false) const;
-  Tensor argmax() const;
   Tensor argmax(int dim, bool keepdim = false) const;
-  Tensor argmin() const;
   Tensor argmin(int dim, bool keepdim = false) const;
   Tensor cumsum(int dim) const;
   std::pair<Tensor, Tensor> sort(int dim = -1, bool descending = false) const;
@@ -250,12 +257,20 @@ class Tensor {
   Tensor logical_not() const;
   Tensor logical_and(const Tensor& other) const;
   Tensor logical_or(const Tensor& other) const;
+  Tensor logical_xor(const Tensor& other) const;
   bool equal(const Tensor& other) const;
   bool allclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8) const;
   Tensor matmul(const Tensor& other) const;
   Tensor mm(const Tensor& other) const;
   Tensor bmm(const Tensor& other) const;
+  Tensor mv(const Tensor& vector) const;
+  Tensor dot(const Tensor& other) const;
+  Tensor outer(const Tensor& other) const;
   Tensor nonzero() const;
+  Tensor masked_select(const Tensor& mask) const;
+  Tensor flip(const std::vector<int>& dims) const;
+  Tensor roll(std::int64_t shift, int dim = 0) const;
+  Tensor repeat_interleave(std::int64_t repeats, int dim = 0) const;
   Tensor tril(std::int64_t diagonal = 0) const;
   Tensor triu(std::int64_t diagonal = 0) const;
   Tensor reshape(std::initializer_list<std::int64_t> sizes) const;
@@ -265,13 +280,10 @@ class Tensor {
   Tensor view_as(const Tensor& other) const;
   Tensor flatten(int start_dim = 0, int end_dim = -1) const;
   Tensor repeat(const std::vector<std::int64_t>& times) const;
-  Tensor unsqueeze(int dim) const;
-  Tensor squeeze(int dim) const;
-  Tensor squeeze() const;
+  Tensor unsqueeze(int dim) const, squeeze(int dim) const, squeeze() const;
   Tensor transpose(int dim0, int dim1) const;
   Tensor permute(const std::vector<int>& dims) const;
-  Tensor t() const;
-  Tensor mT() const;
+  Tensor t() const, mT() const;
   Tensor expand(const std::vector<std::int64_t>& sizes) const;
   Tensor expand_as(const Tensor& other) const;
   Tensor narrow(int dim, std::int64_t start, std::int64_t length) const;
@@ -291,10 +303,11 @@ class Tensor {
   Tensor clone() const;
   Tensor to(DType dtype) const;
   Tensor half() const { return to(DType::f16); }
+  Tensor bfloat16() const { return to(DType::bf16); }
   Tensor type_as(const Tensor& other) const { return to(other.dtype()); }
   Tensor to(const Tensor& other) const;  // to its type and device
-  // A copy on another device, to which gradients flow (runtime/tensor/device.h); x itself if it
-  // lies there.  cpu() is a host tensor, which is a constant.
+  // A copy on another device, to which gradients flow (runtime/tensor/tensor_options.h); x itself
+  // if it lies there.  cpu() is a host tensor, which is a constant.
   Tensor to(const Device& device) const;
   Tensor cpu() const;
   Tensor redistribute(const DPPolicy& dp) const;
@@ -310,17 +323,12 @@ class Tensor {
   const Tensor& mul_(const Scalar& number) const;
   const Tensor& div_(const Tensor& other) const;
   const Tensor& div_(const Scalar& number) const;
-  const Tensor& neg_() const;
-  const Tensor& exp_() const;
-  const Tensor& log_() const;
-  const Tensor& sqrt_() const;
-  const Tensor& rsqrt_() const;
-  const Tensor& abs_() const;
-  const Tensor& square_() const;
-  const Tensor& reciprocal_() const;
-  const Tensor& relu_() const;
-  const Tensor& sigmoid_() const;
-  const Tensor& tanh_() const;
+  const Tensor &neg_() const, &exp_() const, &log_() const, &sqrt_() const, &rsqrt_() const;
+  const Tensor &abs_() const, &square_() const, &reciprocal_() const, &relu_() const;
+  const Tensor &sigmoid_() const, &tanh_() const;
+  const Tensor& lerp_(const Tensor& end, double weight) const;
+  const Tensor& addcmul_(const Tensor& a, const Tensor& b, const Scalar& value = 1) const;
+  const Tensor& addcdiv_(const Tensor& a, const Tensor& b, const Scalar& value = 1) const;
   const Tensor& pow_(const Scalar& exponent) const;
   const Tensor& clamp_(const Scalar& min = -std::numeric_limits<double>::infinity(),
                        const Scalar& max = std::numeric_limits<double>::infinity()) const;
@@ -346,9 +354,10 @@ class Tensor {
 
  private:
   // The elements that a host read asks for.
-  enum class Read : std::uint8_t { all, shard, item, matrix };
+  enum class Read : std::uint8_t { all, shard, item, element, matrix };
   template <class Number>
   std::vector<Number> read(Read what, std::size_t index) const;
+  std::size_t position_of(std::initializer_list<std::int64_t> index) const;
   template <class T>  // any arithmetic type (converted_elements.cpp)
   std::vector<T> converted(Read what, std::size_t index = 0) const;
   unsigned add_hook(std::function<Tensor(const Tensor& gradient)> hook) const;

@@ -159,7 +159,7 @@ std::shared_ptr<Tensor::Storage> make_device_storage(std::shared_ptr<Simulation>
                                                      int device, const Shape& shape,
                                                      const TensorOptions& options);
 
-// As above, without a place in HBM, until take_space().
+// Does the same without a place in HBM, until take_space().
 std::shared_ptr<Tensor::Storage> make_unplaced_storage(std::shared_ptr<Simulation> simulation,
                                                        int device, const Shape& shape,
                                                        const TensorOptions& options);
@@ -226,7 +226,7 @@ bool has_other_users(const Tensor& tensor);
 // Throws DeviceError unless the tensor lies on a device: KB-M001 undefined, KB-M019 on the host.
 // `user` names the operation that uses it.
 void check_on_device(const Tensor& tensor, std::string_view user);
-// As above, and throws KB-M013 for a tensor of another simulation.
+// Does the same, and throws KB-M013 for a tensor of another simulation.
 void check_on_device(const Tensor& tensor, const Simulation& simulation, std::string_view user);
 
 // The host is about to write the tensor, outside simulated time: waits for queued launches that use

@@ -166,14 +166,27 @@ class Context {
   void composite(const CompositeGemm& gemm);
 
   // Elementwise operations on PE_MATH.  tensor.h has + - * / and comparisons, and the rules for
-  // all of them.  exp, log, rsqrt and sigmoid are within 0.500001 units in the last place of f32
-  // before they are rounded to the type; sqrt is exact except for rounding.
+  // all of them.  sqrt and floor are exact except for rounding; the others are within 0.500001
+  // units in the last place of f32 before they are rounded to the type.
   Tensor exp(const Tensor& x) { return elementwise(sim::MathOp::exp, "tl.exp", {x}); }
   Tensor log(const Tensor& x) { return elementwise(sim::MathOp::log, "tl.log", {x}); }
   Tensor sqrt(const Tensor& x) { return elementwise(sim::MathOp::sqrt, "tl.sqrt", {x}); }
   Tensor rsqrt(const Tensor& x) { return elementwise(sim::MathOp::rsqrt, "tl.rsqrt", {x}); }
   Tensor abs(const Tensor& x) { return elementwise(sim::MathOp::absolute, "tl.abs", {x}); }
   Tensor sigmoid(const Tensor& x) { return elementwise(sim::MathOp::sigmoid, "tl.sigmoid", {x}); }
+  Tensor floor(const Tensor& x) { return elementwise(sim::MathOp::floor, "tl.floor", {x}); }
+  Tensor exp2(const Tensor& x) { return elementwise(sim::MathOp::exp2, "tl.exp2", {x}); }
+  Tensor log2(const Tensor& x) { return elementwise(sim::MathOp::log2, "tl.log2", {x}); }
+  Tensor sin(const Tensor& x) { return elementwise(sim::MathOp::sin, "tl.sin", {x}); }
+  Tensor cos(const Tensor& x) { return elementwise(sim::MathOp::cos, "tl.cos", {x}); }
+  Tensor erf(const Tensor& x) { return elementwise(sim::MathOp::erf, "tl.erf", {x}); }
+  // Python's a // b and a % b, of integers too; x // 0 of integers is -1, and x % 0 is x.
+  Tensor floor_divide(const Operand& a, const Operand& b) {
+    return elementwise(sim::MathOp::floor_divide, "tl.floor_divide", {a, b});
+  }
+  Tensor remainder(const Operand& a, const Operand& b) {
+    return elementwise(sim::MathOp::remainder, "tl.remainder", {a, b});
+  }
   // The result is NaN if an operand is; -0 is below +0.
   Tensor maximum(const Operand& a, const Operand& b) {
     return elementwise(sim::MathOp::maximum, "tl.maximum", {a, b});

@@ -118,6 +118,40 @@ Tensor RuntimeContext::arange(const Scalar& start, const Scalar& end, const Scal
   return make({count}, options, std::move(elements));
 }
 
+namespace {
+
+void check_is_no_less_than_none(std::string_view name, std::int64_t number) {
+  if (number >= 0) return;
+  throw DeviceError("KB-F001", fmt::format("{}: number of steps or rows must be non-negative, not "
+                                           "{}",
+                                           name, number));
+}
+
+}  // namespace
+
+// From the nearer end, as torch: both are met exactly.
+Tensor RuntimeContext::linspace(double start, double end, std::int64_t steps,
+                                const TensorOptions& options) const {
+  check_is_no_less_than_none("linspace", steps);
+  const double step = steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0;
+  std::vector<float> elements;
+  for (std::int64_t i = 0; i < steps; ++i) {
+    elements.push_back(static_cast<float>(i < (steps + 1) / 2
+                                              ? start + static_cast<double>(i) * step
+                                              : end - static_cast<double>(steps - 1 - i) * step));
+  }
+  return make({steps}, options, std::move(elements));
+}
+
+Tensor RuntimeContext::eye(std::int64_t n, std::int64_t m, const TensorOptions& options) const {
+  check_is_no_less_than_none("eye", std::min(n, m));
+  std::vector<float> elements(static_cast<std::size_t>(n * m));
+  for (std::int64_t i = 0; i < std::min(n, m); ++i) {
+    elements[static_cast<std::size_t>(i * m + i)] = 1;
+  }
+  return make({n, m}, options, std::move(elements));
+}
+
 Tensor RuntimeContext::tensor(std::span<const float> elements, const Shape& shape,
                               const TensorOptions& options) const {
   check_count(elements.size(), shape);

@@ -67,7 +67,7 @@ void profile::start() {
 
 void profile::stop() {
   stopped_.reset();
-  stopped_ = result();
+  stopped_ = std::make_shared<const Profile>(result());
 }
 
 void profile::step() {
@@ -78,6 +78,18 @@ Profile profile::result() const {
   if (stopped_) return *stopped_;
   runtime::synchronize(torch_.simulation());
   return runtime::make_profile(torch_.simulation(), start_);
+}
+
+KeyAverages profile::key_averages() const {
+  return KeyAverages(std::make_shared<const Profile>(result()));
+}
+
+std::string profile::summary() const {
+  return runtime::summary(result());
+}
+
+std::string profile::explain() const {
+  return runtime::explain(result());
 }
 
 void profile::export_chrome_trace(const std::string& path) const {

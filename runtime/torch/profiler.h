@@ -12,7 +12,7 @@
 
 #pragma once
 
-#include <optional>
+#include <memory>
 #include <source_location>
 #include <string>
 #include <string_view>
@@ -55,11 +55,11 @@ void mark(RuntimeContext& torch, std::string_view name);
 
 class KeyAverages {
  public:
-  explicit KeyAverages(Profile profile) : profile_(std::move(profile)) {}
+  explicit KeyAverages(std::shared_ptr<const Profile> profile) : profile_(std::move(profile)) {}
 
-  const std::vector<runtime::OperationRow>& rows() const { return profile_.operations; }
+  const std::vector<runtime::OperationRow>& rows() const { return profile_->operations; }
   std::string table(SortBy sort_by = SortBy::total, std::size_t row_limit = 100) const {
-    return runtime::table(profile_, sort_by, row_limit);
+    return runtime::table(*profile_, sort_by, row_limit);
   }
   // With torch's names, "cuda_time_total", or "exposed": runtime::parse_sort_by().
   std::string table(std::string_view sort_by, std::size_t row_limit = 100) const {
@@ -67,7 +67,7 @@ class KeyAverages {
   }
 
  private:
-  Profile profile_;
+  std::shared_ptr<const Profile> profile_;
 };
 
 // Profiles the run from its construction on, until stop() or, without it, until its results are
@@ -85,11 +85,11 @@ class profile {
 
   // From the construction, or the last start(), until the last stop(), or now.
   Profile result() const;
-  KeyAverages key_averages() const { return KeyAverages(result()); }
+  KeyAverages key_averages() const;
   // The text of `kernbench run --summary`.
-  std::string summary() const { return runtime::summary(result()); }
+  std::string summary() const;
   // The text of `kernbench run --explain`, without reruns.
-  std::string explain() const { return runtime::explain(result()); }
+  std::string explain() const;
   // Writes a trace for ui.perfetto.dev.  Throws IoError KB-I010 if the file cannot be written.
   void export_chrome_trace(const std::string& path) const;
   // Writes DIR/rank0.json, DIR/rank1.json, ... as PyTorch's profiler does, for HTA
@@ -100,7 +100,7 @@ class profile {
  private:
   RuntimeContext& torch_;
   runtime::ProfileStart start_;
-  std::optional<Profile> stopped_;
+  std::shared_ptr<const Profile> stopped_;
   int steps_ = 0;
 };
 

@@ -196,6 +196,13 @@ class RuntimeContext {
     return arange(0, end, 1, options);
   }
 
+  // `steps` numbers from start to end, both included, equally far apart; and a matrix with ones on
+  // its diagonal, of n columns if m is not given.  KB-F001 if there are less than none.
+  Tensor linspace(double start, double end, std::int64_t steps,
+                  const TensorOptions& options = {}) const;
+  Tensor eye(std::int64_t n, const TensorOptions& options = {}) const { return eye(n, n, options); }
+  Tensor eye(std::int64_t n, std::int64_t m, const TensorOptions& options = {}) const;
+
   // Random numbers, from the generator of the caller's device (ADR-0208): those of a shape are the
   // same with every placement.  rand: in [0, 1); randn: normal, with mean 0 and variance 1;
   // randint: whole numbers in [low, high), i64 if no type is given; KB-F001 if there is none.

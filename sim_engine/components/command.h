@@ -12,6 +12,7 @@
 #include <variant>
 
 #include "sim_engine/components/composite_plan.h"
+#include "sim_engine/components/math_timing.h"
 #include "sim_engine/components/operation.h"
 #include "sim_engine/components/tile.h"
 #include "sim_engine/components/unit_use.h"
@@ -56,9 +57,11 @@ struct Math {
   std::int64_t cycles = 0;
   std::string_view operation;  // for a trace
   std::int64_t elements = 0;   // of the result
+  MathPasses passes = {};
 };
 struct Gemm {
   GemmSize size;
+  Bytes added_to = 0;  // of what the product is added to
 };
 struct Composite {
   const CompositePlan* plan = nullptr;

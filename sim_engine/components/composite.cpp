@@ -156,7 +156,7 @@ Tile Composite::multiply(const Step& step, const Tile& a, const Tile& b) {
   const DType dtype = rounds ? plan_.c.buffer.dtype : DType::f32;
   const Value before = step.begins_result ? Value{} : sum_->value;
   Command& command = make_command();
-  command.work = work::Gemm{step.size};
+  command.work = work::Gemm{step.size, step.begins_result ? 0 : sum_->bytes};
   command.operands = {a, b, {}};
   const Tile result = services.tiles.make_view(dtype, step.size.m * step.size.n, {});
   result->value = services.memory.gemm(step.size, a->value, b->value, before, dtype);

@@ -4,6 +4,7 @@
 
 #include "sim_engine/base/ceil_divide.h"
 #include "sim_engine/base/check.h"
+#include "sim_engine/base/dtype.h"
 #include "sim_engine/base/units.h"
 
 namespace kernbench::sim {
@@ -47,6 +48,22 @@ std::optional<GemmArrayUse> gemm_array_use(const GemmSpec& array, const GemmSize
       static_cast<UnsignedWide>(cut.steps) + static_cast<UnsignedWide>(cut.fill);
   if (folds > kMost / each) return std::nullopt;
   return GemmArrayUse{static_cast<std::int64_t>(folds), static_cast<std::int64_t>(folds * each)};
+}
+
+ComputeTraffic gemm_traffic(const GemmSpec& array, const GemmSize& size,
+                            const GemmOperands& operands) {
+  const Bytes a = size.m * size.k * operands.of_a;
+  const Bytes b = size.k * size.n * operands.of_b;
+  const Bytes c = size.m * size.n * operands.of_c;
+  if (a == 0 || b == 0 || c == 0) return {};
+  const Folds cut = folds_of(array, size);
+  if (array.dataflow == Dataflow::output_stationary) {
+    return {a * cut.across + b * cut.down + operands.added_to, c};
+  }
+  const Bytes sums = (cut.down - 1) * size.m * size.n * size_of(DType::f32);
+  const bool a_streams = array.dataflow == Dataflow::weight_stationary;
+  const Bytes streams = (a_streams ? a : b) * cut.across;
+  return {(a_streams ? b : a) + streams + sums + operands.added_to, sums + c};
 }
 
 double gemm_utilization(const GemmSpec& array, const GemmSize& size, const GemmArrayUse& use) {

@@ -10,7 +10,10 @@
 //                input_stationary   A       ceil(k / R) ceil(m / C)  n  T + 2 R + C - 2
 //
 //              R + C - 2 is the skew of the wave front; the R more load what stays.
-// Not modeled: folds that overlap, operands that arrive late.
+//              What stays in place crosses the TCM's ports once.  The operand that streams does so
+//              for each fold, and sums that do not stay are written, and read again in f32, for
+//              each further part of k.
+// Not modeled: folds that overlap, operands that arrive late within a fold.
 // Source:      SCALE-Sim v2 (its paper, ISPASS 2020, counts R more for output_stationary; its
 //              program prints the number of the last cycle, one less).
 
@@ -19,6 +22,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "sim_engine/components/unit_use.h"
 #include "sim_engine/topology/topology.h"
 #include "sim_engine/values/math_op.h"
 
@@ -33,6 +37,16 @@ struct GemmArrayUse {
 // not fit in 64 bits.
 // REQUIRES: no size is negative; rows and columns are at least 1
 std::optional<GemmArrayUse> gemm_array_use(const GemmSpec& array, const GemmSize& size);
+
+// What a product reads from TCM and writes to it.
+struct GemmOperands {
+  Bytes of_a = 0;  // of one element
+  Bytes of_b = 0;
+  Bytes of_c = 0;
+  Bytes added_to = 0;  // what the product is added to, as a whole
+};
+ComputeTraffic gemm_traffic(const GemmSpec& array, const GemmSize& size,
+                            const GemmOperands& operands);
 
 // The share of all multipliers and cycles that multiplied: m n k / (cycles R C), for reports.
 double gemm_utilization(const GemmSpec& array, const GemmSize& size, const GemmArrayUse& use);

@@ -115,7 +115,7 @@ Tile KernelRun::along_axis(AxisOp op, const Tile& tile, const AxisForm& form) {
   Command& command = issue_next();
   command.operands[0] = tile;
   return submit_math(command, services.memory.along_axis(op, tile->value, form),
-                     {math_cycles(services.topology.pe, op, form), name_of(op)});
+                     {math_cycles(services.topology.pe, op, form), name_of(op), 0, passes_of(op)});
 }
 
 Tile KernelRun::ramp(DType dtype, std::int64_t start, std::int64_t element_count) {
@@ -131,7 +131,7 @@ Tile KernelRun::submit_math(Command& command, const Value& value, const work::Ma
   const Tile result = pe_.services().tiles.make(value.dtype(), value.element_count(), &account());
   result->value = value;
   command.result = result;
-  command.work = work::Math{math.cycles, math.operation, value.element_count()};
+  command.work = work::Math{math.cycles, math.operation, value.element_count(), math.passes};
   submit(command);
   return result;
 }
@@ -147,7 +147,7 @@ Tile KernelRun::gemm(const GemmSize& size, const Tile& a, const Tile& b, const T
                           : services.tiles.make(dtype, count, scratch);
   result->value = services.memory.gemm(size, a->value, b->value,
                                        accumulator ? accumulator->value : Value{}, dtype);
-  command.work = work::Gemm{size};
+  command.work = work::Gemm{size, accumulator ? accumulator->bytes : 0};
   command.operands = {a, b, accumulator};
   command.result = result;
   submit(command);

@@ -33,7 +33,7 @@ class Launcher {
   // reported.
   // REQUIRES: pes is not empty, of one SIP, and ordered by cube
   Launch& launch(std::span<const PeLocation> pes, const Event& start, const Event& done);
-  // As above, for a launch that waits at the IO_CPU already: it begins there now, and `done` is
+  // Does the same for a launch that waits at the IO_CPU already: it begins there now, and `done` is
   // called when the IO_CPU knows that all have finished.
   Launch& launch_at_io_cpu(std::span<const PeLocation> pes, const Event& start, const Event& done);
 

@@ -47,7 +47,8 @@ class LinkArbiter {
   void occupy(Entry entry, Time start);
   void add(const Entry& entry) { waiting_[index(entry.priority)].push_back(entry); }
 
-  // What has ended by `now` and was not returned before; nullptr: nothing.
+  // Returns a transfer that has ended by `now` and was not returned before; nullptr if there is
+  // none.
   void* take_ended(Time now);
   bool is_in_use() const { return !under_way_.empty() || is_waited_for(); }
   bool is_waited_for() const;

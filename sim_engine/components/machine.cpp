@@ -66,6 +66,7 @@ std::string Machine::place_of(Cause cause, std::uint32_t place) const {
     case Cause::busy:
     case Cause::compute:
     case Cause::dma:
+    case Cause::tcm:
       return to_string(pes_[place].location());
     default:
       return "";
@@ -117,6 +118,12 @@ std::array<UnitClassUse, kUnitClassCount> Machine::unit_classes() const {
     use.busiest.unit = name();
   });
   return classes;
+}
+
+ComputeTraffic Machine::compute_traffic() const {
+  ComputeTraffic sum;
+  for (const ProcessingElement& pe : pes_) sum += pe.compute_traffic();
+  return sum;
 }
 
 IpcqChannel& Machine::connect(const IpcqChannel::Ends& ends, const IpcqParams& params) {

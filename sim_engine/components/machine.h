@@ -75,6 +75,10 @@ class Machine {
   // All units by their classes, in the order of UnitClass.
   std::array<UnitClassUse, kUnitClassCount> unit_classes() const;
 
+  // What PE_GEMM and PE_MATH of all PEs have read from TCM and written to it so far, as commands
+  // that have reached them will.
+  ComputeTraffic compute_traffic() const;
+
   // Makes a queue and enters it in both PEs' tables.  Its slots occupy the memory that they lie in
   // until disconnect_all().  Throws DeviceError KB-M010 if they do not fit.
   // REQUIRES: neither end is connected at its port

@@ -20,10 +20,17 @@ MathKind kind_of(MathOp op) {
     case MathOp::multiply:
       return MathKind::mul;
     case MathOp::divide:
+    case MathOp::floor_divide:
+    case MathOp::remainder:
       return MathKind::div;
     case MathOp::exp:
+    case MathOp::exp2:
+    case MathOp::sin:
+    case MathOp::cos:
+    case MathOp::erf:
       return MathKind::exp;
     case MathOp::log:
+    case MathOp::log2:
       return MathKind::log;
     case MathOp::sqrt:
       return MathKind::sqrt;
@@ -34,6 +41,7 @@ MathKind kind_of(MathOp op) {
     case MathOp::fma:
       return MathKind::fma;
     case MathOp::convert:
+    case MathOp::floor:
     case MathOp::select:
       return MathKind::move;
     case MathOp::maximum:
@@ -79,8 +87,15 @@ std::int64_t softmax_cycles(const Topology::Pe& pe, const AxisForm& form) {
 
 }  // namespace
 
+MathPasses passes_of(AxisOp op) {
+  return op == AxisOp::softmax ? MathPasses{3, 2} : MathPasses{};
+}
+
 std::int64_t math_cycles(const Topology::Pe& pe, MathOp op, std::int64_t element_count) {
-  return element_cycles(pe, kind_of(op), element_count);
+  const std::int64_t cycles = element_cycles(pe, kind_of(op), element_count);
+  // erf is an exponential and a polynomial of degree 12.
+  if (op == MathOp::erf) return cycles + 12 * element_cycles(pe, MathKind::fma, element_count);
+  return cycles;
 }
 
 std::int64_t math_cycles(const Topology::Pe& pe, AxisOp op, const AxisForm& form) {

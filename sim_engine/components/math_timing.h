@@ -8,6 +8,11 @@
 // softmax:              the maximum, a difference, exp, the sum and a quotient, one after the other
 // transpose, ramp:      as moving the elements
 //
+// An operation reads its operands from TCM and writes its result there once.  softmax reads three
+// times and writes twice: the maximum reads; exp of the difference reads and writes, while the
+// lanes add it up; the quotient does, too (Milakov and Gimelshein, arXiv:1805.02867, count the same
+// reads, and one write as they compute exp twice).
+//
 // `cycles` is the topology's figure for one element on one lane (MathKind).  An operation without
 // elements takes no cycles.  A broadcast is a matter of addresses: an operation counts the elements
 // of its result, whatever its operands repeat.
@@ -20,6 +25,13 @@
 #include "sim_engine/values/math_op.h"
 
 namespace kernbench::sim {
+
+// How often an operation reads its operands, and writes its result.
+struct MathPasses {
+  int reads = 1;
+  int writes = 1;
+};
+MathPasses passes_of(AxisOp op);
 
 std::int64_t math_cycles(const Topology::Pe& pe, MathOp op, std::int64_t element_count);
 std::int64_t math_cycles(const Topology::Pe& pe, AxisOp op, const AxisForm& form);

@@ -195,7 +195,12 @@ void PeScheduler::end_access(const work::HbmAccess& access) {
 // PE_MATH and PE_GEMM
 
 void PeScheduler::start(Command& command, const work::Math& math) {
-  occupy(math_, command, cycles_time(math.cycles, services_.topology.pe.math_clock));
+  Bytes operands = 0;
+  for (const Tile& operand : command.operands) {
+    if (operand) operands += operand->bytes;
+  }
+  compute(math_, command, cycles_time(math.cycles, services_.topology.pe.math_clock),
+          {math.passes.reads * operands, math.passes.writes * command.result->bytes});
 }
 
 void PeScheduler::start(Command& command, const work::Gemm& gemm) {
@@ -204,19 +209,32 @@ void PeScheduler::start(Command& command, const work::Gemm& gemm) {
   const auto use = gemm_array_use(array, gemm.size);
   KB_CHECK(use, "a GEMM of [{}, {}] x [{}, {}] in scratch", gemm.size.m, gemm.size.k, gemm.size.k,
            gemm.size.n);
-  occupy(gemm_, command, cycles_time(use->cycles, array.clock));
+  const GemmOperands operands{size_of(command.operands[0]->dtype),
+                              size_of(command.operands[1]->dtype), size_of(command.result->dtype),
+                              gemm.added_to};
+  compute(gemm_, command, cycles_time(use->cycles, array.clock),
+          gemm_traffic(array, gemm.size, operands));
 }
 
 void PeScheduler::start(Command&, const work::Composite& composite) {
   composite.start.function(composite.start.object, composite.start.argument);
 }
 
-void PeScheduler::occupy(FifoServer& unit, Command& command, Time duration) {
+void PeScheduler::compute(ComputeUnit& unit, Command& command, Time cycles,
+                          const ComputeTraffic& traffic) {
   const Time now = services_.engine.now();
-  command.started = unit.reserve(now, duration);
+  const Bandwidth port = services_.topology.pe.tcm.compute_bandwidth;
+  const Time reading = transfer_time(traffic.read, port);
+  const Time writing = transfer_time(traffic.written, port);
+  const Time duration = std::max({cycles, reading, writing});
+  command.started = unit.server.reserve(now, duration);
+  unit.read_port.reserve(command.started, reading);
+  unit.write_port.reserve(command.started, writing);
+  compute_traffic_ += traffic;
   if (command.started > now) command.issuer->waits()[WaitCause::unit] += command.started - now;
   const Time end = command.started + duration;
-  services_.engine.schedule_after(cause_of_service(command.started, end, Cause::compute), end - now,
+  const Cause why = duration > cycles ? Cause::tcm : Cause::compute;
+  services_.engine.schedule_after(cause_of_service(command.started, end, why), end - now,
                                   Engine::call<&PeScheduler::finish>(this, command));
 }
 
@@ -273,15 +291,25 @@ void PeScheduler::record(const Command& command) {
   if (services_.trace != nullptr) trace(*services_.trace, command, op, location_);
 }
 
-std::array<PeUnitUse, 7> PeScheduler::unit_uses() const {
+std::array<PeUnitUse, 11> PeScheduler::unit_uses() const {
   const Time now = services_.engine.now();
   return {{{UnitClass::dma, "load", dma_[kLoad].busy(now)},
            {UnitClass::dma, "store", dma_[kStore].busy(now)},
            {UnitClass::dma, "communication", dma_[kCommunication].busy(now)},
            {UnitClass::dma, "collective load", dma_[kCollectiveLoad].busy(now)},
            {UnitClass::dma, "collective store", dma_[kCollectiveStore].busy(now)},
-           {UnitClass::math, "math", math_.busy(now)},
-           {UnitClass::gemm, "gemm", gemm_.busy(now)}}};
+           {UnitClass::tcm, "math.read", math_.read_port.busy(now)},
+           {UnitClass::tcm, "math.write", math_.write_port.busy(now)},
+           {UnitClass::tcm, "gemm.read", gemm_.read_port.busy(now)},
+           {UnitClass::tcm, "gemm.write", gemm_.write_port.busy(now)},
+           {UnitClass::math, "math", math_.server.busy(now)},
+           {UnitClass::gemm, "gemm", gemm_.server.busy(now)}}};
+}
+
+void PeScheduler::ComputeUnit::release(Time now) {
+  server.release(now);
+  read_port.release(now);
+  write_port.release(now);
 }
 
 void PeScheduler::reset() {

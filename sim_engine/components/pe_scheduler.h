@@ -7,8 +7,10 @@
 //              rows that lie a pitch apart; it takes as long as for the same number of contiguous
 //              bytes.  PE_MMU adds its latency per page that a load or store touches.  PE_MATH and
 //              PE_GEMM do one operation at a time each (math_timing.h, gemm_array.h).  PE_IPCQ adds
-//              its latency to each push and pop.
-// Not modeled: a limit on commands in flight, descriptor fetch, TLB misses, bank conflicts.
+//              its latency to each push and pop.  PE_MATH and PE_GEMM have two ports of TCM each;
+//              an operation takes the longest of its cycles and its bytes over either (ADR-0278).
+// Not modeled: a limit on commands in flight, descriptor fetch, TLB misses, conflicts of banks, and
+//              of the two units at one bank.
 
 #pragma once
 
@@ -45,8 +47,11 @@ class PeScheduler {
   void finish_receive_in_place(const Command& command);
 
   // How long each unit has been busy: load, store, communication, collective load, collective
-  // store (the DMA's channels, while they set up), math, gemm.
-  std::array<PeUnitUse, 7> unit_uses() const;
+  // store (the DMA's channels, while they set up), the ports of TCM of those that compute, math,
+  // gemm.
+  std::array<PeUnitUse, 11> unit_uses() const;
+  // What commands that have reached PE_GEMM and PE_MATH read from TCM and write to it.
+  const ComputeTraffic& compute_traffic() const { return compute_traffic_; }
 
   // Drops reservations, after a run that failed.
   void reset();
@@ -59,6 +64,15 @@ class PeScheduler {
     kCollectiveLoad,
     kCollectiveStore,
     kChannelCount
+  };
+
+  // PE_MATH or PE_GEMM, with its ports of TCM.  While operations wait for the unit, what is known
+  // of its ports' use is too small by up to the gaps between them.
+  struct ComputeUnit {
+    FifoServer server;
+    FifoServer read_port;
+    FifoServer write_port;
+    void release(Time now);
   };
 
   void wait_for(Command& command, const Tile& operand);
@@ -79,7 +93,7 @@ class PeScheduler {
   void transferred(Command& command);
   void submit_message(Command& command, const IpcqChannel& channel, const Path& path);
   void submit_dma(Channel channel, Command& command, const Path& path, Bytes bytes, Time extra);
-  void occupy(FifoServer& unit, Command& command, Time duration);
+  void compute(ComputeUnit& unit, Command& command, Time cycles, const ComputeTraffic& traffic);
   CauseLog::Id cause_of_service(Time start, Time end, Cause why) const;
   Time translation_time(const work::HbmAccess& access) const;
   const Path& load_path(const PeLocation& home);
@@ -94,8 +108,9 @@ class PeScheduler {
   const PeLocation location_;
   const std::uint32_t number_;
   std::array<FifoServer, kChannelCount> dma_;
-  FifoServer math_;
-  FifoServer gemm_;
+  ComputeUnit math_;
+  ComputeUnit gemm_;
+  ComputeTraffic compute_traffic_;
   // The paths from and to the PE's own slice of the HBM, cached since most loads and stores take
   // them.
   const Path* own_load_path_ = nullptr;

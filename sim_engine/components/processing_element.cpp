@@ -41,8 +41,8 @@ void ProcessingElement::wake_scratch_waiters() {
   }
 }
 
-std::array<PeUnitUse, 8> ProcessingElement::unit_uses() const {
-  std::array<PeUnitUse, 8> uses;
+std::array<PeUnitUse, 12> ProcessingElement::unit_uses() const {
+  std::array<PeUnitUse, 12> uses;
   const Time cpu = std::min(cpu_busy_, services_.engine.now());  // it runs ahead of simulated time
   uses[0] = {UnitClass::cpu, "cpu", cpu};
   std::ranges::copy(scheduler_.unit_uses(), uses.begin() + 1);

@@ -73,7 +73,8 @@ class ProcessingElement {
   const Waits& waits() const { return waits_; }
 
   // How long each unit of this PE has been busy: cpu, and those of PeScheduler::unit_uses().
-  std::array<PeUnitUse, 8> unit_uses() const;
+  std::array<PeUnitUse, 12> unit_uses() const;
+  const ComputeTraffic& compute_traffic() const { return scheduler_.compute_traffic(); }
 
   // Drops reservations, claims and waiters, after a run that failed.  Scratch comes back with the
   // tiles.

@@ -43,6 +43,19 @@ struct PeUnitUse {
   Time busy{0};
 };
 
+// What units that compute have read from TCM and written to it.
+struct ComputeTraffic {
+  Bytes read = 0;
+  Bytes written = 0;
+
+  ComputeTraffic& operator+=(const ComputeTraffic& other) {
+    read += other.read;
+    written += other.written;
+    return *this;
+  }
+  friend bool operator==(const ComputeTraffic&, const ComputeTraffic&) = default;
+};
+
 // All units of a class.
 struct UnitClassUse {
   UnitClass unit_class = UnitClass::host;

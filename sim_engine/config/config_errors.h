@@ -16,7 +16,7 @@ struct TextMark {
   friend auto operator<=>(TextMark, TextMark) = default;
 };
 
-// Of what a program has added to a text.
+// The mark of a key that a program has added to a text.
 inline constexpr TextMark kNowhere{0, 0};
 
 class ConfigErrors {

@@ -113,7 +113,7 @@ class YamlMap {
   bool boolean(std::string_view key);  // true or false
   std::vector<std::string> choices(std::string_view key, std::span<const std::string_view> names);
 
-  // Where the value of a key is written; nullopt if it is not there.
+  // Returns where the value of a key is written; nullopt if it is not there.
   std::optional<TextMark> mark_of(std::string_view key) const;
 
   // For a map whose keys the user chooses: entries() returns all values (YamlNode::key names them)

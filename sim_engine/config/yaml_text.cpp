@@ -23,7 +23,7 @@ std::size_t utf8_length(std::string_view text) {
   return overlong || surrogate || above_unicode ? 0 : length;
 }
 
-// What is wrong with the character at the start of `text`; empty if nothing is.
+// Says what is wrong with the character at the start of `text`; empty if nothing is.
 std::string find_fault(std::string_view text, std::size_t length) {
   const auto first = static_cast<unsigned char>(text.front());
   if (length == 0) return fmt::format("not UTF-8: byte 0x{:02x}", first);

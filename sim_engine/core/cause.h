@@ -24,10 +24,11 @@ enum class Cause : std::uint8_t {
   hbm,      // latency of HBM, or bytes where its port is the slowest link
   credit,   // a credit, or the news of a posted receive, is on its way back
   poll,     // until an end of a queue, or a rank, looks again
+  tcm,      // operands and results of PE_MATH or PE_GEMM, whose ports are slower than it computes
   other
 };
 
-inline constexpr std::size_t kCauseCount = 13;
+inline constexpr std::size_t kCauseCount = 14;
 
 // "host issue", "launch", ...
 std::string_view name_of(Cause cause);

@@ -9,8 +9,8 @@ namespace kernbench::sim {
 
 std::string_view name_of(Cause cause) {
   constexpr std::array<std::string_view, kCauseCount> kNames = {
-      "host issue",   "launch",     "issue", "unit busy", "compute", "dma",  "queue",
-      "link latency", "link bytes", "HBM",   "credit",    "poll",    "other"};
+      "host issue",   "launch",     "issue", "unit busy", "compute", "dma", "queue",
+      "link latency", "link bytes", "HBM",   "credit",    "poll",    "TCM", "other"};
   return kNames.at(static_cast<std::size_t>(cause));
 }
 

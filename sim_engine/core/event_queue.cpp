@@ -58,7 +58,7 @@ void EventQueue::advance() {
 }
 
 void EventQueue::begin_looking_ahead() {
-  // What so few events touch stays in the cache.
+  // So few events touch only memory that stays in the cache.
   constexpr std::size_t kFew = 512;
   ahead_.fill(kNone);
   if (size_ < kFew || node(current_.head).next == kNone) return;

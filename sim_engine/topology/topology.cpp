@@ -73,7 +73,8 @@ std::vector<NamedCount> counts_of(const Topology& topology) {
           {"pe.gemm.rows", pe.gemm.rows},
           {"pe.gemm.columns", pe.gemm.columns},
           {"pe.gemm.clock", pe.gemm.clock.per_second},
-          {"pe.tcm.bandwidth", pe.tcm.bandwidth.per_second}};
+          {"pe.tcm.bandwidth", pe.tcm.bandwidth.per_second},
+          {"pe.tcm.compute_bandwidth", pe.tcm.compute_bandwidth.per_second}};
 }
 
 [[noreturn]] void refuse(const Topology& topology, std::string_view why) {

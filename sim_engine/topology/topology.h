@@ -108,8 +108,10 @@ struct HbmSpec {
 
 struct TcmSpec {
   Bytes capacity = 0;   // per PE
-  Bandwidth bandwidth;  // each of its two ports: one reads, one writes
+  Bandwidth bandwidth;  // of each of its two ports for PE_DMA and messages: one reads, one writes
   Time latency{0};
+  // Of each port for what computes: one reads and one writes for PE_GEMM, and so for PE_MATH.
+  Bandwidth compute_bandwidth = {};
 
   friend bool operator==(const TcmSpec&, const TcmSpec&) = default;
 };

@@ -185,9 +185,11 @@ GemmSpec read_gemm(YamlMap gemm) {
 }
 
 TcmSpec read_tcm(YamlMap tcm) {
-  return {.capacity = read_capacity(tcm),
-          .bandwidth = tcm.bandwidth("bandwidth"),
-          .latency = tcm.time("latency")};
+  TcmSpec result{.capacity = read_capacity(tcm),
+                 .bandwidth = tcm.bandwidth("bandwidth"),
+                 .latency = tcm.time("latency")};
+  if (tcm.has("compute_bandwidth")) result.compute_bandwidth = tcm.bandwidth("compute_bandwidth");
+  return result;
 }
 
 Topology::Pe pe_of(YamlMap pe) {

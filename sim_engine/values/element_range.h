@@ -1,4 +1,4 @@
-// Which elements of a region an access touches: rows of equal length, equally far apart.
+// The elements of a region that an access touches: rows of equal length, equally far apart.
 
 #pragma once
 
@@ -23,7 +23,8 @@ struct ElementRange {
     return count() == 0 ? begin : begin + (rows - 1) * pitch + columns;
   }
   bool is_contiguous() const { return rows <= 1 || pitch == columns; }
-  // Whether all elements of `part` are surely among these; one with gaps is said not to.
+  // True if all elements of `part` are among these.  A range with gaps answers false, since it may
+  // not contain them.
   bool contains(const ElementRange& part) const {
     return is_contiguous() && begin <= part.begin && part.end() <= end();
   }

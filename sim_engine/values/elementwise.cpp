@@ -97,9 +97,39 @@ void apply_to_one(MathOp op, const float* in, float* out, std::int64_t count) {
       return rsqrt_elements(in, out, count);
     case MathOp::sigmoid:
       return sigmoid_elements(in, out, count);
+    case MathOp::floor:
+      return floor_elements(in, out, count);
+    case MathOp::exp2:
+      return exp2_elements(in, out, count);
+    case MathOp::log2:
+      return log2_elements(in, out, count);
+    case MathOp::sin:
+      return sin_elements(in, out, count);
+    case MathOp::cos:
+      return cos_elements(in, out, count);
+    case MathOp::erf:
+      return erf_elements(in, out, count);
     default:  // convert: what is stored is rounded
       std::copy_n(in, count, out);
   }
+}
+
+// What floor division leaves.  fmod is exact, and so is the sum, whose operands differ in sign.
+float floor_remainder(float a, float b) {
+  const float left = std::fmod(a, b);
+  return left != 0 && (left < 0) != (b < 0) ? left + b : left;
+}
+
+// CPython's and torch's: the difference is a multiple of b, up to the rounding of both steps, which
+// the comparison mends.
+float floor_quotient(float a, float b) {
+  if (b == 0) return a / b;
+  const float left = std::fmod(a, b);
+  float quotient = (a - left) / b;
+  if (left != 0 && (left < 0) != (b < 0)) quotient -= 1;
+  if (quotient == 0) return std::copysign(0.0F, a / b);
+  const float whole = std::floor(quotient);
+  return quotient - whole > 0.5F ? whole + 1 : whole;
 }
 
 void compare(MathOp op, const float* a, const float* b, float* out, std::int64_t count) {
@@ -132,6 +162,12 @@ void apply_to_two(MathOp op, const float* a, const float* b, float* out, std::in
       return;
     case MathOp::divide:
       std::transform(a, a + count, b, out, std::divides<>());
+      return;
+    case MathOp::floor_divide:
+      std::transform(a, a + count, b, out, floor_quotient);
+      return;
+    case MathOp::remainder:
+      std::transform(a, a + count, b, out, floor_remainder);
       return;
     case MathOp::maximum:
       return maximum_elements(a, b, out, count);
@@ -177,8 +213,19 @@ Whole wrapped(Operation operation, Whole a, Whole b) {
       operation(static_cast<std::uint64_t>(a), static_cast<std::uint64_t>(b)));
 }
 
+Whole whole_quotient(Whole a, Whole b) {
+  if (b == 0) return -1;
+  if (b == -1) return wrapped(std::minus<>(), 0, a);
+  return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
+}
+
 Whole whole_result(MathOp op, Whole a, Whole b, Whole c) {
   switch (op) {
+    case MathOp::floor_divide:
+      return whole_quotient(a, b);
+    case MathOp::remainder:
+      return wrapped(std::minus<>(), a,
+                     b == 0 ? 0 : wrapped(std::multiplies<>(), whole_quotient(a, b), b));
     case MathOp::add:
       return wrapped(std::plus<>(), a, b);
     case MathOp::subtract:

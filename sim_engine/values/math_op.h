@@ -11,12 +11,15 @@ namespace kernbench::sim {
 
 // Operations on each element, computed in f32 and then rounded once to the type of the result; but
 // in integers modulo 2^64 if all operands are integral and the operation has integral results: not
-// for divide, exp, log, sqrt, rsqrt and sigmoid.
+// for divide and what lies between exp and erf.
 //
 // - maximum, minimum and clamp are NaN if an operand is, and order -0 below +0, so that maximum and
 //   minimum are commutative to the bit.
 // - Comparisons yield 1 or 0.  A comparison with NaN yields 0, except for not_equal.
-// - exp, log, rsqrt and sigmoid: see transcendental.h.  sqrt is correctly rounded.
+// - exp, log, ...: see transcendental.h.  sqrt is correctly rounded.
+// - floor_divide is the quotient rounded towards -infinity, and remainder, which has the divisor's
+//   sign, what it leaves: Python's // and %, and exact but for the rounding of the quotient.
+//   Integers divided by 0 give -1 and leave themselves, as in RISC-V.
 // - convert(a) is a, rounded to the type of the result.
 // - fma(a, b, c) is a * b + c, rounded to f32 once.
 // - clamp(a, low, high) is minimum(maximum(a, low), high).
@@ -39,6 +42,8 @@ enum class MathOp : std::uint8_t {
   bit_and,
   bit_or,
   bit_xor,
+  floor_divide,
+  remainder,
   // of one
   negate,
   absolute,
@@ -47,6 +52,12 @@ enum class MathOp : std::uint8_t {
   sqrt,
   rsqrt,
   sigmoid,
+  floor,
+  exp2,
+  log2,
+  sin,
+  cos,
+  erf,
   convert,
   // of three
   fma,
@@ -54,7 +65,7 @@ enum class MathOp : std::uint8_t {
   select,
 };
 
-inline constexpr std::size_t kMathOpCount = 26;
+inline constexpr std::size_t kMathOpCount = 34;
 inline constexpr std::size_t kMostOperands = 3;
 
 constexpr std::size_t operand_count(MathOp op) {
@@ -63,7 +74,7 @@ constexpr std::size_t operand_count(MathOp op) {
 
 // True if the operation of integers is one: computed as such, and not in f32.
 constexpr bool is_of_integers(MathOp op) {
-  return op != MathOp::divide && (op < MathOp::exp || op > MathOp::sigmoid);
+  return op != MathOp::divide && (op < MathOp::exp || op > MathOp::erf);
 }
 
 // "add", "subtract", ...

@@ -40,7 +40,7 @@ Range stretches_of_part(const ValueNode& node, std::int64_t part) {
   return {part * each, std::min((part + 1) * each, node.form.outer)};
 }
 
-// Where the elements of an operand of a matrix product are.
+// Returns where the elements of an operand of a matrix product are.
 ElementSource source_of(const ValueNode& product, std::size_t input) {
   NodeRange base = base_of(*product.inputs[input].node());
   std::int64_t pitch = 0;

@@ -1,11 +1,12 @@
 #include "sim_engine/values/transcendental.h"
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
 
-// The loops have no branches and no calls, so that they are vectorised.  As `out` may be `in`, each
-// element is read before it is written, and none further on.
+// All loops but those of sin and cos have no branches and no calls, so that they are vectorised. As
+// `out` may be `in`, each element is read before it is written, and none further on.
 
 namespace kernbench::sim {
 
@@ -72,6 +73,92 @@ double log_of(double x) {
   return x > 0 && x < kInfinity ? result : special;
 }
 
+// An angle x = n pi / 2 + rest, with |rest| <= pi / 4.
+struct Angle {
+  std::uint64_t quarters = 0;  // n modulo 4
+  double rest = 0;
+};
+
+// The product of x and 2 / pi modulo 4, of which only 128 bits of 2 / pi matter: those above
+// give multiples of 4, and those below less than the last bit of f32.  (Payne and Hanek, 1983; the
+// table's words of 32 bits begin 8 bits after each other.)
+// REQUIRES: x is finite
+Angle large_angle(float x) {
+  constexpr std::array<std::uint32_t, 28> kTwoOverPi = {
+      0xa2,       0xa2f9,     0xa2f983,   0xa2f9836e, 0xf9836e4e, 0x836e4e44, 0x6e4e4415,
+      0x4e441529, 0x441529fc, 0x1529fc27, 0x29fc2757, 0xfc2757d1, 0x2757d1f5, 0x57d1f534,
+      0xd1f534dd, 0xf534ddc0, 0x34ddc0db, 0xddc0db62, 0xc0db6295, 0xdb629599, 0x6295993c,
+      0x95993c43, 0x993c4390, 0x3c439041, 0x439041fe, 0x9041fe51, 0x41fe5163, 0xfe5163ab};
+  const auto bits = std::bit_cast<std::uint32_t>(x);
+  const std::uint32_t* const words = kTwoOverPi.data() + (bits >> 26 & 15);
+  const std::uint32_t mantissa = ((bits & 0x7f'ffff) | 0x80'0000) << (bits >> 23 & 7);
+  const auto times = [&](std::size_t word) { return std::uint64_t{mantissa} * words[word]; };
+  const std::uint64_t product = (times(0) << 32) + times(4) + (times(8) >> 32);
+  const auto beyond = static_cast<double>((times(8) & 0xffff'ffff) + (times(12) >> 32));
+  const std::uint64_t quarters = (product + (std::uint64_t{1} << 61)) >> 62;
+  constexpr double kPiBy2To63 = 0x1.921fb54442d18p-62;
+  const double rest =
+      static_cast<double>(static_cast<std::int64_t>(product - (quarters << 62))) + beyond * 0x1p-32;
+  return x < 0 ? Angle{-quarters, -rest * kPiBy2To63} : Angle{quarters, rest * kPiBy2To63};
+}
+
+Angle angle_of(float x) {
+  constexpr float kSmall = 128;
+  if (std::abs(x) >= kSmall) return large_angle(x);
+  // pi / 2 in two parts; the product of the first with a whole number up to 8 bits is exact.
+  constexpr double kHalfPiHigh = 0x1.921fb54400000p+0;
+  constexpr double kHalfPiLow = 0x1.0b4611a626331p-34;
+  constexpr double kTwoByPi = 0x1.45f306dc9c883p-1;
+  const double n = std::floor(x * kTwoByPi + 0.5);
+  return {static_cast<std::uint64_t>(static_cast<std::int64_t>(n)),
+          (x - n * kHalfPiHigh) - n * kHalfPiLow};
+}
+
+// Taylor's series up to r^15 and r^16, whose remainders are 2^-54 of the results and less.
+double sin_of_rest(double r) {
+  const double z = r * r;
+  return r * polynomial(z, 1.0, -1 / 6.0, 1 / 120.0, -1 / 5040.0, 1 / 362880.0, -1 / 39916800.0,
+                        1 / 6227020800.0, -1 / 1307674368000.0);
+}
+double cos_of_rest(double r) {
+  const double z = r * r;
+  return polynomial(z, 1.0, -1 / 2.0, 1 / 24.0, -1 / 720.0, 1 / 40320.0, -1 / 3628800.0,
+                    1 / 479001600.0, -1 / 87178291200.0, 1 / 20922789888000.0);
+}
+
+// The sine of x + turn pi / 2.
+float sin_of(float x, std::uint64_t turn) {
+  if (!std::isfinite(x)) return std::numeric_limits<float>::quiet_NaN();
+  const Angle angle = angle_of(x);
+  const std::uint64_t quarters = angle.quarters + turn;
+  const double size = quarters % 2 == 0 ? sin_of_rest(angle.rest) : cos_of_rest(angle.rest);
+  return static_cast<float>(quarters & 2 ? -size : size);
+}
+
+// erf x = 2 / sqrt(pi) x e^(-x^2) (1 + z / 3 (1 + z / 5 (...))) with z = 2 x^2, whose terms are all
+// positive.  Beyond 4, erf is 1 in f32, and up to there 64 terms leave a remainder of 2^-60.
+constexpr int kErfTerms = 64;
+
+constexpr auto kOddInverses = [] {
+  std::array<double, kErfTerms> inverses{};
+  for (std::size_t i = 0; i < inverses.size(); ++i) {
+    inverses[i] = 1 / (2 * static_cast<double>(i) + 3);
+  }
+  return inverses;
+}();
+
+double erf_of(double x) {
+  constexpr double kFarthest = 4;
+  constexpr double kTwoBySqrtPi = 0x1.20dd750429b6dp+0;
+  x = x > kFarthest ? kFarthest : x;
+  x = x < -kFarthest ? -kFarthest : x;  // NaN stays
+  const double z = 2 * x * x;
+  double sum = 1;
+#pragma GCC unroll 64
+  for (std::size_t i = kErfTerms; i-- > 0;) sum = 1 + sum * (z * kOddInverses[i]);
+  return kTwoBySqrtPi * x * exp_of(-x * x) * sum;
+}
+
 }  // namespace
 
 void exp_elements(const float* __restrict in, float* __restrict out, std::int64_t count) {
@@ -96,6 +183,31 @@ void sigmoid_elements(const float* __restrict in, float* __restrict out, std::in
   for (std::int64_t i = 0; i < count; ++i) {
     out[i] = static_cast<float>(1 / (1 + exp_of(-static_cast<double>(in[i]))));
   }
+}
+
+void floor_elements(const float* __restrict in, float* __restrict out, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) out[i] = std::floor(in[i]);
+}
+
+void exp2_elements(const float* __restrict in, float* __restrict out, std::int64_t count) {
+  constexpr double kLn2 = kLn2High + kLn2Low;
+  for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<float>(exp_of(in[i] * kLn2));
+}
+
+void log2_elements(const float* __restrict in, float* __restrict out, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<float>(log_of(in[i]) * kLog2E);
+}
+
+void sin_elements(const float* __restrict in, float* __restrict out, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) out[i] = sin_of(in[i], 0);
+}
+
+void cos_elements(const float* __restrict in, float* __restrict out, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) out[i] = sin_of(in[i], 1);
+}
+
+void erf_elements(const float* __restrict in, float* __restrict out, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<float>(erf_of(in[i]));
 }
 
 }  // namespace kernbench::sim

@@ -1,4 +1,4 @@
-// exp, log, sqrt, rsqrt and sigmoid of blocks of f32, with the same bits on every host.
+// exp, log, sin, erf, ... of blocks of f32, with the same bits on every host.
 //
 // The C library picks its exp and log by the processor's features, and Eigen's use approximate
 // reciprocals whose bits differ between processors.  Here each result is computed in double
@@ -6,9 +6,9 @@
 // to the bit, and then rounded to f32.
 //
 // Error, against the exact result: sqrt at most 0.5 units in the last place of f32 (correctly
-// rounded); exp, log, rsqrt and sigmoid at most 0.500001, subnormal results included.
+// rounded); the others at most 0.500001, subnormal results included.  floor is exact.
 // Special cases are those of C: exp(-inf) = 0, log(0) = -inf, log of less is NaN, sqrt(-0) = -0,
-// rsqrt(0) = inf, rsqrt(-0) = -inf, sigmoid(-inf) = 0.
+// rsqrt(0) = inf, rsqrt(-0) = -inf, sigmoid(-inf) = 0, sin(inf) is NaN, floor(-0) = -0.
 
 #pragma once
 
@@ -22,5 +22,11 @@ void log_elements(const float* in, float* out, std::int64_t count);
 void sqrt_elements(const float* in, float* out, std::int64_t count);
 void rsqrt_elements(const float* in, float* out, std::int64_t count);
 void sigmoid_elements(const float* in, float* out, std::int64_t count);
+void floor_elements(const float* in, float* out, std::int64_t count);
+void exp2_elements(const float* in, float* out, std::int64_t count);
+void log2_elements(const float* in, float* out, std::int64_t count);
+void sin_elements(const float* in, float* out, std::int64_t count);
+void cos_elements(const float* in, float* out, std::int64_t count);
+void erf_elements(const float* in, float* out, std::int64_t count);
 
 }  // namespace kernbench::sim

@@ -59,14 +59,20 @@ ValueNode* ValuePool::create(ValueKind kind, DType dtype, std::int64_t count) {
 
 std::byte* ValuePool::allocate_data(ValueNode& node) {
   const Bytes bytes = bytes_of(node);
-  node.data = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(bytes));
+  node.data = spare_bytes_ == bytes && spare_ != nullptr
+                  ? std::move(spare_)
+                  : std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(bytes));
   live_bytes_ += bytes;
   return node.data.get();
 }
 
 void ValuePool::release_data(ValueNode& node) {
-  if (node.data != nullptr) live_bytes_ -= bytes_of(node);
-  node.data.reset();
+  if (node.data == nullptr) return;
+  const Bytes bytes = bytes_of(node);
+  live_bytes_ -= bytes;
+  if (bytes > kMostSpareBytes) return node.data.reset();
+  spare_ = std::move(node.data);
+  spare_bytes_ = bytes;
 }
 
 void ValuePool::reclaim(ValueNode* node) {

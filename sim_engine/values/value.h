@@ -164,6 +164,11 @@ class ValuePool {
   bool closed_ = false;
   std::int64_t live_node_count_ = 0;
   Bytes live_bytes_ = 0;
+  // The storage that was given back last, if it is small: the next node often has the same size,
+  // and this takes a fifth of what the allocator does.
+  static constexpr Bytes kMostSpareBytes = 64 << 10;
+  std::unique_ptr<std::byte[]> spare_;
+  Bytes spare_bytes_ = 0;
 };
 
 inline NodeRef::NodeRef(ValueNode* node) : node_(node) {

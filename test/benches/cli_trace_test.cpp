@@ -35,7 +35,7 @@ struct Span {
   std::int64_t end;
 };
 
-// Whether spans of one track only follow each other or nest.
+// True if the spans of one track only follow each other or nest.
 bool nest(std::vector<Span> spans) {
   std::ranges::sort(spans, [](const Span& a, const Span& b) {
     return a.start != b.start ? a.start < b.start : a.end > b.end;

@@ -70,7 +70,8 @@ TEST_CASE("bounds and traffic of a square product by hand", "[gemm_run]") {
   CHECK_FALSE(row.wrong.has_value());
 }
 
-// Of a row times a matrix each PE has 512 columns: 4096 of a, 4096 x 512 of b, 512 of c.
+// In a row times a matrix each PE has 512 columns: it reads 4096 elements of a and 4096 x 512 of b,
+// and writes 512 of c.
 TEST_CASE("a matrix-vector product is bound by memory, by the slice of its PEs", "[gemm_run]") {
   const gemm::GemmRow row =
       run({.size = {1, 4096, 4096}, .placement = {.on = gemm::GemmOn::cube}}, false);

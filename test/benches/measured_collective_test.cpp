@@ -167,7 +167,7 @@ TEST_CASE("a group takes part alone", "[measured_collective]") {
   }
 }
 
-// Of 3 ranks, which take blocks of 40: what was never written reads as NaN.
+// Three ranks take blocks of 40 each; an element that was never written reads as NaN.
 TEST_CASE("every element that was not taken is counted", "[measured_collective]") {
   const auto wrong_of = [](collectives::MeasuredCollective collective, bool in_place) {
     collectives::MeasuredInput input = input_of(collective, 3, 40);

@@ -5,6 +5,7 @@
 
 #include "sim_engine/base/error.h"
 #include "test/benches/program_under_test.h"
+#include "test/support/error_text.h"
 
 namespace kernbench::benches::output_file_test {
 
@@ -55,17 +56,18 @@ TEST_CASE("a move takes the responsibility along", "[output_file]") {
 TEST_CASE("a device is written as it is", "[output_file][errors]") {
   OutputFile("/dev/null").commit("text");
   CHECK(fs::is_character_file("/dev/null"));
-  CHECK_THROWS_WITH(OutputFile("/dev/full").commit("text"),
-                    "[KB-I011] writing 4 B to '/dev/full' failed: No space left on device");
+  CHECK_THROWS_MATCHES(OutputFile("/dev/full").commit("text"), IoError,
+                       test::Says("KB-I011", "4 B", "'/dev/full'", "No space left on device"));
 }
 
 TEST_CASE("what cannot be created is told at once", "[output_file][errors]") {
   const TemporaryFolder folder;
   folder.write("file", "");
   const std::string below = folder.path("file/x");
-  CHECK_THROWS_WITH(OutputFile(below), "[KB-I010] cannot create '" + below + "': Not a directory");
-  CHECK_THROWS_WITH(OutputFile("no/such/folder/x"),
-                    "[KB-I010] cannot create 'no/such/folder/x': No such file or directory");
+  CHECK_THROWS_MATCHES(OutputFile(below), IoError,
+                       test::Says("KB-I010", "'" + below + "'", "Not a directory"));
+  CHECK_THROWS_MATCHES(OutputFile("no/such/folder/x"), IoError,
+                       test::Says("KB-I010", "'no/such/folder/x'", "No such file"));
   CHECK_THROWS_AS(OutputFile(folder.path("")), IoError);
   CHECK_THROWS_AS(OutputFile(""), IoError);
   CHECK_THROWS_AS(create_output_folder(below), IoError);

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// In the child, between fork and exec.
+// Runs in the child, between fork and exec.
 [[noreturn]] void become(const std::vector<std::string>& arguments, const ProgramOptions& options,
                          const std::string& out, const std::string& err) {
   const int null = ::open("/dev/null", O_RDONLY);

@@ -66,10 +66,8 @@ TEST_CASE("a sweep goes on where it was interrupted, with the same results", "[s
   const TemporaryFolder other;
   const BenchRequest request = request_in(folder);
   const Run first(request, 3);
-  CHECK(first.error ==
-        "[KB-S001] interrupted: 3 of 8 points of copies are finished\n  they are kept "
-        "in '" +
-            folder.path("out/copies.journal") + "': the same command goes on from there");
+  CHECK_THAT(first.error, test::Says("KB-S001", "3 of 8", "copies",
+                                     "'" + folder.path("out/copies.journal") + "'"));
   CHECK(first.test.run.rows().size() == 3);
 
   Run second(request);

@@ -10,6 +10,7 @@
 #include "benches/bench/content_hash.h"
 #include "sim_engine/base/error.h"
 #include "test/benches/program_under_test.h"
+#include "test/support/error_text.h"
 
 namespace kernbench::benches::sweep_journal_test {
 
@@ -43,9 +44,8 @@ TEST_CASE("a journal that is a folder is an output that cannot be written", "[jo
     FAIL("no error");
   } catch (const Error& error) {
     CHECK(error.exit_code() == ExitCode::output);
-    CHECK(error.what() == "[KB-I010] the journal cannot be used: cannot read '" +
-                              folder.path("s.journal") +
-                              "': Is a directory; remove it, or give another output folder");
+    CHECK_THAT(error, test::Says("KB-I010", "journal", "'" + folder.path("s.journal") + "'",
+                                 "Is a directory", "another output folder"));
   }
 }
 

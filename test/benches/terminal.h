@@ -40,7 +40,7 @@ class Terminal {
     REQUIRE(::ioctl(slave_, TIOCSWINSZ, &size) == 0);
   }
 
-  // What was written to it since the last call.
+  // Returns what was written to it since the last call.
   std::string written() const {
     std::string text;
     std::array<char, 4096> block;

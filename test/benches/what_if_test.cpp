@@ -104,7 +104,7 @@ TEST_CASE("what-if says why a faster resource makes a run slower", "[whatif]") {
   // A chunk of 16 KiB of another PE goes first over the link of 64 GB/s.
   CHECK_THAT(result.out, Contains("# cube.hbm.bandwidth infinite is slower, 0.975: on its critical "
                                   "path queue takes 0.441 us more; in 8 further orders\n"));
-  // What is slower in some orders alone is chance.
+  // A resource that is slower in some orders alone is so by chance.
   CHECK_THAT(result.out, Contains("# pe.mmu.latency x4 is slower, "));
   CHECK_THAT(result.out, Contains(" as it is: chance decides.\n"));
 }

@@ -77,7 +77,8 @@ struct GridOfSips {
   Topology links() const { return link_topology(kind, w, h); }
 };
 
-// Those through which a closed ring leads: with wrap-around all, else w h even.
+// Returns the grids through which a closed ring leads: with wrap-around all, else those with an
+// even w h.
 std::vector<GridOfSips> closed_rings() {
   std::vector<GridOfSips> grids;
   for (int p = 2; p <= 16; ++p) grids.push_back({SipTopology::ring_1d, p, 1});
@@ -119,7 +120,7 @@ TEST_CASE("a ring used both ways takes 2 (P - 1) alpha + (P - 1)/P n beta", "[cc
     for (const Bytes chunk : {4, 1000, 65536}) {
       const Bytes bytes = 2 * p * chunk;
       const Time expected = 2 * (p - 1) * kAlpha + (p - 1) * 2 * chunk * kByte;
-      // Of two SIPs both ways lead over the same link.
+      // Between two SIPs both ways lead over the same link.
       p == 2 ? check_between(grid.links(), deep("bidirectional_ring_allreduce"), bytes,
                              bytes * kByte, 2 * kAlpha + bytes * kByte)
              : check(grid.links(), deep("bidirectional_ring_allreduce"), bytes, expected);

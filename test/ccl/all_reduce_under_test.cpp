@@ -140,7 +140,7 @@ std::string wrong_sums(const AllReduce& all_reduce, const AllReduceResult& resul
   for (std::int64_t i = 0; i < all_reduce.shape.numel(); ++i) {
     double sum = 0;
     for (const double summand : summands_of(all_reduce, i)) sum += summand;
-    // What was the sum before is a summand of every rank in the next one.
+    // The sum of one repetition is the summand of every rank in the next.
     for (int k = 1; k < all_reduce.repetitions; ++k) sum *= all_reduce.topology.system.sip_count;
     sums.push_back(sum);
   }

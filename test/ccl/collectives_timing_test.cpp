@@ -18,7 +18,8 @@ constexpr Time kByte{20};  // beta
 // From the moment at which all members have their tensors to the last one's end.
 using Program = std::function<void(const Member&, const Tensor& block, const Tensor& blocks)>;
 
-// Of f32 tensors of `count` elements, and of as many for each member, on one PE of each SIP.
+// Times a collective of f32 tensors with `count` elements, and as many for each member, on one PE
+// of each SIP.
 Time time_of(const Topology& topology, std::vector<int> ranks, std::int64_t count,
              const Program& program) {
   if (ranks.empty()) {

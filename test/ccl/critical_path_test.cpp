@@ -8,6 +8,7 @@
 
 #include "ccl/backend/ahbm_backend.h"
 #include "ccl/core/config.h"
+#include "runtime/profiler/profile.h"
 #include "runtime/torch/runtime_context.h"
 #include "test/support/small_topology.h"
 
@@ -113,6 +114,28 @@ TEST_CASE("one slow rank: its product is on the critical path, and the all_reduc
   CHECK(profile.path.rows.front().cause == Cause::compute);
   CHECK(profile.path.rows.front().place == "sip2.cube0.pe0");
   CHECK(length_of(profile.path) == profile.duration());
+}
+
+// Each of 4 columns of folds reads all of a, and each of 4 rows all of b: 128 KiB, at 1 GB/s; the
+// array takes 16 * 94 ns.
+TEST_CASE("a product whose operands come more slowly than it multiplies has the cause TCM",
+          "[ccl][profile][path][tcm]") {
+  Topology topology = ring_with_array(2);
+  topology.pe.tcm.compute_bandwidth = Bandwidth{1'000'000'000};
+  const runtime::Profile profile =
+      profile_on(topology, "ring_allreduce", [&](RuntimeContext& torch, int) {
+        torch.launch("multiply", multiply, torch.zeros({1}, {.dp = DPPolicy::on_one_pe()}),
+                     std::int64_t{64});
+      });
+  const std::int64_t written = 64 * 64 * 4;  // by zeros, and by the product
+  const Time port{(written + 8 * written) * 1000};
+  CHECK(profile.path.of(Cause::tcm) == port);
+  CHECK(profile.path.of(Cause::compute) == Time{0});
+  CHECK(length_of(profile.path) == profile.duration());
+  CHECK(profile.tcm == sim::ComputeTraffic{2 * 8 * written, 2 * 2 * written});
+  CHECK_THAT(runtime::explain(profile),
+             Catch::Contains("TCM ") &&
+                 Catch::Contains("PE_GEMM and PE_MATH read 262.1 kB of TCM and wrote 65.5 kB"));
 }
 
 TEST_CASE("sequences of uneven lengths: each step's path goes through its longest",

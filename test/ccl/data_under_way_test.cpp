@@ -20,6 +20,12 @@ using distributed::Work;
 unsigned line_here(std::source_location here = std::source_location::current()) {
   return here.line();
 }
+std::string place(unsigned line) {
+  return fmt::format("data_under_way_test.cpp:{}", line);
+}
+std::string quoted(const Tensor& tensor) {
+  return fmt::format("tensor '{}'", tensor.name());
+}
 
 TEST_CASE("a collective on what one of another group is to write is refused, with both lines",
           "[ccl][under_way]") {
@@ -33,11 +39,10 @@ TEST_CASE("a collective on what one of another group is to write is refused, wit
         const distributed::CollectiveOptions options{.group = pair, .async_op = is_async};
         const auto reduce = [&] { world.dist.all_reduce(x, ReduceOp::sum, options); };
         const unsigned second = line_here() - 1;
-        CHECK(refusal(reduce) ==
-              fmt::format("[KB-G003] all_reduce#0 ([{}] Float SUM) at data_under_way_test.cpp:{}, "
-                          "of group 1 writes tensor '{}', which all_reduce#1 ([{}] Float SUM) at "
-                          "data_under_way_test.cpp:{} is to write; wait for its Work first",
-                          world.n, second, x.name(), world.n, first));
+        CHECK_THAT(refusal(reduce),
+                   test::Says("KB-G003", fmt::format("all_reduce#0 ([{}] Float SUM)", world.n),
+                              place(second), "group 1 writes", quoted(x), "all_reduce#1",
+                              place(first), "is to write", "Work"));
       }
     }
     all.wait();
@@ -175,10 +180,8 @@ TEST_CASE("what is to be received may not be touched, nor received into twice",
     const Tensor column = reshape(x, {world.n, 1});
     const auto check = [&](std::string_view what, unsigned line, const std::string& verb,
                            const std::string& text) {
-      CHECK(text == fmt::format("[KB-G003] {} at data_under_way_test.cpp:{} {} tensor '{}', which "
-                                "recv from rank 1 (tag 0) at data_under_way_test.cpp:{} is to "
-                                "write; wait for its Work first",
-                                what, line, verb, x.name(), first));
+      CHECK_THAT(text, test::Says("KB-G003", what, place(line), verb, quoted(x),
+                                  "recv from rank 1 (tag 0) at " + place(first), "is to write"));
     };
     const unsigned next = line_here() + 1;
     const std::string by_reduce = refusal([&] { world.dist.all_reduce(x); });
@@ -218,13 +221,11 @@ TEST_CASE("what a collective reads a kernel may read, and not store into", "[ccl
       world.torch.ahbm.synchronize();
     };
     const unsigned second = line_here() - 3;
-    CHECK(refusal(launch) ==
-          fmt::format("[KB-G003] tl.store in kernel 'clear' on sip{}.cube0.pe0 writes tensor '{}', "
-                      "which all_gather_into_tensor#0 ([{}] Float) at data_under_way_test.cpp:{} "
-                      "still reads; wait for its Work before the launch at "
-                      "data_under_way_test.cpp:{}\n"
-                      "  launched as kernel 'clear' at data_under_way_test.cpp:{}",
-                      rank, x.name(), world.n, first, second, second));
+    CHECK_THAT(
+        refusal(launch),
+        test::Says("KB-G003", "tl.store", fmt::format("on sip{}.cube0.pe0", rank), "writes",
+                   quoted(x), "all_gather_into_tensor#0", place(first), "still reads",
+                   "before the launch at " + place(second), "kernel 'clear' at " + place(second)));
     work.wait();
     world.store_nine(x);
     CHECK(first_of(x) == 9);

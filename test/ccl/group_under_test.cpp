@@ -14,7 +14,7 @@ namespace {
 
 [[maybe_unused]] const bool kRegistered = ccl::register_ahbm_backend();
 
-// Which summand a holder has, and how many there are.
+// Return the number of the summand that a holder has, and how many summands there are.
 int summand_of(const DPPolicy& dp, const ShardInfo& shard) {
   return (dp.cube == Shard::partial ? shard.cube : 0) * 2 +
          (dp.pe == Shard::partial ? shard.pe : 0);

@@ -11,7 +11,7 @@
 
 namespace kernbench::test {
 
-// Of element `position` of what a member brings: a small integer, never 0.
+// Returns element `position` of what a member brings: a small integer, never 0.
 double brought(int rank, std::int64_t position);
 
 using Elements = std::vector<double>;

@@ -28,8 +28,8 @@ class LayoutUnderTest {
 
   const ccl::Layout& layout() const { return launcher_.layout(); }
 
-  // Where a participant's port leads: to whom, and what the port is called there.  The lane is the
-  // one of this cube and PE.
+  // Returns where a participant's port leads: to whom, and what the port is called there.  The lane
+  // is the one of this cube and PE.
   std::optional<std::pair<int, tl::Port>> behind(int participant, tl::Port port, int cube, int pe) {
     const sim::IpcqChannel* out =
         torch_.simulation().machine().pe(place_of(participant, cube, pe)).ipcq().out(port);

@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 
 #include <catch2/catch.hpp>
-#include <functional>
-#include <random>
 
 #include "ccl/backend/ahbm_backend.h"
 #include "ccl/backend/choice.h"
@@ -179,112 +177,6 @@ TEST_CASE("auto goes straight where all are neighbours, and through a switch tha
   CHECK(chosen(mesh, 1 << 20, CollectiveKind::all_gather) == "direct");
   CHECK(chosen(switch_of(8), 1 << 24, CollectiveKind::all_reduce) == "switch_allreduce");
   CHECK(chosen(switch_of(8, false), 1 << 16, CollectiveKind::all_reduce) == "direct_allreduce");
-}
-
-using Pick = std::function<int(int from, int to)>;
-
-Topology random_network(SipTopology kind, const Pick& pick) {
-  if (kind == SipTopology::torus_3d)
-    return joined_topology(kind, pick(1, 3), pick(1, 3), pick(1, 3));
-  if (kind != SipTopology::torus_2d && kind != SipTopology::mesh_2d_no_wrap) {
-    return joined_topology(kind, pick(2, 9));
-  }
-  const int w = pick(1, 3);
-  const int h = pick(w == 1 ? 2 : 1, 3);
-  Topology topology = joined_topology(kind, w * h);
-  topology.system.w = w;
-  topology.system.h = h;
-  return topology;
-}
-
-// A machine with every key that lies between PEs, memories and SIPs drawn.
-Topology random_machine(SipTopology kind, const Pick& pick) {
-  Topology topology = random_network(kind, pick);
-  topology.cube.pe_per_corner = pick(1, 3);
-  if (pick(0, 1) == 1) topology.cube.corners.push_back("SE");
-  HbmSpec& hbm = topology.cube.hbm;
-  hbm.channels = topology.pe_count() * pick(1, 2);
-  hbm.slices = pick(0, 1);
-  hbm.bandwidth = {pick(5, 50) * kGBs};
-  hbm.efficiency = pick(500, 1000);
-  hbm.turn_around = Time{pick(0, 1) * pick(1, 40) * 1000};
-  if (pick(0, 1) == 1) {
-    topology.cube.noc = {Bandwidth{pick(50, 100) * kGBs}, Time{2'000}};
-    topology.cube.corner = {Bandwidth{pick(50, 200) * kGBs}, Time{pick(0, 4) * 1000}};
-  }
-  topology.launch.blocking = pick(0, 1) == 1;
-  topology.communication.packet = pick(0, 2) * 1024;
-  topology.system.links_per_pair = pick(1, 4);
-  topology.sip.io_hop = {Bandwidth{pick(50, 500) * kGBs}, Time{pick(0, 90) * 1000}};
-  topology.system.network_switch.core.latency = Time{pick(0, 200) * 1000};
-  if (pick(0, 1) == 1) topology.system.network_switch.core.bandwidth = {pick(50, 300) * kGBs};
-  if (kind == SipTopology::switched && pick(0, 1) == 1) {
-    topology.system.network_switch.sums = LinkSpec{Bandwidth{pick(20, 90) * kGBs}, Time{5'000}};
-  }
-  return topology;
-}
-
-std::string random_protocols(const Pick& pick) {
-  if (pick(0, 1) == 0) return "";
-  return fmt::format(
-      "protocols:\n  - low: {{up_to: {} KiB, latency: {} ns, efficiency: {} %}}\n"
-      "  - high: {{latency: {} ns}}\n",
-      pick(1, 8), pick(0, 500), pick(30, 100), pick(0, 3000));
-}
-
-ccl::Config by_name(std::string_view algorithm, const std::string& protocols) {
-  return ccl::Config::parse(fmt::format("defaults: {{algorithm: {}}}\n{}", algorithm, protocols));
-}
-
-// Every collective runs with a check that it takes no less than its lower bound (KB_CHECK in the
-// communicator), so this fails if one does.
-TEST_CASE(
-    "on 200 random machines of all kinds: exact sums, never under the bound, twice the "
-    "bytes no faster, half the bandwidth no faster",
-    "[ccl][random][network]") {
-  std::mt19937 random(17);
-  const Pick pick = [&](int from, int to) {
-    return from + static_cast<int>(random() % static_cast<unsigned>(to - from + 1));
-  };
-  constexpr std::array kKinds = {SipTopology::torus_3d,        SipTopology::full_mesh,
-                                 SipTopology::switched,        SipTopology::ring_1d,
-                                 SipTopology::mesh_2d_no_wrap, SipTopology::torus_2d};
-  for (int i = 0; i < 200; ++i) {
-    const SipTopology kind = kKinds[static_cast<std::size_t>(i) % kKinds.size()];
-    const Topology topology = random_machine(kind, pick);
-    const std::string protocols = random_protocols(pick);
-    AllReduce all_reduce{.topology = topology,
-                         .dp = {Shard::column_wise, Shard::column_wise},
-                         .shape = {1, pick(1, 5000)},
-                         .dtype = DType::f16,
-                         .config = by_name("auto", protocols)};
-    CAPTURE(i, all_reduce.text(), protocols);
-    const AllReduceResult result = run(all_reduce);
-    CHECK(wrong_sums(all_reduce, result) == "");
-    CHECK(differing_copies(all_reduce, result) == "");
-    if (i % 4 != 0) continue;
-    AllReduce same = all_reduce;
-    same.config = by_name("ring_allreduce", protocols);
-    const Time took = run(same).took;
-    AllReduce twice = same;
-    twice.shape = {1, 2 * all_reduce.shape[1]};
-    if (protocols.empty())
-      CHECK(run(twice).took >= took);  // a protocol of large messages is faster
-    AllReduce slower = same;
-    slower.topology.system.sip_link.bandwidth.per_second /= 2;
-    CHECK(run(slower).took >= took);
-    slower = same;
-    slower.topology.cube.hbm.efficiency /= 2;
-    CHECK(run(slower).took >= took);
-    slower = same;
-    slower.topology.cube.hbm.turn_around += Time{30'000};
-    CHECK(run(slower).took >= took);
-    slower = same;
-    if (!same.topology.cube.corner.bandwidth.is_unlimited()) {
-      slower.topology.cube.corner.bandwidth.per_second /= 2;
-    }
-    CHECK(run(slower).took >= took);
-  }
 }
 
 TEST_CASE("groups of some SIPs of every network run every collective", "[ccl][network]") {

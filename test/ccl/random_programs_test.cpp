@@ -68,7 +68,7 @@ Elements maximum(const std::vector<int>& ranks, const Op& op, std::int64_t first
   return all;
 }
 
-// What this rank does of an operation; nothing if it has no part in it.
+// Issues this rank's part of an operation; nothing if it has none.
 std::optional<Issued> issue(RuntimeContext& torch, const distributed::ProcessGroup& group,
                             const Op& op, int rank) {
   const std::vector<int>& ranks = kGroups[static_cast<std::size_t>(op.group)];

@@ -144,7 +144,7 @@ struct DriverUnderTest {
   Tensor ones(const Shape& shape, const DPPolicy& dp, int num_sips = 1) {
     return torch.ones(shape, {.dp = dp, .name = "x", .num_sips = num_sips});
   }
-  // What all_reduce says of a tensor.
+  // Returns the error of all_reduce on a tensor.
   std::string misplaced(Tensor x) {
     return error_of<CollectiveError>([&] { torch.distributed.all_reduce(x); });
   }

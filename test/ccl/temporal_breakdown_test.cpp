@@ -21,7 +21,7 @@ Time time_of(const Json& us) {
   return Time{std::llround(us.get<double>() * 1e6)};
 }
 
-// Those that touch become one.
+// Intervals that touch become one.
 std::vector<Interval> merged(std::vector<Interval> all) {
   std::ranges::sort(all, {}, &Interval::start);
   std::vector<Interval> result;

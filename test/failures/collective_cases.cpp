@@ -63,7 +63,7 @@ void groups_that_wait_for_each_other() {
   });
 }
 
-// Of three groups each rank is in two, and calls them in an order of its own.
+// Each rank is in two of three groups, and calls them in an order of its own.
 void groups_in_a_circle() {
   LocalRanks world(4);
   world.spawn([&](int rank) {

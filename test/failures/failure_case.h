@@ -48,7 +48,7 @@ struct Ranks {
   void pass_time() { ones({1}).copy_(RuntimeContext::tensor({0}, {1})); }  // 255.4 ns
 };
 
-// Of so many ranks on the backend local.
+// Ranks on the backend `local`.
 struct LocalRanks : Ranks {
   explicit LocalRanks(int ranks) : Ranks(ranks) { init(); }
 };

@@ -34,7 +34,7 @@ TEST_CASE("the record has what each rank called, and how far it came", "[flight_
       CHECK(event["sizes"] == json::array({4}));
       CHECK(event["dtype"] == "f32");
       CHECK(event["reduce_op"] == "SUM");
-      // Of #3 nobody gets beyond its call, as rank 1 has left already.
+      // Nobody gets beyond the call of #3, as rank 1 has left already.
       CHECK(event["state"] == (event["sequence"] < 3 ? "completed" : "issued"));
       CHECK(event["at"].get<std::string>().starts_with("collective_cases.cpp:"));
     }

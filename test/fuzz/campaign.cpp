@@ -41,13 +41,13 @@ std::uint64_t hash_of(std::string_view text) {
   return hash;
 }
 
-// Whether a quote ends a name: a quote in the name itself has another letter behind it, mostly.
+// True if a quote ends a name: a quote in the name itself mostly has another letter behind it.
 bool closes(std::string_view behind) {
   return behind.empty() ||
          std::string_view(" ;,.:?)]").find(behind.front()) != std::string_view::npos;
 }
 
-// What an error says, without what it says it about: numbers, and names in quotes.
+// Returns the text of an error without what is particular to it: numbers, and names in quotes.
 std::string template_of(std::string_view line) {
   std::string result;
   bool in_quotes = false;
@@ -160,7 +160,7 @@ class Campaign {
     return options_.seconds > 0 && Clock::now() >= deadline_;
   }
 
-  // In the child.
+  // Runs in the child.
   void run_all() {
     while (!is_done()) {
       shared_.set_input(make_input());

@@ -15,8 +15,8 @@ namespace {
 
 using ccl::Config;
 
-// What is larger is parsed alone.  Printing copies all entries for each of them, and the text may
-// be longer than what it was read from.
+// A larger file is only parsed.  Printing copies all entries for each of them, and the text may be
+// longer than what it was read from.
 constexpr std::size_t kMostEntries = 100;
 constexpr std::size_t kLongestFile = std::size_t{1} << 20;
 
@@ -48,7 +48,7 @@ std::set<std::string> names_in(const Config& config) {
   return names;
 }
 
-// What is in force.
+// Returns the settings in force.
 std::string settings_of(const Config& config) {
   const sim::IpcqParams queues = config.ipcq();
   std::string text = fmt::format("buffer_kind: {}, depth: {}, slot: {} B, wait: {}, n_elem: [{}]",

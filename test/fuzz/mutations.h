@@ -19,13 +19,13 @@ struct Material {
 
 using Mutation = void (*)(std::string& text, Random& random, const Material& material);
 
-// Those that leave a text as long as it was, or nearly.
+// Returns the mutations that leave a text as long as it was, or nearly.
 std::span<const Mutation> mutations();
 
 // Makes the text some hundred thousand bytes long, by repetition or by nesting.
 void blow_up(std::string& text, Random& random);
 
-// What a text has of letters, digits, '_', '.', '-' and '/', in one piece: keys, numbers, names.
+// Returns the runs of letters, digits, '_', '.', '-' and '/' in a text: keys, numbers, names.
 std::vector<std::string> words_in(std::string_view text);
 
 }  // namespace kernbench::fuzz

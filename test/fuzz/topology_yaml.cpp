@@ -1,133 +1,26 @@
 // Topology::parse(): topology files.
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <string>
 
 #include "sim_engine/topology/topology.h"
 #include "test/fuzz/parser.h"
+#include "test/support/topology_yaml_text.h"
 
 namespace kernbench::fuzz::topology_yaml {
 
 namespace {
 
-std::string to_text(Bandwidth rate) {
-  return rate.is_unlimited() ? "unlimited" : fmt::format("{} B/s", rate.per_second);
-}
-
-std::string to_text(Frequency rate) {
-  return rate.is_unlimited() ? "unlimited" : fmt::format("{} Hz", rate.per_second);
-}
-
-std::string to_text(Time time) {
-  return fmt::format("{} ps", time.count());
-}
-
-std::string to_text(const LinkSpec& link) {
-  return fmt::format("{{bandwidth: {}, latency: {}}}", to_text(link.bandwidth),
-                     to_text(link.latency));
-}
-
-std::string to_text(const SwitchSpec& spec) {
-  const std::string sums = spec.sums ? ", sums: " + to_text(*spec.sums) : std::string();
-  return fmt::format("  switch: {{latency: {}, bandwidth: {}{}}}\n", to_text(spec.core.latency),
-                     to_text(spec.core.bandwidth), sums);
-}
-
-std::string to_text(const Topology::System& system) {
-  std::string grid =
-      has_rows(system.topology) ? fmt::format(", w: {}, h: {}", system.w, system.h) : std::string();
-  if (system.topology == SipTopology::torus_3d) grid += fmt::format(", d: {}", system.d);
-  std::string text = fmt::format(
-      "system:\n"
-      "  sips: {{count: {}, topology: {}{}}}\n"
-      "  sip_link: {{bandwidth: {}, latency: {}, count: {}}}\n"
-      "  host_link: {{bandwidth: {}, latency: {}, issue: {}}}\n",
-      system.sip_count, name_of(system.topology), grid, to_text(system.sip_link.bandwidth),
-      to_text(system.sip_link.latency), system.links_per_pair, to_text(system.host_link.bandwidth),
-      to_text(system.host_link.latency), to_text(system.host_issue));
-  if (system.topology == SipTopology::switched) text += to_text(system.network_switch);
-  return text;
-}
-
-std::string to_text(const Topology::Sip& sip) {
-  return fmt::format(
-      "sip:\n"
-      "  cube_mesh: {{w: {}, h: {}}}\n"
-      "  ucie: {}\n"
-      "  io_chiplet: {{edge: {}, dispatch: {}, bandwidth: {}, latency: {}}}\n",
-      sip.cubes_w, sip.cubes_h, to_text(sip.ucie), name_of(sip.io_edge),
-      to_text(sip.io_cpu_dispatch), to_text(sip.io_hop.bandwidth), to_text(sip.io_hop.latency));
-}
-
-std::string to_text(const Topology::Cube& cube) {
-  return fmt::format(
-      "cube:\n"
-      "  pe_layout: {{corners: [{}], pe_per_corner: {}}}\n"
-      "  noc: {{bandwidth: {}, latency: {}, corner: {}}}\n"
-      "  m_cpu: {{dispatch: {}}}\n"
-      "  sram: {{capacity: {} B, bandwidth: {}, latency: {}}}\n"
-      "  hbm: {{channels: {}, bandwidth: {}, latency: {}, capacity: {} B, "
-      "efficiency: {} %, turn_around: {}{}}}\n",
-      fmt::join(cube.corners, ", "), cube.pe_per_corner, to_text(cube.noc.bandwidth),
-      to_text(cube.noc.latency), to_text(cube.corner), to_text(cube.m_cpu_dispatch),
-      cube.sram.capacity, to_text(cube.sram.bandwidth), to_text(cube.sram.latency),
-      cube.hbm.channels, to_text(cube.hbm.bandwidth), to_text(cube.hbm.latency), cube.hbm.capacity,
-      cube.hbm.efficiency / 10.0, to_text(cube.hbm.turn_around),
-      cube.hbm.slices > 0 ? fmt::format(", slices: {}", cube.hbm.slices) : "");
-}
-
-std::string to_text(const MathCycles& cycles) {
-  std::string text;
-  for (const MathKind kind : kMathKinds) {
-    text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", name_of(kind), cycles[kind]);
-  }
-  return '{' + text + '}';
-}
-
-std::string to_text(const Topology::Pe& pe) {
-  std::string text = fmt::format(
-      "pe:\n"
-      "  cpu: {{issue: {}}}\n"
-      "  scheduler: {{dispatch: {}}}\n"
-      "  dma: {{setup: {}}}\n"
-      "  mmu: {{latency: {}, page: {} B}}\n"
-      "  math: {{lanes: {}, clock: {}, cycles: {}}}\n",
-      to_text(pe.cpu_issue), to_text(pe.scheduler_dispatch), to_text(pe.dma_setup),
-      to_text(pe.mmu_latency), pe.mmu_page, pe.math_lanes, to_text(pe.math_clock),
-      to_text(pe.math_cycles));
-  text += fmt::format("  gemm: {{rows: {}, columns: {}, dataflow: {}, clock: {}}}\n", pe.gemm.rows,
-                      pe.gemm.columns, name_of(pe.gemm.dataflow), to_text(pe.gemm.clock));
-  text += fmt::format("  tcm: {{capacity: {} B, bandwidth: {}, latency: {}}}\n", pe.tcm.capacity,
-                      to_text(pe.tcm.bandwidth), to_text(pe.tcm.latency));
-  return text + fmt::format("  ipcq: {{latency: {}}}\n", to_text(pe.ipcq_latency));
-}
-
-std::string to_text(const Topology::Communication& communication) {
-  return fmt::format("communication: {{packet: {} B, scratch: {} B}}\n", communication.packet,
-                     communication.scratch);
-}
-
-std::string to_text(const Topology::Launch& launch) {
-  return fmt::format("launch: {{blocking: {}}}\n", launch.blocking);
-}
-
-std::string to_text(const Topology& topology) {
-  return "kernbench_topology: 1\n" + to_text(topology.system) + to_text(topology.sip) +
-         to_text(topology.cube) + to_text(topology.pe) + to_text(topology.communication) +
-         to_text(topology.launch);
-}
-
 void check(std::string_view input) {
   const Topology topology = Topology::parse(input, "t.yaml");
   try {
     topology.check();
-    if (Topology::parse(to_text(topology), "t.yaml") == topology) return;
+    if (Topology::parse(test::to_yaml(topology), "t.yaml") == topology) return;
   } catch (const Error& error) {
     throw Finding(fmt::format("accepted, and refused when printed: {}", error.what()));
   }
-  throw Finding("printed and read again it is another topology:\n" + to_text(topology));
+  throw Finding("printed and read again it is another topology:\n" + test::to_yaml(topology));
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ Floats gradients_of_rank_1(const JoinOptions& options) {
   return gradients;
 }
 
-// As torch 1.13.1 answers.
+// The figures are those of torch 1.13.1.
 TEST_CASE("a rank without inputs sends zeros until all have finished", "[ddp]") {
   CHECK(gradients_of_rank_1({}) == Floats{1.5F, 1.5F, 1.5F, 1});
   CHECK(gradients_of_rank_1({.divide_by_initial_world_size = false}) ==

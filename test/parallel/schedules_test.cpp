@@ -23,7 +23,7 @@ class Journal {
     note_collectives();
     lines_.push_back(what);
   }
-  // What was noted since it was asked last.
+  // Returns what was noted since the last call.
   std::string take() {
     note_collectives();
     return fmt::format("{}", fmt::join(std::exchange(lines_, {}), ", "));

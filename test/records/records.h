@@ -12,8 +12,9 @@
 
 namespace kernbench::records {
 
-// What is wrong with the records under `root`, each as "file: why", sorted.  Empty if all is well.
-// Line ends (LF, CRLF), a byte order mark and the dash or colon behind a title's ID do not matter.
+// Returns what is wrong with the records under `root`, each as "file: why", sorted.  Empty if all
+// is well.  Line ends (LF, CRLF), a byte order mark and the dash or colon behind a title's ID do
+// not matter.
 std::vector<std::string> check(const std::filesystem::path& root);
 
 // Writes adr/INDEX.md and adr-ko/INDEX.md.  Throws std::runtime_error if that cannot be done.

@@ -1,4 +1,4 @@
-// Whether a sanitizer is built in: what takes twenty times as long then is done less often.
+// Says if a sanitizer is built in: tests then repeat less what takes twenty times as long.
 
 #pragma once
 

@@ -71,7 +71,8 @@ inline Topology link_topology(SipTopology kind, int w, int h = 1, int cubes_w = 
   return topology;
 }
 
-// Those with `w` SIPs each joined to each, or to a switch; or w x h x d of them in a torus.
+// Returns a topology with `w` SIPs, each joined to each or to a switch, or with w x h x d of them
+// in a torus.
 inline Topology joined_topology(SipTopology kind, int w, int h = 1, int d = 1) {
   Topology topology = link_topology(kind, w * h * d);
   if (kind != SipTopology::torus_3d) return topology;

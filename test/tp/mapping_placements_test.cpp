@@ -106,7 +106,7 @@ bool is_refused(Cut cut, const DPPolicy& dp, int ranks) {
   return rows || columns;
 }
 
-// A tensor that lies so.  Of a sum of holders all but the first have a 3 everywhere.
+// A tensor that lies so.  In a sum of holders, all but the first have a 3 everywhere.
 Tensor placed(TensorParallelWorld& world, const Matrix& matrix, const DPPolicy& dp) {
   Tensor made = world.torch.empty({matrix.rows, matrix.columns}, {.dp = dp});
   const int cubes = dp.cube == Shard::partial ? dp.num_cubes : 1;
@@ -125,7 +125,7 @@ Tensor placed(TensorParallelWorld& world, const Matrix& matrix, const DPPolicy& 
   return made;
 }
 
-// What every holder has is the part of the matrix that its placement says.
+// True if every holder has the part of the matrix that its placement says.
 bool is_placed(const Tensor& found, const Matrix& expected) {
   if (found.to_vector() != expected.elements) return false;
   if (is_partial(found.dp())) return true;
@@ -147,7 +147,7 @@ DPPolicy gradient_policy(const DPPolicy& y, bool is_summand) {
   return {level(y.cube), level(y.pe), y.num_cubes, y.num_pes};
 }
 
-// Whether a summand of the gradient meets a holder that has a part, or a summand, of x.
+// True if a summand of the gradient meets a holder that has a part, or a summand, of x.
 bool meets_a_part(const DPPolicy& dy, const DPPolicy& x) {
   const auto meets = [](Shard gradient, Shard tensor) {
     return gradient == Shard::partial && tensor != Shard::replicate;

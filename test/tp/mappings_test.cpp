@@ -104,7 +104,7 @@ TEST_CASE("sizes that the group does not divide are refused in Megatron's words"
   });
 }
 
-// Of a mapping of a leaf, or of the leaf alone; its gradient is what it is given.
+// Times the backward pass of a mapping of a leaf, or of the leaf alone, whose gradient is given.
 Time backward_time(TensorParallelWorld& world, const Mapping* mapping) {
   Tensor leaf = world.tensor(kRandom);
   leaf.requires_grad_();

@@ -116,6 +116,18 @@ TEST_CASE("theory and simulator are equal to the picosecond: sizes, tiles, types
   }
 }
 
+TEST_CASE("and where the ports of TCM are slower than the array", "[gemm_model][tcm]") {
+  Topology topology = load_topology("default");
+  topology.pe.gemm.dataflow = GENERATE(Dataflow::output_stationary, Dataflow::weight_stationary,
+                                       Dataflow::input_stationary);
+  topology.pe.tcm.compute_bandwidth = Bandwidth{GENERATE(20, 150) * std::int64_t{1'000'000'000}};
+  for (const DType dtype : kDTypes) {
+    for (const sim::GemmSize& tile : {sim::GemmSize{32, 32, 32}, {64, 48, 0}, {7, 500, 11}}) {
+      check_equal(topology, {.size = {123, 457, 789}, .dtype = dtype, .tile = tile});
+    }
+  }
+}
+
 TEST_CASE("and on many PEs, each with a slice of HBM of its own", "[gemm_model]") {
   Topology topology = load_topology("default");
   topology.cube.hbm.channels = topology.cube.hbm.slices = topology.pe_count();

@@ -65,7 +65,7 @@ TEST_CASE("milestone-1h-gemm leaves all its files, theory and measurement agree"
        {"gemm.journal", "summary.csv", "measured_vs_theoretical.svg", "roofline.svg"}) {
     CHECK(std::filesystem::file_size(folder.path("o/" + name)) > 0);
   }
-  // Of shapes that are not there nothing is drawn.
+  // A shape that was not swept gets no figure.
   CHECK_FALSE(std::filesystem::exists(folder.path("o/utilization_square.svg")));
 }
 

@@ -1,4 +1,4 @@
-// What is refused of a case before anything is simulated.
+// Cases that are refused before anything is simulated.
 
 #include "benches/operators/case_check.h"
 

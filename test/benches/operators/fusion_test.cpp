@@ -1,4 +1,4 @@
-// Which kernels a graph becomes.
+// These cases check which kernels a graph becomes.
 
 #include "benches/operators/fusion.h"
 

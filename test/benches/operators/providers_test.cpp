@@ -190,7 +190,7 @@ TEST_CASE("kernels of values of the graph are never faster than the roofline", "
   }
 }
 
-// Of T tokens, dim n, f32.  Upstream gradients and gradients, and besides:
+// The figures are for T tokens of dim n in f32.  Upstream gradients and gradients, and besides:
 TEST_CASE("backward must be given the least of what forward may leave, by hand", "[operators]") {
   const Problem problem{{1, 10, 8}, DType::f32, 0};
   const Bytes n = 10 * 8 * 4;

@@ -115,7 +115,7 @@ TEST_CASE("bounds of single operations by hand", "[operator_reference]") {
   CHECK(bound_of(square, DType::f16, {3}) == Approx(9 * (0x1p-11 + u) + 0x1p-25).epsilon(1e-12));
   CHECK(bound_of(square, DType::bf16, {3}) == Approx(9 * (0x1p-8 + u)).epsilon(1e-12));
   const auto total = of_x([](const Value& x) { return row_sum(x) * x; });
-  // Of 17 elements up to 2 + 3 additions and a rounding, then the product's.
+  // A sum of 17 elements takes at most 2 + 3 additions and one rounding; then comes the product's.
   CHECK(bound_of(total, DType::f32, std::vector<float>(17, 1)) ==
         Approx((5 + 1 + 1) * 17 * u).epsilon(1e-6));
   const auto root = of_x([](const Value& x) { return rsqrt(power(x, 2)); });

@@ -1,4 +1,4 @@
-// What a step comes to, of ranks whose times are made up.
+// Computes the result of a step from made-up times of ranks.
 
 #include "benches/tensor_parallel/step_result.h"
 

@@ -28,7 +28,7 @@ ProgramResult run_bench(const std::string& bench, std::vector<std::string> setti
   return run_program(all);
 }
 
-// Those of a table.
+// Returns the rows of a table.
 std::vector<Json> rows_of(const std::string& bench, const std::vector<std::string>& settings,
                           const std::string& table = "step") {
   const ProgramResult result = run_bench(bench, settings);
@@ -105,8 +105,8 @@ TEST_CASE("ranks have as many PEs at every point of a sweep", "[cli][tensor_para
 }
 
 TEST_CASE("products that ranks share scale with them", "[cli][tensor_parallel]") {
-  // 1024 columns for the one PE of tp 1, 256 for each of four.  What does not shrink, launches and
-  // the second bias, leaves more than half of the gain; with a fourth of the PEs at tp 4 it is
+  // 1024 columns for the one PE of tp 1, 256 for each of four.  Launches and the second bias do not
+  // shrink, and still more than half of the gain is left; with a fourth of the PEs at tp 4 there is
   // none.
   const std::vector<Json> rows = rows_of("tp-mlp", {"tp=1,4", "pes=1", "ffn=1024", "check=false"});
   REQUIRE(rows.size() == 2);

@@ -231,7 +231,8 @@ TEST_CASE("all ranks of a step begin at once, and its collectives are those of t
       (event.issued <= step.forward_issued ? forward : backward).emplace_back(event.function);
     }
     CHECK(forward == std::vector<std::string>{"all_gather_into_tensor", "reduce_scatter_tensor"});
-    // Of dy, of x once more, and beside it of dx; then of the bias' gradient.
+    // The backward pass gathers dy, gathers x once more and reduces dx beside it, then reduces the
+    // bias' gradient.
     CHECK(backward == std::vector<std::string>{"all_gather_into_tensor", "all_gather_into_tensor",
                                                "reduce_scatter_tensor", "all_reduce"});
   }

@@ -44,7 +44,7 @@ struct LocalWorld {
     return made;
   }
 
-  // What the call on a rank is refused with; "no error" if it is not.
+  // Returns the text with which the call of a rank is refused; "no error" if it is not.
   template <class Action>
   static std::string refusal(Action action) {
     try {

@@ -12,7 +12,7 @@ namespace {
 
 using Kind = Step::Kind;
 
-// Whether two members may call these at the same time.
+// True if two members may call these at the same time.
 bool agree(const Step& a, const Step& b) {
   const bool reduces =
       a.kind == Kind::all_reduce || a.kind == Kind::reduce || a.kind == Kind::reduce_scatter;
@@ -92,7 +92,7 @@ class Model {
     }
   }
 
-  // Whether somebody has called what one who has returned has not.
+  // Finds a call that some member has made and a member that has returned has not.
   void check_absent() {
     for (std::size_t group = 0; group < groups_.size() && error_.empty(); ++group) {
       for (const int member : program_.groups[group]) {

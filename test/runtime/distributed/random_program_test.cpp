@@ -67,7 +67,7 @@ struct End {
   std::string text;
 };
 
-// What the program ends with if `culprit` runs other steps.
+// Returns how the program ends if `culprit` runs other steps.
 End end_of(const RandomProgram& program, int culprit, const std::vector<Step>& spoiled) {
   LocalWorld world(program.ranks);
   try {

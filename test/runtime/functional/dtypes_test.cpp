@@ -279,30 +279,26 @@ TEST_CASE("powers of integers count every factor", "[dtypes]") {
         Integers{1, -1, 0, static_cast<std::int64_t>(three * 3)});
 }
 
-TEST_CASE("masked_fill converts its number to the tensor's type", "[dtypes]") {
+TEST_CASE("at() and item() are exact in a type that has the element", "[dtypes]") {
   TypesUnderTest dut;
-  const auto filled = [&](DType dtype, const Scalar& value) {
-    return masked_fill(dut.integers({2}, {0, 1}, DPPolicy::on_one_pe(), dtype),
-                       dut.integers({2}, {1, 0}) == 1, value);
-  };
-  CHECK(values(filled(DType::i64, -2.75)) == Integers{-2, 1});
-  CHECK(values(filled(DType::i32, -0x1p31)) == Integers{-(std::int64_t{1} << 31), 1});
-  for (const Scalar& truth : {Scalar(0.5), Scalar(2), Scalar(NAN), Scalar(HUGE_VAL)}) {
-    CHECK(filled(kBool, truth).dtype() == kBool);
-    CHECK(values(filled(kBool, truth)) == Integers{1, 1});
+  constexpr std::int64_t kBig = (std::int64_t{1} << 24) + 1;
+  for (const DPPolicy& dp : policies()) {
+    const Tensor x = dut.integers({2, 2}, {kBig, -1, 0, kMost}, dp);
+    CHECK(x.at<std::int64_t>({0, 0}) == kBig);
+    CHECK(x.at<std::int64_t>({1, 1}) == kMost);
+    CHECK(x.at<double>({0, 0}) == static_cast<double>(kBig));
+    CHECK(x.at<std::int32_t>({1, 1}) == -1);  // modulo 2^32, as to(DType::i32)
+    CHECK(x.at<bool>({0, 1}));
+    CHECK_FALSE(x.at<bool>({1, 0}));
+    CHECK(x.at({0, 1}) == -1);
+    CHECK(dut.tensor({2, 2}, {0.1F, -2.7F, 3, 4}, dp).at<std::int64_t>({0, 1}) == -2);
+    CHECK(dut.tensor({2, 2}, {0.1F, -2.7F, 3, 4}, dp).at<double>({0, 0}) == double{0.1F});
   }
-  const auto refuses = [&](DType dtype, const Scalar& value) {
-    CHECK_THAT(error([&] { filled(dtype, value); }),
-               Says("KB-F002", "value cannot be converted to type", "without overflow"));
-  };
-  const Tensor whole = dut.integers({2}, {0, 1}, DPPolicy::on_one_pe(), DType::i32);
-  CHECK_THAT(error([&] { whole.fill_(3'000'000'000); }),
-             Says("KB-F002", "fill_: value cannot be converted to type"));
-  CHECK(values(whole.fill_(-2.75)) == Integers{-2, -2});
-  refuses(DType::i64, 1e30);
-  refuses(DType::i64, NAN);
-  refuses(DType::i32, std::int64_t{1} << 40);
-  refuses(DType::i32, 0x1p31);
+  const Integers numbers{1, kBig, 3};
+  const Tensor host = RuntimeContext::tensor(std::span<const std::int64_t>(numbers), {3});
+  CHECK(host.at<std::int64_t>({1}) == kBig);
+  CHECK(host[1].item<std::int64_t>() == kBig);
+  CHECK(dut.integers({1}, {kBig}).item<double>() == static_cast<double>(kBig));
 }
 
 TEST_CASE("what a type has no meaning for is refused in torch's words", "[dtypes]") {

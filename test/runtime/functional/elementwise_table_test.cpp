@@ -2,124 +2,14 @@
 // finite differences: all types, placements and broadcasts.
 
 #include <algorithm>
-#include <array>
 
-#include "test/runtime/functional/operators_under_test.h"
+#include "test/runtime/functional/elementwise_rows.h"
 
 namespace kernbench::test::elementwise_table_test {
 namespace {
 
-using Reals = std::array<double, 3>;
-
-struct Row {
-  std::string name;
-  int operands;
-  std::function<Tensor(const std::vector<Tensor>&)> of;
-  std::function<double(const Reals&)> reference;
-  int steps;  // roundings in f32, of the forward or the backward function, whichever has more
-  bool has_gradient = true;
-  double least = -2;  // of the operands
-};
-
-double sigmoid_of(double x) {
-  return 1 / (1 + std::exp(-x));
-}
-
-std::vector<Row> unary_rows() {
-  return {
-      {"neg", 1, [](auto& x) { return -x[0]; }, [](auto& x) { return -x[0]; }, 0},
-      {"x + n", 1, [](auto& x) { return x[0] + 0.3; }, [](auto& x) { return x[0] + 0.3; }, 2},
-      {"n + x", 1, [](auto& x) { return 0.3 + x[0]; }, [](auto& x) { return x[0] + 0.3; }, 2},
-      {"x - n", 1, [](auto& x) { return x[0] - 0.3; }, [](auto& x) { return x[0] - 0.3; }, 2},
-      {"n - x", 1, [](auto& x) { return 1 - x[0]; }, [](auto& x) { return 1 - x[0]; }, 1},
-      {"x n", 1, [](auto& x) { return x[0] * 0.3; }, [](auto& x) { return x[0] * 0.3; }, 2},
-      {"x / n", 1, [](auto& x) { return x[0] / 3; }, [](auto& x) { return x[0] / 3; }, 1},
-      {"n / x", 1, [](auto& x) { return 3 / x[0]; }, [](auto& x) { return 3 / x[0]; }, 3, true, 1},
-      {"reciprocal", 1, [](auto& x) { return reciprocal(x[0]); }, [](auto& x) { return 1 / x[0]; },
-       3, true, 1},
-      {"exp", 1, [](auto& x) { return exp(x[0]); }, [](auto& x) { return std::exp(x[0]); }, 3},
-      {"log", 1, [](auto& x) { return log(x[0]); }, [](auto& x) { return std::log(x[0]); }, 2, true,
-       1},
-      {"sqrt", 1, [](auto& x) { return sqrt(x[0]); }, [](auto& x) { return std::sqrt(x[0]); }, 3,
-       true, 1},
-      {"rsqrt", 1, [](auto& x) { return rsqrt(x[0]); }, [](auto& x) { return 1 / std::sqrt(x[0]); },
-       5, true, 1},
-      {"abs", 1, [](auto& x) { return abs(x[0]); }, [](auto& x) { return std::abs(x[0]); }, 0},
-      {"square", 1, [](auto& x) { return square(x[0]); }, [](auto& x) { return x[0] * x[0]; }, 2},
-      {"pow 3", 1, [](auto& x) { return pow(x[0], 3); }, [](auto& x) { return std::pow(x[0], 3); },
-       4},
-      {"pow -2", 1, [](auto& x) { return pow(x[0], -2); },
-       [](auto& x) { return std::pow(x[0], -2); }, 6, true, 1},
-      {"pow 0.5", 1, [](auto& x) { return pow(x[0], 0.5); },
-       [](auto& x) { return std::sqrt(x[0]); }, 4, true, 1},
-      {"pow 1.7", 1, [](auto& x) { return pow(x[0], 1.7); },
-       [](auto& x) { return std::pow(x[0], 1.7); }, 8, true, 1},
-      {"relu", 1, [](auto& x) { return relu(x[0]); }, [](auto& x) { return std::max(x[0], 0.0); },
-       0},
-      {"sigmoid", 1, [](auto& x) { return sigmoid(x[0]); },
-       [](auto& x) { return sigmoid_of(x[0]); }, 4},
-      {"tanh", 1, [](auto& x) { return tanh(x[0]); }, [](auto& x) { return std::tanh(x[0]); }, 8},
-      {"silu", 1, [](auto& x) { return nn::functional::silu(x[0]); },
-       [](auto& x) { return x[0] * sigmoid_of(x[0]); }, 6},
-      {"clamp", 1, [](auto& x) { return clamp(x[0], -0.7, 0.7); },
-       [](auto& x) { return std::clamp(x[0], -0.7, 0.7); }, 1},
-      {"x > n", 1, [](auto& x) { return x[0] > 0.1; },
-       [](auto& x) { return x[0] > 0.1 ? 1.0 : 0.0; }, 0, false},
-      {"x >= n", 1, [](auto& x) { return x[0] >= 0.1; },
-       [](auto& x) { return x[0] >= 0.1 ? 1.0 : 0.0; }, 0, false},
-      {"x < n", 1, [](auto& x) { return x[0] < 0.1; },
-       [](auto& x) { return x[0] < 0.1 ? 1.0 : 0.0; }, 0, false},
-      {"x == n", 1, [](auto& x) { return x[0] == 0.1328125; },
-       [](auto& x) { return x[0] == 0.1328125 ? 1.0 : 0.0; }, 0, false},
-      {"x != n", 1, [](auto& x) { return x[0] != 0.1328125; },
-       [](auto& x) { return x[0] != 0.1328125 ? 1.0 : 0.0; }, 0, false},
-      {"logical_not", 1, [](auto& x) { return logical_not(x[0]); },
-       [](auto& x) { return x[0] == 0 ? 1.0 : 0.0; }, 0, false},
-      {"clone", 1, [](auto& x) { return clone(x[0]); }, [](auto& x) { return x[0]; }, 0},
-      {"x <= n", 1, [](auto& x) { return x[0] <= 0.1; },
-       [](auto& x) { return x[0] <= 0.1 ? 1.0 : 0.0; }, 0, false},
-  };
-}
-
-std::vector<Row> binary_rows() {
-  return {
-      {"add", 2, [](auto& x) { return x[0] + x[1]; }, [](auto& x) { return x[0] + x[1]; }, 1},
-      {"add alpha", 2, [](auto& x) { return add(x[0], x[1], 0.3); },
-       [](auto& x) { return x[0] + 0.3 * x[1]; }, 2},
-      {"sub", 2, [](auto& x) { return x[0] - x[1]; }, [](auto& x) { return x[0] - x[1]; }, 1},
-      {"mul", 2, [](auto& x) { return x[0] * x[1]; }, [](auto& x) { return x[0] * x[1]; }, 1},
-      {"div", 2, [](auto& x) { return x[0] / x[1]; }, [](auto& x) { return x[0] / x[1]; }, 3, true,
-       1},
-      {"maximum", 2, [](auto& x) { return maximum(x[0], x[1]); },
-       [](auto& x) { return std::max(x[0], x[1]); }, 0},
-      {"minimum", 2, [](auto& x) { return minimum(x[0], x[1]); },
-       [](auto& x) { return std::min(x[0], x[1]); }, 0},
-      {"lt", 2, [](auto& x) { return x[0] < x[1]; },
-       [](auto& x) { return x[0] < x[1] ? 1.0 : 0.0; }, 0, false},
-      {"gt", 2, [](auto& x) { return x[0] > x[1]; },
-       [](auto& x) { return x[0] > x[1] ? 1.0 : 0.0; }, 0, false},
-      {"le", 2, [](auto& x) { return x[0] <= x[1]; },
-       [](auto& x) { return x[0] <= x[1] ? 1.0 : 0.0; }, 0, false},
-      {"logical_and", 2, [](auto& x) { return logical_and(x[0] > 0.1, x[1] > 0.1); },
-       [](auto& x) { return x[0] > 0.1 && x[1] > 0.1 ? 1.0 : 0.0; }, 0, false},
-      {"logical_or", 2, [](auto& x) { return logical_or(x[0] > 0.1, x[1] > 0.1); },
-       [](auto& x) { return x[0] > 0.1 || x[1] > 0.1 ? 1.0 : 0.0; }, 0, false},
-      {"number where", 2, [](auto& x) { return where(x[0].detach() > 0.1, 0.5, x[1]); },
-       [](auto& x) { return x[0] > 0.1 ? 0.5 : x[1]; }, 0},
-      {"ge", 2, [](auto& x) { return x[0] >= x[1]; },
-       [](auto& x) { return x[0] >= x[1] ? 1.0 : 0.0; }, 0, false},
-      {"eq", 2, [](auto& x) { return x[0] == x[1]; },
-       [](auto& x) { return x[0] == x[1] ? 1.0 : 0.0; }, 0, false},
-      {"ne", 2, [](auto& x) { return x[0] != x[1]; },
-       [](auto& x) { return x[0] != x[1] ? 1.0 : 0.0; }, 0, false},
-      {"where", 2, [](auto& x) { return where(x[0].detach() > 0.1, x[0], x[1]); },
-       [](auto& x) { return x[0] > 0.1 ? x[0] : x[1]; }, 0},
-      {"where number", 2, [](auto& x) { return where(x[0].detach() > 0.1, x[1], 0.5); },
-       [](auto& x) { return x[0] > 0.1 ? x[1] : 0.5; }, 0},
-      {"masked_fill", 2, [](auto& x) { return masked_fill(x[0], x[1].detach() > 0.1, 0.5); },
-       [](auto& x) { return x[1] > 0.1 ? 0.5 : x[0]; }, 0},
-  };
-}
+using Row = ElementwiseRow;
+using Reals = Row::Reals;
 
 // Numbers from `least` to 2 that all types have, apart from each other and from 0, 0.1 and 0.7, so
 // that no function has a kink near them.
@@ -147,6 +37,18 @@ std::size_t source_of(const Shape& result, const Shape& operand, std::int64_t in
     stride *= own;
   }
   return static_cast<std::size_t>(source);
+}
+
+// Whole numbers from -6 to 6 without 0, or from 1 to 6; of bool 0 and 1, or 1.
+Floats whole_operand(std::int64_t count, int which, double least, DType dtype) {
+  Floats elements;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t number = (i * 5 + which * 3) % 6 + 1;
+    const bool is_negative = least <= -1 && (i * 3 + which) % 7 < 3;
+    elements.push_back(static_cast<float>(is_negative ? -number : number));
+    if (dtype == DType::boolean) elements.back() = least < 1 && is_negative ? 0 : 1;
+  }
+  return elements;
 }
 
 double unit_of(DType dtype) {
@@ -245,6 +147,55 @@ class Trial {
   Floats gradient_;
 };
 
+DType type_of(Gives gives, DType dtype) {
+  switch (gives) {
+    case Gives::f32:
+      return DType::f32;
+    case Gives::i64:
+      return DType::i64;
+    case Gives::boolean:
+      return DType::boolean;
+    default:
+      return dtype;
+  }
+}
+
+// Of a type that has no gradients.
+void check_without_gradient(OperatorsUnderTest& dut, const Row& row,
+                            const std::vector<Shape>& shapes, const Shape& result,
+                            const DPPolicy& dp, DType dtype) {
+  const Gives gives = is_float8(dtype)          ? row.floats8
+                      : dtype == DType::boolean ? row.booleans
+                                                : row.integers;
+  std::vector<Floats> elements;
+  std::vector<Tensor> tensors;
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    elements.push_back(whole_operand(shapes[i].numel(), static_cast<int>(i), row.least, dtype));
+    tensors.push_back(
+        dut.tensor(shapes[i], elements.back(), policy_beside(dp, shapes[i], result), dtype));
+  }
+  INFO(row.name << " " << name_of(dtype) << " " << to_string(dp));
+  if (gives == Gives::refused) {
+    CHECK_THAT(error([&] { row.of(tensors); }), Says("KB-F002"));
+    return;
+  }
+  const Tensor y = row.of(tensors);
+  CHECK(y.dtype() == type_of(gives, dtype));
+  CHECK(y.shape() == result);
+  const Floats is = y.to_vector();
+  for (std::int64_t i = 0; i < result.numel(); ++i) {
+    Reals reals{};
+    for (std::size_t k = 0; k < shapes.size(); ++k) {
+      reals[k] = elements[k][source_of(result, shapes[k], i)];
+    }
+    const double real = row.reference(reals);
+    const double wanted = y.dtype() == DType::boolean ? static_cast<double>(real != 0) : real;
+    const double bound = y.dtype() == DType::f32 ? (row.steps + 0.5) * 0x1p-23 : 0;
+    CHECK(std::abs(is[static_cast<std::size_t>(i)] - wanted) <=
+          bound * std::max(1.0, std::abs(wanted)));
+  }
+}
+
 std::vector<DPPolicy> policies() {
   return {DPPolicy::on_one_pe(), on_pes(kRow),          on_pes(kColumn),
           on_cubes(kR),          on_all(kRow, kColumn), on_all(kColumn, kR)};
@@ -253,7 +204,7 @@ std::vector<DPPolicy> policies() {
 TEST_CASE("functions of a tensor, and their gradients", "[elementwise][table]") {
   OperatorsUnderTest dut;
   const DType dtype = GENERATE(DType::f16, DType::bf16, DType::f32);
-  for (const Row& row : unary_rows()) {
+  for (const Row& row : functions_of_one()) {
     for (const DPPolicy& dp : policies()) {
       const Trial trial(dut, row, {{3, 7}}, {3, 7}, dp, dtype);
     }
@@ -272,10 +223,24 @@ TEST_CASE("functions of two tensors that broadcast, and their gradients", "[elem
        {Shapes{{3, 5}, {3, 5}, {3, 5}}, Shapes{{3, 5}, {5}, {3, 5}}, Shapes{{3, 1}, {3, 5}, {3, 5}},
         Shapes{{3, 5}, {}, {3, 5}}, Shapes{{3, 1}, {5}, {3, 5}},
         Shapes{{2, 1, 5}, {3, 1}, {2, 3, 5}}, Shapes{{4, 1, 3, 1}, {2, 1, 5}, {4, 2, 3, 5}}}) {
-    for (const Row& row : binary_rows()) {
+    for (const Row& row : functions_of_two()) {
       for (const DPPolicy& dp : {on_pes(kR), on_pes(kRow), on_all(kRow, kColumn)}) {
         const Trial trial(dut, row, {a, b}, result, dp, dtype);
       }
+    }
+  }
+}
+
+TEST_CASE("functions of integers, bool and 8-bit numbers", "[elementwise][table]") {
+  OperatorsUnderTest dut;
+  const DType dtype =
+      GENERATE(DType::i32, DType::i64, DType::boolean, DType::f8e4m3fn, DType::f8e5m2);
+  for (const DPPolicy& dp : {DPPolicy::on_one_pe(), on_all(kRow, kColumn)}) {
+    for (const Row& row : functions_of_one()) {
+      check_without_gradient(dut, row, {{3, 7}}, {3, 7}, dp, dtype);
+    }
+    for (const Row& row : functions_of_two()) {
+      check_without_gradient(dut, row, {{3, 1}, {3, 5}}, {3, 5}, dp, dtype);
     }
   }
 }

@@ -166,7 +166,7 @@ TEST_CASE("a number is one of f32, and the product is rounded once", "[elementwi
   const auto scaled = [&](float x, double number) {
     return (dut.tensor({1}, {x}, DPPolicy::on_one_pe(), dtype) * number).item();
   };
-  // None of these is a number of f16: beyond it, below it, and between two.
+  // No factor here is a number of f16: one is too large, one too small, and one lies between two.
   CHECK(scaled(std::ldexp(1.0F, -10), 65536) == 64);
   CHECK(scaled(32768, std::ldexp(1.0, -30)) == std::ldexp(1.0F, -15));
   Floats elements;

@@ -14,7 +14,8 @@ struct Operator {
   std::string name;
   std::vector<Shape> inputs;
   Function function;
-  // Whether its gradients are sums of products of sixteenths and whole numbers, exact in any order.
+  // True if its gradients are sums of products of sixteenths and whole numbers, which are exact in
+  // any order.
   bool is_exact = true;
 };
 
@@ -90,8 +91,8 @@ std::vector<Floats> gradients(OperatorsUnderTest& dut, const Operator& tested,
   return all;
 }
 
-// What is not exact: of the whole and of the two summands, gradients within 2^-18 (at most 30
-// roundings of numbers below 2), whose sum is rounded once more.
+// Compares gradients that are not exact: those of the whole and of the two summands are within
+// 2^-18 (at most 30 roundings of numbers below 2), and their sum is rounded once more.
 void check_gradient_of_a_sum(OperatorsUnderTest& dut, const Operator& tested) {
   CAPTURE(tested.name);
   const auto whole = [&](const Shape& shape) {

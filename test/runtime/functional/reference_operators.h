@@ -43,7 +43,7 @@ inline Numbers products(const Numbers& a, const Numbers& b) {
   return result;
 }
 
-// Of the first `seen` of a row; the rest is 0.
+// Computes the softmax over the first `seen` elements of a row; the rest is 0.
 inline Numbers softmax_of_row(const Numbers& x, std::size_t seen) {
   Bounded most = x[0];
   for (std::size_t i = 1; i < seen; ++i) {
@@ -149,7 +149,7 @@ class MatrixView {
   const bool is_transposed_;
 };
 
-// Of PE_GEMM, times a factor, with one rounding.
+// Computes PE_GEMM's product, times a factor, with one rounding.
 inline Numbers product(const MatrixView& a, const MatrixView& b, double factor, DType dtype) {
   Numbers result;
   for (std::size_t row = 0; row < a.rows(); ++row) {
@@ -163,7 +163,7 @@ inline Numbers product(const MatrixView& a, const MatrixView& b, double factor, 
   return result;
 }
 
-// Of one head: q [s, d], k [t, d] and v [t, e].
+// The attention of one head: q [s, d], k [t, d] and v [t, e].
 struct Attention {
   std::size_t rows;     // s
   std::size_t columns;  // t

@@ -180,8 +180,8 @@ TEST_CASE("operators and their gradients are within what their operations round"
   }
 }
 
-// So that the formulas above are those of gradients: with h = 2^-17 the slope is off by f''' / 6
-// 2^-34 and by some units of 2^-53 / h, so by less than 1e-9 for an f''' below 100.
+// Checks that the formulas above are those of gradients: with h = 2^-17 the slope is off by f''' /
+// 6 2^-34 and by some units of 2^-53 / h, so by less than 1e-9 for an f''' below 100.
 TEST_CASE("the gradients that operators are compared with are the slopes", "[rounding]") {
   constexpr double kStep = 1.0 / (1 << 17);
   for (const Operator& tested : operators()) {

@@ -50,6 +50,91 @@ TEST_CASE("NaN is the largest for whatever picks or orders", "[special_values]")
   CHECK(text(relu(x)) == "1 nan inf 0 nan 3");
 }
 
+TEST_CASE("what is ordered or picked keeps the sign of zero, and zeros are equal",
+          "[special_values]") {
+  OperatorsUnderTest dut;
+  const DType dtype = GENERATE(DType::f32, DType::f16, DType::bf16);
+  const Tensor x = dut.tensor({5}, {0, -0.0F, 1, -0.0F, 0}, DPPolicy::on_one_pe(), dtype);
+  const auto ordered = [](const std::pair<Tensor, Tensor>& y) {
+    return fmt::format("{}: {}", text(y.first), text(y.second));
+  };
+  CHECK(ordered(x.sort()) == "0 -0 -0 0 1: 0 1 3 4 2");
+  CHECK(ordered(x.sort(0, true)) == "1 0 -0 -0 0: 2 0 1 3 4");
+  CHECK(ordered(x.topk(5)) == "1 0 -0 -0 0: 2 0 1 3 4");
+  CHECK(ordered(x.topk(2, 0, false)) == "0 -0: 0 1");
+  CHECK(ordered(x.narrow(0, 1, 1).max(0)) == "-0: 0");
+  const Tensor zeros = dut.tensor({2}, {-0.0F, 0}, DPPolicy::on_one_pe(), dtype);
+  CHECK(zeros.argmax().item<int>() == 0);
+  CHECK(ordered(zeros.max(0)) == "-0: 0");
+  CHECK(ordered(zeros.flip({0}).min(0)) == "0: 0");
+}
+
+TEST_CASE("sums of prefixes with infinities and NaN are those of the elements before",
+          "[special_values]") {
+  OperatorsUnderTest dut;
+  const DType dtype = GENERATE(DType::f32, DType::f16, DType::bf16);
+  const auto sums = [&](const Floats& elements) {
+    const auto count = static_cast<std::int64_t>(elements.size());
+    return text(cumsum(dut.tensor({count}, elements, DPPolicy::on_one_pe(), dtype), 0));
+  };
+  CHECK(sums({1, 2, kInf, 3, kInf}) == "1 3 inf inf inf");
+  CHECK(sums({1, -kInf, 3, kInf, 2}) == "1 -inf -inf nan nan");
+  CHECK(sums({1, kNan, 3, kInf}) == "1 nan nan nan");
+  Floats elements(200, 1);  // several stretches
+  elements[70] = -kInf;
+  elements[150] = kInf;
+  float sum = 0;
+  const Floats is = cumsum(dut.tensor({200}, elements), 0).to_vector();
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    sum += elements[i];
+    CHECK((is[i] == sum || (std::isnan(is[i]) && std::isnan(sum))));
+  }
+}
+
+TEST_CASE("rounding, remainders and functions near 0 have C's special values", "[special_values]") {
+  OperatorsUnderTest dut;
+  const Floats numbers{-0.5F, 0.5F, 1.5F, -2.5F, -0.0F, 0x1p30F, kInf, -kInf, kNan, 0x1.fffffep22F};
+  const Tensor x = dut.tensor({static_cast<std::int64_t>(numbers.size())}, numbers);
+  const auto of = [&](const std::function<float(float)>& function) {
+    Floats all;
+    for (const float number : numbers) all.push_back(function(number));
+    for (float& element : all) {
+      if (std::isnan(element)) element = kNan;
+    }
+    return fmt::format("{}", fmt::join(all, " "));
+  };
+  CHECK(text(floor(x)) == of([](float n) { return std::floor(n); }));
+  CHECK(text(ceil(x)) == of([](float n) { return std::ceil(n); }));
+  CHECK(text(trunc(x)) == of([](float n) { return std::trunc(n); }));
+  CHECK(text(round(x)) == of([](float n) { return std::nearbyint(n); }));
+  CHECK(text(sign(x)) == "-1 1 1 -1 0 1 1 -1 0 1");
+  CHECK(text(isnan(x)) == "0 0 0 0 0 0 0 0 1 0");
+  CHECK(text(isinf(x)) == "0 0 0 0 0 0 1 1 0 0");
+  CHECK(text(isfinite(x)) == "1 1 1 1 1 1 0 0 0 1");
+  const Tensor ends = dut.tensor({7}, {0x1p-30F, -0x1p-30F, kInf, -kInf, -1, 200, kNan});
+  CHECK(text(log1p(ends)) ==
+        fmt::format("{} {} inf nan -inf {} nan", 0x1p-30F, -0x1p-30F, std::log1p(200.0F)));
+  CHECK(text(expm1(ends)) ==
+        fmt::format("{} {} inf -1 {} inf nan", 0x1p-30F, -0x1p-30F, std::expm1(-1.0F)));
+  CHECK(text(hypot(dut.tensor({4}, {3e38F, 0, -kInf, 3}), dut.tensor({4}, {0, 0, 1, -4}))) ==
+        "3e+38 0 inf 5");
+  CHECK(text(nn::functional::softplus(dut.tensor({4}, {200, -200, kInf, kNan}))) ==
+        "200 0 inf nan");
+  // Signs, as Python's % and C's fmod have them.
+  const Tensor a = dut.tensor({4}, {7, -7, 7, -7});
+  const Tensor b = dut.tensor({4}, {3, 3, -3, -3});
+  CHECK(text(a % b) == "1 2 -2 -1");
+  CHECK(text(fmod(a, b)) == "1 -1 1 -1");
+  CHECK(text(floor_divide(a, b)) == "2 -3 -3 2");
+  const Integers whole{7, -7, std::numeric_limits<std::int64_t>::min(), 5};
+  const Tensor n = dut.torch.tensor(std::span<const std::int64_t>(whole), {4}, {});
+  CHECK(floor_divide(n, -1).to_vector<std::int64_t>() ==
+        Integers{-7, 7, std::numeric_limits<std::int64_t>::min(), -5});
+  CHECK((n % 3).to_vector<std::int64_t>() == Integers{1, 2, 1, 2});
+  CHECK((n % 0).to_vector<std::int64_t>() == whole);
+  CHECK(floor_divide(n, 0).to_vector<std::int64_t>() == Integers(4, -1));
+}
+
 TEST_CASE("the smallest of integers may be the smallest there is", "[special_values]") {
   OperatorsUnderTest dut;
   constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();

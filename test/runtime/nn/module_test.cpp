@@ -40,6 +40,9 @@ TEST_CASE("a module names its parameters and buffers as torch does", "[nn]") {
                                                              "norm.weight", "norm.bias",
                                                              "down.weight"});
   CHECK(net->named_parameters()["up.weight"].shape() == Shape{4, 3});
+  std::int64_t elements = 0;
+  for (const auto& [name, parameter] : net->named_parameters()) elements += parameter.numel();
+  CHECK(elements == 4 * 3 + 4 + 4 + 4 + 2 * 4);
   CHECK(net->parameters(false).empty());
   CHECK(net->children().size() == 3);
   for (const Tensor& parameter : net->parameters()) CHECK(parameter.requires_grad());
@@ -125,6 +128,7 @@ TEST_CASE("modules in a row, in a list, and shared", "[nn]") {
   int count = 0;
   model->apply([&](nn::Module&) { ++count; });
   CHECK(count == 5);
+  CHECK(list[0]->weight.shape() == (*list)[0]->weight.shape());
 }
 
 TEST_CASE("dropout drops in training alone, the same with every placement", "[nn]") {

@@ -1,4 +1,4 @@
-// Where the members of a group meet, and what each of them finds there.
+// The members of a group meet, and each of them finds what the others brought.
 
 #include "runtime/simulation/rendezvous.h"
 

@@ -21,7 +21,7 @@ TEST_CASE("the memory of a device is counted, and the most of it", "[tensor][mem
              Says("KB-R003", "7"));
 }
 
-// As PyTorch's caching allocator, which frees a block when the host gives it up.
+// This is what PyTorch's caching allocator does, which frees a block when the host gives it up.
 TEST_CASE("what queued launches use is free when its last handle is gone, and nothing waits",
           "[tensor][memory][stream]") {
   OperatorsUnderTest dut;

@@ -306,7 +306,7 @@ TEST_CASE("a tensor that does not fit takes nothing, and the context works on",
   CHECK(torch.zeros({131'008}).numel() == 131'008);
 }
 
-// Of a tensor over 2 cubes and their 2 PEs, all of it: 4 KiB.
+// The tensor lies on 2 cubes and their 2 PEs, and each holds all of it: 4 KiB.
 TEST_CASE("the copies of what is copied in share the host's memory", "[tensor]") {
   RuntimeContext torch(small_topology());
   const auto grown_by = [&](Shard cube, Shard pe) {

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "test/runtime/distributed/local_world.h"
+#include "test/support/error_text.h"
 
 namespace kernbench::test::assertions_test {
 namespace {
@@ -46,11 +47,10 @@ TEST_CASE("a failed assertion says how many differ, where and by how much", "[te
     line = std::source_location::current().line() + 1;
     assert_close(x, Elements{1, 2, 4, 4.5F}, testing::Tolerance{0, 0.25});
   });
-  CHECK(text == fmt::format("[KB-N030] Tensor-likes are not close! at assertions_test.cpp:{}\n"
-                            "  Mismatched elements: 2 / 4 (50.0%)\n"
-                            "  tensor '{}' [4] f32\n"
-                            "  worst at index [2]: 3 is not 4, off by 1 (up to 0.25 allowed)",
-                            line, x.name()));
+  CHECK_THAT(text, test::Says("KB-N030", "Tensor-likes are not close!",
+                              fmt::format("assertions_test.cpp:{}", line),
+                              "Mismatched elements: 2 / 4 (50.0%)", fmt::format("'{}'", x.name()),
+                              "[2]: 3 is not 4", "off by 1", "0.25"));
   CHECK(error_of<DeviceError>([&] {
           assert_close(x, Elements{1});
         }).ends_with("[4] has 4 elements, 1 are expected"));

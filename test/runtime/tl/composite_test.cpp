@@ -95,7 +95,7 @@ TEST_CASE("a product larger than scratch is tiled to fit it", "[tl][composite]")
   CHECK(gemm.torch.simulation().machine().pe({0, 0, 0}).scratch_in_use() == 0);
 }
 
-// As a kernel may write it with tl.load, tl.dot, PE_MATH and tl.store.
+// Computes the same as a kernel would with tl.load, tl.dot, PE_MATH and tl.store.
 void loop_over_tiles(tl::Context& tl, const tl::CompositeGemm& gemm) {
   const DType in = gemm.a.dtype();
   for (std::int64_t row = 0; row < gemm.m; row += gemm.tile_m) {

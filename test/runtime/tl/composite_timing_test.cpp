@@ -148,7 +148,7 @@ TEST_CASE("the epilogue is one pass of PE_MATH with the cycles of its operations
   };
   const Time epilogue = ns(100 / 4 * (2 + 3));
   CHECK(run(kTile, topology, change).took == kWay + kPair + kProduct + epilogue + kStore);
-  // That of the first result overlaps the second product.
+  // The store of the first result overlaps the second product.
   CHECK(run({20, 10, 25}, topology, change).took ==
         kWay + kPair + 2 * kProduct + epilogue + kStore);
 }

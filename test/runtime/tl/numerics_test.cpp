@@ -23,7 +23,7 @@ Elements rounded(DType dtype, Elements elements) {
   return elements;
 }
 
-// What is special first, then numbers of all magnitudes that f16 has.
+// Returns special numbers first, then numbers of all magnitudes that f16 has.
 Elements mixed(DType dtype, std::size_t count, unsigned seed) {
   Elements elements = {0.0F,     -0.0F,     1,        -1,       kInfinity, -kInfinity, kNan,
                        65504.0F, -65504.0F, 0x1p-24F, 0x1p-14F, -0x1p-14F, 3,          -0.1F};

@@ -53,14 +53,13 @@ TEST_CASE("kernels name types, directions and activations that there are",
   TlUnderTest tl_under_test;
   const tl::Pointer p = tl_under_test.input({1, 2, 3, 4});
   const auto error = [&](const TlUnderTest::Body& body) { return tl_under_test.error(body); };
-  const std::string type =
-      " in kernel 'k' on sip0.cube0.pe0: there is no dtype 77; there are: f16, bf16, f32, i32, "
-      "i64, bool, f8e4m3fn, f8e5m2";
-  CHECK(error([&](tl::Context& tl) { tl.zeros({4}, DType{77}); }) == "[KB-K021] tl.zeros" + type);
-  CHECK(error([&](tl::Context& tl) { tl.arange(0, 4, DType{77}); }) ==
-        "[KB-K021] tl.arange" + type);
-  CHECK(error([&](tl::Context& tl) { tl.cast(tl.load(p, {4}, DType::f32), DType{77}); }) ==
-        "[KB-K021] tl.cast" + type);
+  const auto says_type = [](const char* operation) {
+    return test::Says("KB-K021", operation, "'k'", "sip0.cube0.pe0", "77", "f16", "f8e5m2");
+  };
+  CHECK_THAT(error([&](tl::Context& tl) { tl.zeros({4}, DType{77}); }), says_type("tl.zeros"));
+  CHECK_THAT(error([&](tl::Context& tl) { tl.arange(0, 4, DType{77}); }), says_type("tl.arange"));
+  CHECK_THAT(error([&](tl::Context& tl) { tl.cast(tl.load(p, {4}, DType::f32), DType{77}); }),
+             says_type("tl.cast"));
   CHECK_THAT(error([&](tl::Context& tl) { tl.load(p, {4}, DType{77}); }),
              test::Says("KB-K021", "tl.load", "'k'", "sip0.cube0.pe0", "'in'"));
   CHECK_THAT(

@@ -108,6 +108,27 @@ TEST_CASE("what the guide says of types and indices works", "[guide]") {
   CHECK_FALSE((w + 1).requires_grad());
 }
 
+TEST_CASE("what the guide says of functions works", "[guide]") {
+  OperatorsUnderTest dut;
+  kb::RuntimeContext& torch = dut.torch;
+  const kb::Tensor f = torch.linspace(0, 1, 5);
+  const kb::Tensor n = torch.arange(6).view({2, 3});
+  const kb::Tensor angles = sin(f) * cos(f) + f.log1p() + f.erf();
+  CHECK(angles.isfinite().all().item<bool>());
+  CHECK(f.round().sum().item() == 2);
+  CHECK((n % 4).sum().item<int>() == 7);
+  CHECK(floor_divide(n, 4).sum().item<int>() == 2);
+  CHECK(n.at<std::int64_t>({1, 2}) == 5);
+  CHECK(f.std(-1).item() > f.var(-1).item());
+  CHECK(f.flip({0}).roll(1).at({1}) == 1);
+  CHECK(masked_select(n, n > 3).numel() == 2);
+  CHECK(f.dot(f).item() == torch.eye(5).mv(f).square().sum().item());
+  const kb::Tensor average = torch.zeros({5});
+  average.lerp_(f, 0.1).addcmul_(f, f, 0.5);
+  kb::nn::CrossEntropyLoss criterion;
+  CHECK(criterion(torch.eye(3), torch.arange(3)).item() < 1);
+}
+
 TEST_CASE("what the guide says of streams works", "[guide]") {
   OperatorsUnderTest dut;
   kb::RuntimeContext& torch = dut.torch;
@@ -139,6 +160,7 @@ TEST_CASE("what the guide says of training works", "[guide]") {
   kb::nn::init::xavier_uniform_(net->fc->weight);
   const kb::Tensor x = torch.randn({4, 8});
   const kb::Tensor target = torch.tensor({0, 1, 2, 3}, {4}, {.dtype = kb::DType::i64});
+  for (const auto& [name, parameter] : net->named_parameters()) CHECK(parameter.requires_grad());
   optimizer.zero_grad();
   const kb::Tensor loss = F::cross_entropy(net(x), target);
   loss.backward();

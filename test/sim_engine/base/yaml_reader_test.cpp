@@ -247,7 +247,7 @@ TEST_CASE("keys that are unknown, misspelt or missing are one error each", "[yam
   CHECK_THAT(errors_of("link: 5", read),
              Says("KB-Y011", "1:7", "{bandwidth: 64 GB/s, latency: 100 ns}", "'5'"));
   CHECK_THAT(errors_of("5", read), Says("KB-Y011", "1:1", "{link: {...}}", "'5'"));
-  // What a refused merge key or alias would have brought is not missed.
+  // Keys that a refused merge key or alias would have brought are not reported as missing.
   CHECK_THAT(errors_of("a: &x {}\nlink: {<<: *x}", read), !Contains("missing"));
   CHECK_THAT(errors_of("link: &x [*x]", read), Says("KB-Y013", "list"));
   CHECK_THAT(errors_of("{link: {bandwidth: *x, latency: 1 ns}}", read), Says("KB-Y013"));

@@ -79,6 +79,26 @@ TEST_CASE("transfers get a share of the peak, and a slice says which", "[hbm][ti
   CHECK(load_time(topology, {0}, {0}) == ns(10));
 }
 
+// Each PE loads from the PE four numbers on.  A slice of 184.32 GB/s serves two of them in turn,
+// 43,403 ps each.  Two PEs of a corner load from one slice, four PEs from two, whose bytes come
+// over the way into the corner: 31,250 ps for each.
+TEST_CASE("in the machine `corners` it matters in which corners PEs lie",
+          "[hbm][timing][corners]") {
+  Topology topology = Topology::load("corners");
+  topology.communication.packet = 0;
+  const std::vector<int> pes = {0, 1, 2, 3, 4, 5, 6, 7};
+  const std::vector<int> homes = {4, 5, 6, 7, 0, 1, 2, 3};
+  const Time of_two = load_time(topology, pes, homes);
+  topology.cube.corners = {"NW", "NE"};
+  topology.cube.pe_per_corner = 4;
+  CHECK(load_time(topology, pes, homes) - of_two == Time{4 * 31'250 - 2 * 43'403});
+  topology.cube.corner = {};
+  const Time without = load_time(topology, pes, homes);
+  topology.cube.corners = {"NW", "NE", "SW", "SE"};
+  topology.cube.pe_per_corner = 2;
+  CHECK(load_time(topology, pes, homes) == without);
+}
+
 TEST_CASE("an unlimited channel stays unlimited in a slice", "[hbm][timing]") {
   Topology topology = hbm_topology(2, 8);
   topology.cube.hbm.bandwidth = Bandwidth::unlimited();

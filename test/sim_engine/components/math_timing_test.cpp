@@ -58,15 +58,18 @@ struct MathUnderTest {
 
 TEST_CASE("an element-wise operation takes its cycles for every lane's turn", "[math][timing]") {
   const std::vector<std::pair<MathOp, int>> per_element = {
-      {MathOp::add, 2},        {MathOp::subtract, 2},  {MathOp::negate, 2},
-      {MathOp::absolute, 2},   {MathOp::multiply, 3},  {MathOp::divide, 9},
-      {MathOp::maximum, 5},    {MathOp::minimum, 5},   {MathOp::less, 5},
-      {MathOp::less_equal, 5}, {MathOp::greater, 5},   {MathOp::greater_equal, 5},
-      {MathOp::equal, 5},      {MathOp::not_equal, 5}, {MathOp::clamp, 5},
-      {MathOp::exp, 7},        {MathOp::log, 8},       {MathOp::sqrt, 11},
-      {MathOp::rsqrt, 12},     {MathOp::sigmoid, 13},  {MathOp::convert, 6},
-      {MathOp::select, 6},     {MathOp::fma, 4},       {MathOp::bit_and, 2},
-      {MathOp::bit_or, 2},     {MathOp::bit_xor, 2}};
+      {MathOp::add, 2},         {MathOp::subtract, 2},  {MathOp::negate, 2},
+      {MathOp::absolute, 2},    {MathOp::multiply, 3},  {MathOp::divide, 9},
+      {MathOp::maximum, 5},     {MathOp::minimum, 5},   {MathOp::less, 5},
+      {MathOp::less_equal, 5},  {MathOp::greater, 5},   {MathOp::greater_equal, 5},
+      {MathOp::equal, 5},       {MathOp::not_equal, 5}, {MathOp::clamp, 5},
+      {MathOp::exp, 7},         {MathOp::log, 8},       {MathOp::sqrt, 11},
+      {MathOp::rsqrt, 12},      {MathOp::sigmoid, 13},  {MathOp::convert, 6},
+      {MathOp::select, 6},      {MathOp::fma, 4},       {MathOp::bit_and, 2},
+      {MathOp::bit_or, 2},      {MathOp::bit_xor, 2},   {MathOp::floor_divide, 9},
+      {MathOp::remainder, 9},   {MathOp::floor, 6},     {MathOp::exp2, 7},
+      {MathOp::log2, 8},        {MathOp::sin, 7},       {MathOp::cos, 7},
+      {MathOp::erf, 7 + 12 * 4}};
   CHECK(per_element.size() == kMathOpCount);
   for (const auto& [op, cycles] : per_element) {
     INFO(name_of(op));

@@ -60,7 +60,7 @@ TEST_CASE("the first unused port is where no queue ends or begins", "[port][ipcq
     channels.push_back(&dut.machine.connect(
         {kPe0, {Direction::south, i}, kPe1, {Direction::north, i}}, {.slot_bytes = 0}));
   }
-  // Of one that ends where another begins, both must go.
+  // Where one channel ends at the port where another begins, both must go.
   IpcqChannel& back = dut.machine.connect(
       {kPe1, {Direction::north, 1}, kPe0, {Direction::south, 6}}, {.slot_bytes = 0});
   CHECK(unused(kPe0, Direction::south) == Port{Direction::south, 4});

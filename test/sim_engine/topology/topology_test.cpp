@@ -112,6 +112,7 @@ TEST_CASE("every shipped topology loads and is what its name says", "[topology]"
     int sips, w, h, cubes, pes;
   };
   const std::vector<Shipped> shipped = {
+      {"corners", SipTopology::ring_1d, 2, 2, 1, 16, 8},
       {"default", SipTopology::ring_1d, 2, 2, 1, 16, 8},
       {"h100_8", SipTopology::switched, 8, 8, 1, 1, 4},
       {"mesh_2d_no_wrap_2x3", SipTopology::mesh_2d_no_wrap, 6, 2, 3, 16, 8},
@@ -256,14 +257,16 @@ TEST_CASE("a topology without a section `communication` has nothing for it", "[t
   CHECK(Topology::parse(without, "t.yaml").communication == Topology::Communication{});
 }
 
-TEST_CASE("HBM gives its peak, corners no limit, and launches queue where a file does not say so",
-          "[topology]") {
+TEST_CASE(
+    "HBM gives its peak, corners and TCM no limit, and launches queue where a file does not say so",
+    "[topology]") {
   std::string text = complete_topology();
   Topology topology = Topology::parse(text, "t.yaml");
   CHECK(topology.cube.hbm.efficiency == 900);
   CHECK(topology.cube.hbm.slices == 1);
   CHECK(topology.cube.hbm.turn_around == Time{24'000});
   CHECK(topology.cube.corner == LinkSpec{Bandwidth{256'000'000'000}, Time{2'000}});
+  CHECK(topology.pe.tcm.compute_bandwidth == Bandwidth{2'304'000'000'000});
   const auto replace = [&](std::string_view old, std::string_view by) {
     REQUIRE(text.find(old) != text.npos);
     text.replace(text.find(old), old.size(), by);
@@ -274,11 +277,13 @@ TEST_CASE("HBM gives its peak, corners no limit, and launches queue where a file
   replace(" slices: 1,", "");
   replace(" efficiency: 90 %, turn_around: 24 ns,", "");
   replace(", corner: {bandwidth: 256 GB/s, latency: 2 ns}", "");
+  replace(", compute_bandwidth: 2304 GB/s", "");
   topology = Topology::parse(text, "t.yaml");
   CHECK(topology.cube.hbm.efficiency == 1000);
   CHECK(topology.cube.hbm.slices == 0);
   CHECK(topology.cube.hbm.turn_around == Time{0});
   CHECK(topology.cube.corner == LinkSpec{});
+  CHECK(topology.pe.tcm.compute_bandwidth.is_unlimited());
   CHECK_FALSE(topology.launch.blocking);
 }
 

@@ -10,7 +10,7 @@
 
 namespace kernbench::test {
 
-// Where the shipped topologies are.
+// Returns the folder of the shipped topologies.
 std::filesystem::path topology_folder();
 
 std::string to_text(const std::filesystem::path& path);

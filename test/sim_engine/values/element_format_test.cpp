@@ -34,7 +34,7 @@ std::vector<std::uint16_t> all_patterns() {
   return bits;
 }
 
-// What lies next to, and half-way to, every number of the type; and patterns at random.
+// Returns the numbers next to, and half-way to, every number of the type; and patterns at random.
 std::vector<float> hard_to_round(soft_float::Format format) {
   std::vector<float> values;
   const auto step = 1u << (24 - format.precision);  // between neighbours, in f32's last bits

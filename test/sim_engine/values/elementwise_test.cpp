@@ -121,6 +121,18 @@ TEST_CASE("fma keeps what a product rounded first would lose", "[executor][eleme
                  {1 + 0x1p-23F}) == Elements{1 + 0x1p-23F});
 }
 
+TEST_CASE("floor division and what it leaves are Python's", "[executor][elementwise]") {
+  ExecutorUnderTest dut;
+  const Elements a = {7, -7, 7, -7, 1, 5.5F, -0.0F, 1e30F, INFINITY, 1, 0, 5, -5};
+  const Elements b = {3, 3, -3, -3, 0.1F, -2, 3, 7, 2, 0, 0, INFINITY, INFINITY};
+  // math.floor(a / b) and a % b of the f32 numbers, computed exactly; as CPython where b is 0.
+  CHECK(differences(dut.math(DType::f32, MathOp::floor_divide, a, b),
+                    {2, -3, -3, 2, 9, -3, -0.0F, 0x1.cd98aap96F, NAN, INFINITY, NAN, 0, -1}) == 0);
+  CHECK(differences(dut.math(DType::f32, MathOp::remainder, a, b),
+                    {1, 2, -2, -1, 0x1.999996p-4F, -0.5F, -0.0F, 1, NAN, NAN, NAN, 5, INFINITY}) ==
+        0);
+}
+
 TEST_CASE("clamp is the minimum of the maximum", "[executor][elementwise]") {
   ExecutorUnderTest dut;
   const Elements x = {-3, -1, 0.5F, 1, 7, -INFINITY, INFINITY};

@@ -1,4 +1,4 @@
-// exp, log, rsqrt and sigmoid against the C library's long double, which they share nothing with.
+// exp, log, sin, ... against the C library's long double, which they share nothing with.
 
 #include "sim_engine/values/transcendental.h"
 
@@ -24,7 +24,13 @@ const std::vector<Function>& functions() {
       {MathOp::exp, [](long double x) { return std::exp(x); }},
       {MathOp::log, [](long double x) { return std::log(x); }},
       {MathOp::rsqrt, [](long double x) { return 1 / std::sqrt(x); }},
-      {MathOp::sigmoid, [](long double x) { return 1 / (1 + std::exp(-x)); }}};
+      {MathOp::sigmoid, [](long double x) { return 1 / (1 + std::exp(-x)); }},
+      {MathOp::floor, [](long double x) { return std::floor(x); }},
+      {MathOp::exp2, [](long double x) { return std::exp2(x); }},
+      {MathOp::log2, [](long double x) { return std::log2(x); }},
+      {MathOp::sin, [](long double x) { return std::sin(x); }},
+      {MathOp::cos, [](long double x) { return std::cos(x); }},
+      {MathOp::erf, [](long double x) { return std::erf(x); }}};
   return all;
 }
 
@@ -38,8 +44,9 @@ long double unit_in_last_place(long double x) {
 // Where the functions change: around 0, 1, overflow and underflow.
 Elements interesting_arguments() {
   Elements arguments;
-  for (const float centre : {0.0F, 1.0F, 0.5F, 88.72284F, -87.33655F, -103.97208F, 0x1p-126F,
-                             0.70710678F, 1.4142135F, 16.635532F, -16.635532F}) {
+  for (const float centre :
+       {0.0F, 1.0F, 0.5F, 88.72284F, -87.33655F, -103.97208F, 0x1p-126F, 0.70710678F, 1.4142135F,
+        16.635532F, -16.635532F, 3.1415927F, 1.5707964F, 128.0F, 1e10F, 3e38F, 3.9F}) {
     float up = centre;
     float down = centre;
     for (int i = 0; i < 100; ++i) {
@@ -124,13 +131,29 @@ TEST_CASE("special arguments give what the C library documents", "[transcendenta
   CHECK(of(MathOp::sigmoid, -INFINITY) == canonical(0));
   CHECK(of(MathOp::sigmoid, -100) == canonical(0x1.aa9p-145F));  // subnormal
   CHECK(of(MathOp::sigmoid, NAN) == canonical(NAN));
+  CHECK(of(MathOp::floor, -0.0F) == canonical(-0.0F));
+  CHECK(of(MathOp::floor, -INFINITY) == canonical(-INFINITY));
+  CHECK(of(MathOp::exp2, -149) == canonical(0x1p-149F));
+  CHECK(of(MathOp::exp2, 128) == canonical(INFINITY));
+  CHECK(of(MathOp::log2, 0x1p-149F) == canonical(-149));
+  CHECK(of(MathOp::log2, 0) == canonical(-INFINITY));
+  for (const MathOp op : {MathOp::sin, MathOp::cos}) {
+    for (const float x : {INFINITY, -INFINITY, NAN}) CHECK(of(op, x) == canonical(NAN));
+  }
+  CHECK(of(MathOp::sin, -0.0F) == canonical(-0.0F));
+  CHECK(of(MathOp::cos, 0) == canonical(1));
+  CHECK(of(MathOp::erf, -0.0F) == canonical(-0.0F));
+  CHECK(of(MathOp::erf, INFINITY) == canonical(1));
+  CHECK(of(MathOp::erf, -INFINITY) == canonical(-1));
+  CHECK(of(MathOp::erf, NAN) == canonical(NAN));
 }
 
 // The elements at every place of a vector loop and of its remainder.
 TEST_CASE("a function's result does not depend on the place of the element", "[transcendental]") {
   using Loop = void (*)(const float*, float*, std::int64_t);
   for (const Loop loop :
-       {exp_elements, log_elements, sqrt_elements, rsqrt_elements, sigmoid_elements}) {
+       {exp_elements, log_elements, sqrt_elements, rsqrt_elements, sigmoid_elements, floor_elements,
+        exp2_elements, log2_elements, sin_elements, cos_elements, erf_elements}) {
     Elements x;
     for (int i = 0; i < 40; ++i) x.push_back(0.1F + static_cast<float>(i * i) / 7);
     Elements whole(x.size());
@@ -152,7 +175,7 @@ TEST_CASE("the functions have the same bits in every build and on every host",
       hash = (hash ^ canonical(y)) * 0x100000001b3;
     }
   }
-  CHECK(hash == 0x84be7c105e0e8b0d);
+  CHECK(hash == 0x7761924c65f03289);
 }
 
 }  // namespace kernbench::sim::transcendental_test

@@ -1,0 +1,273 @@
+// What must hold on every machine: sums are exact, no time is under its bound, more bandwidth is
+// not slower, and neither names, nor the order of keys, nor the unit of time matter.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <numeric>
+
+#include "ccl/backend/ahbm_backend.h"
+#include "sim_engine/config/yaml_document.h"
+#include "test/ccl/all_reduce_under_test.h"
+#include "test/ccl/group_under_test.h"
+#include "test/ccl/random_machine.h"
+#include "test/support/topology_yaml_text.h"
+
+namespace kernbench::test::random_machines_test {
+namespace {
+
+constexpr int kMachines = 200;
+
+ccl::Config by_name(std::string_view algorithm, const std::string& protocols) {
+  return ccl::Config::parse(fmt::format("defaults: {{algorithm: {}}}\n{}", algorithm, protocols));
+}
+
+struct Drawn {
+  explicit Drawn(int number)
+      : pick(static_cast<unsigned>(number)),
+        topology(random_machine(kKinds[static_cast<std::size_t>(number) % kKinds.size()], pick)),
+        protocols(pick),
+        all_reduce{.topology = topology,
+                   .dp = {Shard::column_wise, Shard::column_wise},
+                   .shape = {1, pick(1, 5000)},
+                   .dtype = DType::f16,
+                   .config = by_name("auto", protocols.text())} {}
+
+  static constexpr std::array kKinds = {SipTopology::torus_3d,        SipTopology::full_mesh,
+                                        SipTopology::switched,        SipTopology::ring_1d,
+                                        SipTopology::mesh_2d_no_wrap, SipTopology::torus_2d};
+  Pick pick;
+  Topology topology;
+  RandomProtocols protocols;
+  AllReduce all_reduce;
+};
+
+// Every collective runs with a check that it takes no less than its lower bound (KB_CHECK in the
+// communicator), so this fails if one does.
+TEST_CASE("on 200 random machines of all kinds sums are exact, and no time is under its bound",
+          "[ccl][random][network]") {
+  for (int i = 0; i < kMachines; ++i) {
+    const Drawn drawn(i);
+    CAPTURE(i, drawn.all_reduce.text(), drawn.protocols.text());
+    const AllReduceResult result = run(drawn.all_reduce);
+    CHECK(wrong_sums(drawn.all_reduce, result) == "");
+    CHECK(differing_copies(drawn.all_reduce, result) == "");
+  }
+}
+
+// Rates of a whole number of picoseconds for each byte, so that no time is rounded.
+void make_round(Topology& topology) {
+  constexpr std::array<std::int64_t, 7> kPicoseconds = {1, 2, 4, 10, 20, 40, 100};
+  const auto round = [&](auto& rate) {
+    if (rate.is_unlimited()) return;
+    const auto next = std::ranges::lower_bound(kPicoseconds, 1'000'000'000'000 / rate.per_second);
+    rate.per_second = 1'000'000'000'000 / (next == kPicoseconds.end() ? 200 : *next);
+  };
+  visit_rates_and_times(topology, round, [](Time&) {});
+  HbmSpec& hbm = topology.cube.hbm;
+  hbm.bandwidth.per_second = 1'000'000'000'000 / (hbm.efficiency % 2 == 0 ? 40 : 200);
+  hbm.efficiency = hbm.turn_around == Time{0} ? 800 : 1000;  // 5/4 of the time
+  hbm.channels = topology.pe_count() * (hbm.channels / topology.pe_count());
+  hbm.slices = 0;
+}
+
+void slow_down(Topology& topology, int factor) {
+  visit_rates_and_times(
+      topology,
+      [&](auto& rate) {
+        if (!rate.is_unlimited()) rate.per_second /= factor;
+      },
+      [&](Time& time) { time *= factor; });
+}
+
+TEST_CASE(
+    "on 200 random machines a tenth of all rates, and ten times all latencies, take ten times "
+    "as long to the picosecond",
+    "[ccl][random][network][scaling]") {
+  for (int i = 0; i < kMachines; ++i) {
+    Drawn drawn(i);
+    AllReduce& all_reduce = drawn.all_reduce;
+    make_round(all_reduce.topology);
+    CAPTURE(i, all_reduce.text(), drawn.protocols.text());
+    const Time took = run(all_reduce).took;
+    slow_down(all_reduce.topology, 10);
+    all_reduce.config = by_name("auto", drawn.protocols.text(10));
+    CHECK(run(all_reduce).took == 10 * took);
+  }
+}
+
+std::string in_another_order(const YamlNode& node, Pick& pick) {
+  if (node.children.empty()) return node.text;
+  std::vector<std::string> parts;
+  for (const YamlNode* child : node.children) {
+    const bool is_map = node.kind == YamlNode::Kind::map;
+    parts.push_back((is_map ? child->key + ": " : "") + in_another_order(*child, pick));
+  }
+  if (node.kind != YamlNode::Kind::map) return fmt::format("[{}]", fmt::join(parts, ", "));
+  for (std::size_t i = parts.size(); i > 1; --i) {
+    std::swap(parts[i - 1], parts[static_cast<std::size_t>(pick(0, static_cast<int>(i) - 1))]);
+  }
+  return fmt::format("{{{}}}", fmt::join(parts, ", "));
+}
+
+TEST_CASE("200 random machines are the same whatever the order of the file's keys",
+          "[ccl][random][network][topology]") {
+  for (int i = 0; i < kMachines; ++i) {
+    Drawn drawn(i);
+    const std::string text = to_yaml(drawn.topology);
+    const YamlDocument document = YamlDocument::parse(text, "links.yaml");
+    const std::string other = in_another_order(document.root(), drawn.pick);
+    CAPTURE(i, text, other);
+    CHECK(text != other);
+    AllReduce same = drawn.all_reduce;
+    same.topology = Topology::parse(other, "links.yaml");
+    CHECK(same.topology == drawn.topology);
+    if (i % 8 == 0) CHECK(run(same).fingerprint == run(drawn.all_reduce).fingerprint);
+  }
+}
+
+// SIPs renamed so that neighbours stay neighbours: turned, shifted, mirrored, or in any order where
+// each is everybody's neighbour.
+std::vector<int> renamed(const Topology::System& system, Pick& pick) {
+  std::vector<int> all(static_cast<std::size_t>(system.sip_count));
+  std::iota(all.begin(), all.end(), 0);
+  if (system.topology == SipTopology::full_mesh || system.topology == SipTopology::switched) {
+    for (std::size_t i = all.size(); i > 1; --i) {
+      std::swap(all[i - 1], all[static_cast<std::size_t>(pick(0, static_cast<int>(i) - 1))]);
+    }
+    return all;
+  }
+  if (system.topology == SipTopology::mesh_2d_no_wrap) {
+    std::ranges::reverse(all);
+    return all;
+  }
+  const int x = pick(0, system.w - 1);
+  const int y = pick(0, system.h - 1);
+  const int z = pick(0, system.d - 1);
+  for (int& sip : all) {
+    const int plane = system.w * system.h;
+    sip = (sip % system.w + x) % system.w + (sip % plane / system.w + y) % system.h * system.w +
+          (sip / plane + z) % system.d * plane;
+  }
+  return all;
+}
+
+using Call = std::function<void(const Member&, const Tensor&)>;
+
+// How long `call` takes on a group of these ranks in this order.
+Time time_of(const Drawn& drawn, const std::vector<int>& ranks, const Call& call,
+             std::optional<std::uint64_t> shuffle_ties = std::nullopt) {
+  ccl::register_ahbm_backend();
+  RuntimeContext torch(drawn.topology,
+                       {.ccl = std::make_shared<const ccl::Config>(drawn.all_reduce.config),
+                        .shuffle_ties = shuffle_ties});
+  torch.distributed.init_process_group("ahbm");
+  Time begin{0};
+  Time end{0};
+  torch.multiprocessing.spawn(
+      [&](int rank) {
+        torch.ahbm.set_device(rank);
+        const auto group = torch.distributed.new_group(ranks, {.sort_ranks = false});
+        const auto place = std::ranges::find(ranks, rank) - ranks.begin();
+        const Member member{torch, group, static_cast<int>(place), ranks};
+        const Tensor x = torch.full({1, drawn.all_reduce.shape[1]}, member.rank,
+                                    {.dtype = DType::f16, .dp = drawn.all_reduce.dp});
+        torch.distributed.barrier();
+        begin = std::max(begin, torch.engine().now());
+        call(member, x);
+        torch.ahbm.synchronize();
+        end = std::max(end, torch.engine().now());
+      },
+      {}, drawn.topology.system.sip_count);
+  torch.distributed.destroy_process_group();
+  return end - begin;
+}
+
+// The least and the largest time with simultaneous events in several orders.
+struct Range {
+  Time least = Time::max();
+  Time most{0};
+};
+Range range_of(const Drawn& drawn, const std::vector<int>& ranks, const Call& call) {
+  Range range;
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    const Time time = time_of(drawn, ranks, call, seed);
+    range = {std::min(range.least, time), std::max(range.most, time)};
+  }
+  return range;
+}
+
+// Where simultaneous events meet, the first in the order of ranks goes first.  So renamed ranks
+// take another time if that order matters: one that lies among the times of other orders.
+bool take_the_same(const Drawn& drawn, const std::vector<int>& others, const Call& call) {
+  std::vector<int> ranks = others;
+  std::ranges::sort(ranks);
+  const Time time = time_of(drawn, ranks, call);
+  const Time other = time_of(drawn, others, call);
+  if (time == other) return true;
+  const Range range = range_of(drawn, ranks, call);
+  const Range other_range = range_of(drawn, others, call);
+  return range.least <= other_range.most && other_range.least <= range.most;
+}
+
+TEST_CASE("on 200 random machines ranks that are renamed take the same time",
+          "[ccl][random][network][symmetry]") {
+  const Call all_reduce = [](const Member& member, const Tensor& x) {
+    member.torch.distributed.all_reduce(x, ReduceOp::sum, {.group = member.group});
+  };
+  const Call broadcast = [](const Member& member, const Tensor& x) {
+    member.torch.distributed.broadcast(x, member.ranks.front(), {.group = member.group});
+  };
+  for (int i = 0; i < kMachines; ++i) {
+    Drawn drawn(i);
+    const std::vector<int> others = renamed(drawn.topology.system, drawn.pick);
+    CAPTURE(i, drawn.all_reduce.text(), drawn.protocols.text(), others);
+    CHECK(take_the_same(drawn, others, all_reduce));
+    CHECK(take_the_same(drawn, others, broadcast));
+  }
+}
+
+std::vector<Topology> with_half_of_one_rate(const Topology& topology) {
+  std::vector<Topology> slower;
+  for (int which = 0, count = 1; which < count; ++which) {
+    Topology one = topology;
+    count = 0;
+    const auto halve = [&](auto& rate) {
+      if (rate.is_unlimited() || count++ != which) return;
+      rate.per_second /= 2;
+      slower.push_back(one);
+    };
+    visit_rates_and_times(one, halve, [](Time&) {});
+  }
+  return slower;
+}
+
+// From some size on messages no longer pass slots, which is faster: so it is four times the bytes,
+// and not twice, that are never faster.
+TEST_CASE("on 200 random machines half of one rate, or four times the bytes, are not faster",
+          "[ccl][random][network][doubling]") {
+  int machines = 0;
+  for (int i = 0; i < kMachines; ++i) {
+    Drawn drawn(i);
+    AllReduce one = drawn.all_reduce;
+    one.config = by_name("ring_allreduce", drawn.protocols.text());
+    CAPTURE(i, one.text(), drawn.protocols.text());
+    const Time took = run(one).took;
+    for (const Topology& slower : with_half_of_one_rate(one.topology)) {
+      AllReduce other = one;
+      other.topology = slower;
+      CHECK(run(other).took >= took);
+      ++machines;
+    }
+    if (drawn.protocols.are_there()) continue;  // one of large messages is faster
+    AllReduce longer = one;
+    longer.shape = {1, 4 * one.shape[1]};
+    CHECK(run(longer).took >= took);
+  }
+  CHECK(machines > 4 * kMachines);
+}
+
+}  // namespace
+}  // namespace kernbench::test::random_machines_test

@@ -1,0 +1,71 @@
+// Losses as modules, and small layers.
+
+
+#include "runtime/nn/layers.h"
+#include "test/runtime/functional/operators_under_test.h"
+
+namespace kernbench::test::loss_test {
+namespace {
+
+namespace F = nn::functional;
+
+TEST_CASE("modules of losses compute what their functions do", "[nn][loss]") {
+  OperatorsUnderTest dut;
+  const Tensor x = dut.leaf({3, 4}, 1);
+  const Tensor y = dut.leaf({3, 4}, 2).detach();
+  const Tensor classes = dut.tensor({3}, {1, -100, 3}, DPPolicy::on_one_pe(), DType::i64);
+  const auto same = [](const Tensor& a, const Tensor& b) {
+    CHECK(a.requires_grad());
+    CHECK(a.to_vector() == b.to_vector());
+  };
+  const nn::MSELoss mse;
+  same(mse(x, y), F::mse_loss(x, y));
+  same(nn::MSELoss(nn::Reduction::sum)(x, y), F::mse_loss(x, y, nn::Reduction::sum));
+  same(nn::L1Loss()(x, y), F::l1_loss(x, y));
+  const nn::CrossEntropyLoss criterion;
+  same(criterion(x, classes), F::cross_entropy(x, classes));
+  same(nn::CrossEntropyLoss({.label_smoothing = 0.1})(x, classes),
+       F::cross_entropy(x, classes, {.label_smoothing = 0.1}));
+  same(nn::NLLLoss()(x.log_softmax(1), classes), F::nll_loss(x.log_softmax(1), classes));
+  same(nn::BCEWithLogitsLoss()(x, (y > 0).to(DType::f32)),
+       F::binary_cross_entropy_with_logits(x, (y > 0).to(DType::f32)));
+  CHECK(criterion->parameters().empty());
+}
+
+TEST_CASE("binary cross entropy and smooth l1 are those of doubles", "[nn][loss]") {
+  OperatorsUnderTest dut;
+  const Floats of_x{-3, 0.5F, 2, 90, -90, 0.25F};
+  const Floats of_t{0, 1, 0.25F, 1, 1, 0};
+  const Tensor x = dut.tensor({6}, of_x).requires_grad_();
+  const Tensor t = dut.tensor({6}, of_t);
+  const Floats bce = F::binary_cross_entropy_with_logits(x, t, nn::Reduction::none).to_vector();
+  F::binary_cross_entropy_with_logits(x, t, nn::Reduction::sum).backward();
+  const Floats smooth = F::smooth_l1_loss(x, t, nn::Reduction::none, 0.5).to_vector();
+  for (std::size_t i = 0; i < of_x.size(); ++i) {
+    const double n = of_x[i];
+    const double wanted = std::log1p(std::exp(-std::abs(n))) + std::max(n, 0.0) - n * of_t[i];
+    CHECK(std::abs(bce[i] - wanted) <= 8 * 0x1p-24 * std::max(std::abs(wanted), 1.0));
+    const double slope = 1 / (1 + std::exp(-n)) - of_t[i];
+    CHECK(std::abs(x.grad().to_vector()[i] - slope) <= 8 * 0x1p-24);
+    const double distance = std::abs(n - of_t[i]);
+    CHECK(smooth[i] == (distance < 0.5 ? distance * distance : distance - 0.25));
+  }
+  CHECK_THAT(error([&] { F::binary_cross_entropy_with_logits(x, t[0]); }),
+             Says("KB-F001", "must be the same as input size"));
+  CHECK_THAT(error([&] { F::smooth_l1_loss(x, t, nn::Reduction::mean, 0); }),
+             Says("KB-F001", "beta"));
+}
+
+TEST_CASE("layers without parameters are modules too", "[nn]") {
+  OperatorsUnderTest dut;
+  const Tensor x = dut.leaf({2, 3, 4}, 1);
+  CHECK(nn::Flatten()(x).shape() == Shape{2, 12});
+  CHECK(nn::Identity()(x).storage() == x.storage());
+  CHECK(nn::Softmax(-1)(x).to_vector() == x.softmax(-1).to_vector());
+  CHECK(nn::LogSoftmax(1)(x).to_vector() == x.log_softmax(1).to_vector());
+  const nn::Sequential model(nn::Flatten(), nn::Linear(dut.torch, 12, 3), nn::LogSoftmax(1));
+  CHECK(model(x.redistribute(DPPolicy{})).shape() == Shape{2, 3});
+}
+
+}  // namespace
+}  // namespace kernbench::test::loss_test
