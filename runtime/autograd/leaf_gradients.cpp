@@ -95,7 +95,8 @@ void LeafGradients::give_waiting(Waits waits) {
   waiting_.clear();
   if (waits == Waits::while_deferred) {
     const auto rest = std::ranges::stable_partition(all, [](const Complete& one) {
-      return one.gradient.storage()->memory->deferred == nullptr;
+      return one.gradient.storage()->memory->deferred == nullptr ||
+             !one.leaf.storage()->autograd->hooks.after_accumulation.empty();
     });
     std::ranges::move(rest, std::back_inserter(waiting_));
     all.erase(rest.begin(), rest.end());

@@ -28,7 +28,7 @@ class LeafGradients {
   // Returns the sum for a leaf, after its hooks, and forgets it; undefined if nothing has come.
   Tensor take(const Tensor& leaf);
   // Says if leaves may wait for gradients whose values are deferred: one kernel may then compute
-  // several.
+  // several.  A leaf with a hook, such as one of DDP's buckets, never waits.
   enum class Waits { no, while_deferred };
   // Gives their gradients to the leaves to which no node of this number or a lower one contributes.
   void give_before(std::uint64_t next, Waits waits);

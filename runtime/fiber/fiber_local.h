@@ -13,11 +13,14 @@
 
 #include "sim_engine/topology/location.h"
 
-namespace kernbench::ops {
-class Fusion;  // runtime/ops/fusion.h
-}
-
 namespace kernbench::runtime {
+
+// Where a fiber's operators leave values that are computed when something needs them: what kind of
+// place that is, is the operators' business.
+class Deferral {
+ protected:
+  ~Deferral() = default;
+};
 
 // An operation that a rank is in, or waits for.  Its text is made only when a report is written.
 class Activity {
@@ -43,8 +46,8 @@ struct FiberLocal {
   bool is_on_device = false;
   std::uint64_t write = 0;  // Simulation::next_write() at its issue; 0: its launches take their own
 
-  bool is_grad_enabled = true;    // true if operators record what backward() needs
-  ops::Fusion* fusion = nullptr;  // where elementwise operators are deferred; null: nowhere
+  bool is_grad_enabled = true;   // true if operators record what backward() needs
+  Deferral* deferral = nullptr;  // of its operators; null: they compute at once
 
   // The fields below are a kernel's.
   std::string_view kernel;

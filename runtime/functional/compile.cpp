@@ -9,8 +9,8 @@ namespace kernbench::compiled {
 
 struct Call::State {
   explicit State(runtime::Simulation& simulation)
-      : is_inside(simulation.local().fusion != nullptr),
-        scope(simulation, is_inside ? simulation.local().fusion : &fusion) {}
+      : is_inside(simulation.local().deferral != nullptr),
+        scope(simulation, is_inside ? simulation.local().deferral : &fusion) {}
 
   const bool is_inside;  // of another compiled call
   ops::Fusion fusion;

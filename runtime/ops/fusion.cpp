@@ -222,11 +222,11 @@ bool may_defer_rows(const runtime::Simulation& simulation, const Shape& shape,
 }
 
 Fusion* fusion_of(const Tensor& tensor) {
-  return tensor.storage()->simulation->local().fusion;
+  return static_cast<Fusion*>(tensor.storage()->simulation->local().deferral);
 }
 
-FusionScope::FusionScope(runtime::Simulation& simulation, Fusion* fusion)
-    : local_(simulation.local()), outer_(std::exchange(local_.fusion, fusion)) {}
+FusionScope::FusionScope(runtime::Simulation& simulation, runtime::Deferral* fusion)
+    : local_(simulation.local()), outer_(std::exchange(local_.deferral, fusion)) {}
 
 void compute(const std::vector<Tensor>& tensors) {
   for (std::size_t i = 0; i < tensors.size(); ++i) {

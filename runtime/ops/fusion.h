@@ -34,7 +34,7 @@ struct Operation {
 };
 
 // Where the values of a compiled call, or of its backward, are deferred.
-class Fusion {
+class Fusion : public runtime::Deferral {
  public:
   // Whether the kernel that computes a value also computes the other values of this fusion that
   // somebody has a handle to, as far as they lie as it does and use some of its operands.
@@ -62,17 +62,17 @@ bool may_defer_rows(const runtime::Simulation& simulation, const Shape& shape,
 // The fusion in which the caller's operators on this tensor are deferred; null: each is a kernel.
 Fusion* fusion_of(const Tensor& tensor);
 
-// While it lives, `fusion` is the caller's; null: none is.
+// While it lives, `fusion` (a Fusion) is the caller's; null: none is.
 class FusionScope {
  public:
-  FusionScope(runtime::Simulation& simulation, Fusion* fusion);
-  ~FusionScope() { local_.fusion = outer_; }
+  FusionScope(runtime::Simulation& simulation, runtime::Deferral* fusion);
+  ~FusionScope() { local_.deferral = outer_; }
   FusionScope(const FusionScope&) = delete;
   FusionScope& operator=(const FusionScope&) = delete;
 
  private:
   runtime::FiberLocal& local_;
-  Fusion* const outer_;
+  runtime::Deferral* const outer_;
 };
 
 // Computes those of these tensors that are deferred, together where they lie alike.

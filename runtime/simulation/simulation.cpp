@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <utility>
+#include <vector>
 
 #include "runtime/simulation/call_site.h"
 #include "runtime/simulation/deadlock_report.h"
@@ -208,15 +209,11 @@ void Simulation::add_result(const KernelResult& result) {
 
 void Simulation::keep(std::shared_ptr<void> work) {
   const void* const key = work.get();
-  kept_[key] = work_under_way_.insert(work_under_way_.end(), std::move(work));
+  work_under_way_.insert_or_assign(key, Kept{++last_kept_, std::move(work)});
 }
 
 void Simulation::release(const void* work) {
-  const auto found = kept_.find(work);
-  if (found == kept_.end()) return;
-  const std::shared_ptr<void> last = std::move(*found->second);  // its end may keep other work
-  work_under_way_.erase(found->second);
-  kept_.erase(found);
+  const auto last = work_under_way_.extract(work);  // its end may keep other work
 }
 
 void Simulation::abandon() {
@@ -225,8 +222,10 @@ void Simulation::abandon() {
   activity_.abandon();
   machine_.abandon_work_under_way();
   pollers_.forget_event();
-  kept_.clear();
-  work_under_way_.clear();
+  std::vector<Kept> ended;
+  for (auto& [key, kept] : std::exchange(work_under_way_, {})) ended.push_back(std::move(kept));
+  std::ranges::sort(ended, {}, &Kept::number);
+  for (Kept& kept : ended) kept.work.reset();
 }
 
 void Simulation::note_algorithm(const AlgorithmUse& call) {

@@ -10,7 +10,6 @@
 
 #include <atomic>
 #include <exception>
-#include <list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -202,8 +201,12 @@ class Simulation {
   std::vector<KernelResult> results_;
   std::vector<KernelResult> last_results_;
   // Each of many ranks has some.  It ends in the order of keep() if the run is abandoned.
-  std::list<std::shared_ptr<void>> work_under_way_;
-  std::unordered_map<const void*, std::list<std::shared_ptr<void>>::iterator> kept_;
+  struct Kept {
+    std::uint64_t number = 0;
+    std::shared_ptr<void> work;
+  };
+  std::unordered_map<const void*, Kept> work_under_way_;
+  std::uint64_t last_kept_ = 0;
   Watchdog watchdog_;  // last: the process's watch looks at fibers_
 };
 

@@ -243,6 +243,26 @@ TEST_CASE("gradients of vectors are summed together by the kernel that computes 
   CHECK(gradients() == expected);
 }
 
+TEST_CASE("a leaf whose gradient is waited for, as by DDP, has it as soon as without compile()",
+          "[compile]") {
+  Counted dut;
+  const Tensor x = dut.input(1);
+  const Tensor first = dut.input(2, {kColumns}).requires_grad_();
+  const Tensor last = dut.input(3, {kColumns}).requires_grad_();
+  const Tensor w = dut.input(4, {kColumns, kColumns});
+  bool is_before_first = false;
+  last.register_post_accumulate_grad_hook(
+      [&](const Tensor&) { is_before_first = !first.grad().defined(); });
+  const auto of = [&](const Tensor& y) { return silu(matmul(silu(y + first), w) + last); };
+  for (const bool is_compiled : {false, true}) {
+    Tensor(first).zero_grad();
+    Tensor(last).zero_grad();
+    is_before_first = false;
+    (is_compiled ? compile(of)(x) : of(x)).sum().backward();
+    CHECK(is_before_first);
+  }
+}
+
 TEST_CASE("rows of a small table are looked up by the kernel that uses them", "[compile]") {
   Counted dut;
   const Tensor ids = (dut.torch.arange(kRows) * 7).view({2, 8}).contiguous();
