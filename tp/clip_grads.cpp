@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/autograd/grad_mode.h"
+#include "runtime/autograd/autograd.h"
 #include "runtime/distributed/shard_spec.h"
 #include "runtime/functional/elementwise.h"
 #include "runtime/functional/reductions.h"

@@ -1,9 +1,7 @@
-#include "tp/column_parallel_linear.h"
-
 #include <fmt/format.h>
 
 #include "tp/layer_input.h"
-#include "tp/linear.h"
+#include "tp/layers.h"
 #include "tp/misuse.h"
 #include "tp/partition.h"
 #include "tp/warnings.h"

@@ -4,13 +4,14 @@
 #include <iterator>
 #include <source_location>
 
-#include "runtime/autograd/grad_mode.h"
+#include "runtime/autograd/autograd.h"
 #include "runtime/functional/elementwise.h"
 #include "runtime/ops/placement.h"
 #include "runtime/parallel/same_modules.h"
 #include "tp/clip_grads.h"
 #include "tp/misuse.h"
 #include "tp/parallel_state.h"
+#include "tp/param_and_grad_buffer.h"
 #include "tp/warnings.h"
 
 namespace kernbench::tp {
@@ -104,6 +105,22 @@ void GradBuffers::needs(const Buckets& these) {
     if (buckets[bucket - 1]->is_gathering_params()) warn_of_order_of_param_gather(torch_);
     buckets[bucket - 1]->start_param_sync();
   }
+}
+
+void GradBuffers::zero_grad_data() const {
+  for (const auto& bucket : buckets) bucket->zero_grad_data();
+}
+
+void GradBuffers::start_grad_sync() const {
+  for (const auto& bucket : buckets) bucket->start_grad_sync();
+}
+
+void GradBuffers::finish_grad_sync() const {
+  for (const auto& bucket : buckets) bucket->finish_grad_sync();
+}
+
+void GradBuffers::finish_param_sync() const {
+  for (const auto& bucket : buckets) bucket->finish_param_sync();
 }
 
 void GradBuffers::finalize() const {

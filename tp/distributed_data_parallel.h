@@ -12,17 +12,39 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "runtime/nn/module.h"
 #include "runtime/optim/optimizer.h"
-#include "tp/param_and_grad_buffer.h"
+#include "runtime/torch/runtime_context.h"
+#include "sim_engine/base/function.h"
 
 namespace kernbench::tp {
+
+// megatron.core.distributed.DistributedDataParallelConfig.
+struct DistributedDataParallelConfig {
+  bool grad_reduce_in_fp32 = false;  // gradients are kept, added up and sent as f32
+  // A bucket is reduced as soon as its gradients are there, beside the backward pass; else in
+  // finish_grad_sync().
+  bool overlap_grad_reduce = false;
+  // Ranks keep an optimizer's state for a part of each bucket alone (ZeRO-1): gradients are
+  // reduce_scattered, and parameters all_gathered.
+  bool use_distributed_optimizer = false;
+  // With the two before: step() leaves parameters as they were, and a bucket is all_gathered in the
+  // next forward pass, while modules before those that have it compute.
+  bool overlap_param_gather = false;
+  bool average_in_collective = false;  // ReduceOp::avg, instead of a product with 1 / dp before
+  // Elements at which a bucket is closed; without a value max(40,000,000, 1,000,000 dp), and one
+  // bucket if nothing overlaps.
+  std::optional<std::int64_t> bucket_size = std::nullopt;
+};
+
+class ParamAndGradBucket;  // tp/param_and_grad_buffer.h
 
 // The buckets of a model, and the hooks that fill them.
 class GradBuffers {
@@ -36,6 +58,11 @@ class GradBuffers {
   // Waits for all reductions, then sums the gradients of sequence parallel layers over the tensor
   // parallel ranks, by one all_reduce.
   void finalize() const;
+  // Call each bucket's function of that name.
+  void zero_grad_data() const;
+  void start_grad_sync() const;
+  void finish_grad_sync() const;
+  void finish_param_sync() const;
 
   std::vector<std::shared_ptr<ParamAndGradBucket>> buckets;
   const DistributedDataParallelConfig config;
@@ -87,20 +114,12 @@ class DistributedDataParallelImpl : public nn::Module {
     return buffers_.buckets;
   }
   // Before each batch.
-  void zero_grad_buffer() {
-    for (const auto& bucket : buckets()) bucket->zero_grad_data();
-  }
-  void start_grad_sync() {
-    for (const auto& bucket : buckets()) bucket->start_grad_sync();
-  }
-  void finish_grad_sync() {
-    for (const auto& bucket : buckets()) bucket->finish_grad_sync();
-  }
+  void zero_grad_buffer() { buffers_.zero_grad_data(); }
+  void start_grad_sync() { buffers_.start_grad_sync(); }
+  void finish_grad_sync() { buffers_.finish_grad_sync(); }
   // With overlap_param_gather the last step()'s parameters are there after this, or after the next
   // forward pass.
-  void finish_param_sync() {
-    for (const auto& bucket : buckets()) bucket->finish_param_sync();
-  }
+  void finish_param_sync() { buffers_.finish_param_sync(); }
   void finalize_grads() const { buffers_.finalize(); }
 
   Holder module;

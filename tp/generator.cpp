@@ -1,6 +1,5 @@
-#include "tp/generator.h"
-
 #include "runtime/random/polar_normal.h"
+#include "tp/random.h"
 
 namespace kernbench::tp {
 

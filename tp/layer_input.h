@@ -2,7 +2,9 @@
 
 #pragma once
 
+#include "runtime/ops/placement.h"
 #include "runtime/tensor/tensor.h"
+#include "tp/parallel_state.h"
 
 namespace kernbench::tp {
 
@@ -14,5 +16,11 @@ namespace kernbench::tp {
 Tensor layer_input(const Tensor& x, const Tensor& weight);
 // The same in x's own type.
 Tensor on_pes_of(const Tensor& x, const Tensor& weight);
+
+// Scatters the columns of an x that all holders have.  The result has the given placement, which
+// may be cut.
+Tensor scatter_columns_over_holders(RuntimeContext& torch, const Tensor& x,
+                                    const ops::Placement& placement,
+                                    const OptionalCallGroup& group = Location::current());
 
 }  // namespace kernbench::tp

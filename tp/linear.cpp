@@ -1,12 +1,10 @@
-#include "tp/linear.h"
-
 #include <utility>
 #include <vector>
 
 #include "runtime/autograd/autograd.h"
-#include "runtime/autograd/grad_mode.h"
 #include "runtime/functional/functional.h"
 #include "runtime/ops/reduce.h"
+#include "tp/layers.h"
 #include "tp/primitives.h"
 
 namespace kernbench::tp {

@@ -33,9 +33,8 @@
 
 #include <span>
 
-#include "runtime/ops/placement.h"
 #include "runtime/torch/runtime_context.h"
-#include "tp/call_group.h"
+#include "tp/parallel_state.h"
 
 namespace kernbench::tp {
 
@@ -47,11 +46,6 @@ Tensor reduce_from_tensor_model_parallel_region(
     RuntimeContext& torch, Tensor x, const OptionalCallGroup& group = Location::current());
 Tensor scatter_to_tensor_model_parallel_region(
     RuntimeContext& torch, const Tensor& x, const OptionalCallGroup& group = Location::current());
-// Scatters the columns of an x that all holders have.  The result has the given placement, which
-// may be cut.
-Tensor scatter_columns_over_holders(RuntimeContext& torch, const Tensor& x,
-                                    const ops::Placement& placement,
-                                    const OptionalCallGroup& group = Location::current());
 // The result is not cut along its columns inside the device.
 Tensor gather_from_tensor_model_parallel_region(
     RuntimeContext& torch, const Tensor& x, const OptionalCallGroup& group = Location::current());

@@ -14,10 +14,11 @@
 #include <vector>
 
 #include "runtime/torch/runtime_context.h"
-#include "tp/global_memory_buffer.h"
 #include "tp/parallel_layout.h"
 
 namespace kernbench::tp {
+
+class GlobalMemoryBuffer;
 
 using distributed::ProcessGroup;
 using OptionalGroup = std::optional<ProcessGroup>;
@@ -123,5 +124,37 @@ void set_virtual_pipeline_model_parallel_rank(RuntimeContext& torch, std::option
 
 // The caller's memory for short-lived tensors; it is destroyed with the groups.
 GlobalMemoryBuffer& get_global_memory_buffer(RuntimeContext& torch);
+
+using distributed::Location;
+
+// A ProcessGroup argument converts to a CallGroup, with the line of the call.
+struct CallGroup {
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  CallGroup(const ProcessGroup& given, Location at = Location::current())
+      : group(given), location(at) {}
+
+  ProcessGroup group;
+  Location location;
+};
+
+// A CallGroup that may be left out, which means the caller's tensor model parallel group.  The
+// default of such an argument is the line alone.
+struct OptionalCallGroup {
+  // NOLINTBEGIN(google-explicit-constructor)
+  OptionalCallGroup(Location at) : location(at) {}
+  OptionalCallGroup(std::nullopt_t, Location at = Location::current()) : location(at) {}
+  OptionalCallGroup(const ProcessGroup& given, Location at = Location::current())
+      : group(given), location(at) {}
+  OptionalCallGroup(const OptionalGroup& given, Location at = Location::current())
+      : group(given), location(at) {}
+  // NOLINTEND(google-explicit-constructor)
+
+  CallGroup get(RuntimeContext& torch) const {
+    return {group_or_tensor_model_parallel(torch, group), location};
+  }
+
+  OptionalGroup group = std::nullopt;
+  Location location;
+};
 
 }  // namespace kernbench::tp

@@ -15,27 +15,10 @@
 #include "runtime/parallel/flat_buffer.h"
 #include "runtime/parallel/step_times.h"
 #include "runtime/torch/runtime_context.h"
+#include "tp/distributed_data_parallel.h"
 #include "tp/parameter.h"
 
 namespace kernbench::tp {
-
-// megatron.core.distributed.DistributedDataParallelConfig.
-struct DistributedDataParallelConfig {
-  bool grad_reduce_in_fp32 = false;  // gradients are kept, added up and sent as f32
-  // A bucket is reduced as soon as its gradients are there, beside the backward pass; else in
-  // finish_grad_sync().
-  bool overlap_grad_reduce = false;
-  // Ranks keep an optimizer's state for a part of each bucket alone (ZeRO-1): gradients are
-  // reduce_scattered, and parameters all_gathered.
-  bool use_distributed_optimizer = false;
-  // With the two before: step() leaves parameters as they were, and a bucket is all_gathered in the
-  // next forward pass, while modules before those that have it compute.
-  bool overlap_param_gather = false;
-  bool average_in_collective = false;  // ReduceOp::avg, instead of a product with 1 / dp before
-  // Elements at which a bucket is closed; without a value max(40,000,000, 1,000,000 dp), and one
-  // bucket if nothing overlaps.
-  std::optional<std::int64_t> bucket_size = std::nullopt;
-};
 
 class ParamAndGradBucket {
  public:

@@ -4,6 +4,9 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
+
+#include "tp/parallel_state.h"
 
 namespace kernbench::tp {
 
@@ -32,5 +35,15 @@ VocabRange vocab_range_from_global_vocab_size(std::int64_t global_vocab_size, in
 // of make_vocab_size_divisible_by * world_size (Megatron's _vocab_size_with_padding).
 std::int64_t padded_vocab_size(std::int64_t vocab_size, int world_size,
                                std::int64_t make_vocab_size_divisible_by = 128);
+
+// Splits x into equal parts along its last dimension (Megatron's split_tensor_along_last_dim), with
+// autograd.  Throws CollectiveError KB-T001 if the dimension is not divisible.
+std::vector<Tensor> split_tensor_along_last_dim(const Tensor& x, int num_partitions);
+
+// This rank's part of the elements of x, row by row, and the inverse: all parts as a flat tensor
+// (Megatron's split_tensor_into_1d_equal_chunks and gather_split_1d_tensor).
+Tensor split_tensor_into_1d_equal_chunks(RuntimeContext& torch, const Tensor& x,
+                                         const CallGroup& group);
+Tensor gather_split_1d_tensor(RuntimeContext& torch, const Tensor& x, const CallGroup& group);
 
 }  // namespace kernbench::tp

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <span>
 
-#include "tp/call_group.h"
+#include "tp/parallel_state.h"
 
 namespace kernbench::tp {
 
@@ -60,12 +60,6 @@ Tensor reduce_scatter_along_last_dim(RuntimeContext& torch, const Tensor& x,
 Tensor exchange_along_first_dim(RuntimeContext& torch, const Tensor& x, const CallGroup& group,
                                 std::span<const std::int64_t> output_split_sizes = {},
                                 std::span<const std::int64_t> input_split_sizes = {});
-
-// This rank's part of the elements of x, row by row, and the inverse: all parts as a flat tensor
-// (Megatron's split_tensor_into_1d_equal_chunks and gather_split_1d_tensor).
-Tensor split_tensor_into_1d_equal_chunks(RuntimeContext& torch, const Tensor& x,
-                                         const CallGroup& group);
-Tensor gather_split_1d_tensor(RuntimeContext& torch, const Tensor& x, const CallGroup& group);
 
 // [tokens / W, hidden] -> [tokens, hidden / W]: all ranks' tokens, this rank's columns; and back.
 Tensor exchange_rows_for_columns(RuntimeContext& torch, const Tensor& x, const CallGroup& group);

@@ -1,5 +1,3 @@
-#include "tp/rank_generator.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include <utility>
 
 #include "tp/misuse.h"
+#include "tp/parallel_layout.h"
 
 namespace kernbench::tp {
 

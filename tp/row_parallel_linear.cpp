@@ -1,8 +1,6 @@
-#include "tp/row_parallel_linear.h"
-
 #include "runtime/functional/functional.h"
 #include "tp/layer_input.h"
-#include "tp/linear.h"
+#include "tp/layers.h"
 #include "tp/misuse.h"
 #include "tp/warnings.h"
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "runtime/ops/placement.h"
 #include "runtime/tensor/tensor.h"
@@ -27,9 +26,5 @@ Tensor gradient_like(const Tensor& gradient, const ops::Placement& tensor);
 
 // The placement of x with dimension `dim` not cut, and not partial.
 ops::Placement uncut_along(const Tensor& x, std::size_t dim);
-
-// Splits x into equal parts along its last dimension (Megatron's split_tensor_along_last_dim), with
-// autograd.  Throws CollectiveError KB-T001 if the dimension is not divisible.
-std::vector<Tensor> split_tensor_along_last_dim(const Tensor& x, int num_partitions);
 
 }  // namespace kernbench::tp

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/autograd/grad_mode.h"
+#include "runtime/autograd/autograd.h"
 #include "runtime/distributed/shard_spec.h"
 #include "runtime/functional/functional.h"
 #include "runtime/parallel/state_dict.h"

@@ -1,11 +1,10 @@
-#include "tp/vocab_parallel_embedding.h"
-
 #include <fmt/format.h>
 
 #include <utility>
 
 #include "runtime/functional/functional.h"
 #include "tp/layer_input.h"
+#include "tp/layers.h"
 
 namespace kernbench::tp {
 

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,8 +12,9 @@
 #include <vector>
 
 #include "runtime/torch/runtime_context.h"
-#include "tp/generator.h"
+#include "sim_engine/base/function.h"
 #include "tp/parameter.h"
+#include "tp/random.h"
 
 namespace kernbench::tp {
 

@@ -14,18 +14,29 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "benches/bench/collected_context.h"
 #include "benches/bench/row.h"
 #include "benches/bench/settings.h"
 #include "ccl/core/config.h"
+#include "runtime/torch/runtime_context.h"
 #include "sim_engine/config/path_declaration.h"
 #include "sim_engine/topology/topology.h"
 
 namespace kernbench::benches {
+
+class ContextSet;
+
+struct ContextCollector {
+  ContextSet* set;
+  void operator()(RuntimeContext* torch) const;
+};
+
+// A RuntimeContext that enters its statistics and its trace in its set when it goes out of scope.
+using CollectedContext = std::unique_ptr<RuntimeContext, ContextCollector>;
 
 class Bench;
 class BenchRun;

@@ -11,6 +11,7 @@
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/base/visible_text.h"
 
 namespace kernbench::benches {
 

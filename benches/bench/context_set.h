@@ -13,9 +13,9 @@
 #include <string_view>
 #include <vector>
 
-#include "benches/bench/collected_context.h"
+#include "benches/bench/bench.h"
 #include "benches/bench/report.h"
-#include "runtime/profiler/trace_level.h"
+#include "runtime/profiler/profile.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/topology/topology.h"
 

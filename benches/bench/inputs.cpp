@@ -111,13 +111,6 @@ int pes_of_sip(const Topology& topology) {
   return topology.cube_count() * topology.pe_count();
 }
 
-Topology in_ring(Topology topology, int sip_count) {
-  topology.system.topology = SipTopology::ring_1d;
-  topology.system.sip_count = topology.system.w = sip_count;
-  topology.system.h = topology.system.d = 1;
-  return topology;
-}
-
 ccl::Config load_ccl(const std::string& path) {
   if (path.empty()) return ccl::Config::parse(shipped_ccl_config(), "ccl.yaml");
   return ccl::Config::load(path);

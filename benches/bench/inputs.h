@@ -36,9 +36,6 @@ std::string describe_sip(const Topology& topology);
 // The number of PEs in all cubes of a SIP.
 int pes_of_sip(const Topology& topology);
 
-// The topology with `sip_count` of the same SIPs, in a ring.
-Topology in_ring(Topology topology, int sip_count);
-
 // Loads the file, or the shipped ccl.yaml if `path` is empty.
 ccl::Config load_ccl(const std::string& path);
 

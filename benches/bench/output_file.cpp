@@ -10,6 +10,7 @@
 
 #include "benches/bench/console.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/base/visible_text.h"
 
 namespace kernbench::benches {
 

@@ -21,7 +21,6 @@
 #pragma once
 
 #include <concepts>
-#include <functional>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -29,8 +28,8 @@
 #include <vector>
 
 #include "benches/bench/bench.h"
-#include "benches/bench/collected_context.h"
 #include "benches/bench/row.h"
+#include "sim_engine/base/function.h"
 
 namespace kernbench::benches {
 

@@ -9,6 +9,7 @@
 #include "benches/bench/report.h"
 #include "runtime/profiler/kineto.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/base/visible_text.h"
 
 namespace kernbench::benches::cli {
 

@@ -15,9 +15,11 @@
 #include "runtime/parallel/distributed_data_parallel.h"
 #include "runtime/parallel/flat_buffer.h"
 #include "runtime/parallel/fully_shard.h"
+#include "runtime/parallel/step_times.h"
 #include "runtime/torch/runtime_context.h"
 #include "tp/distributed_data_parallel.h"
 #include "tp/parallel_state.h"
+#include "tp/param_and_grad_buffer.h"
 
 namespace kernbench::benches::ddp {
 

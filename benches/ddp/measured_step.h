@@ -8,7 +8,7 @@
 
 #include "benches/bench/sweep.h"
 #include "benches/train/training.h"
-#include "runtime/parallel/step_times.h"
+#include "runtime/parallel/logging_data.h"
 #include "sim_engine/base/units.h"
 
 namespace kernbench::benches::ddp {

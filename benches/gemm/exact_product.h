@@ -13,7 +13,7 @@
 
 #include "runtime/tensor/tensor.h"
 #include "sim_engine/base/dtype.h"
-#include "sim_engine/values/gemm_size.h"
+#include "sim_engine/values/math_op.h"
 
 namespace kernbench::benches::gemm {
 

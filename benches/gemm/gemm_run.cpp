@@ -9,7 +9,7 @@
 #include "sim_engine/base/ceil_divide.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
-#include "sim_engine/base/wide.h"
+#include "sim_engine/base/units.h"
 #include "sim_engine/components/composite_plan.h"
 #include "sim_engine/components/routing.h"
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "runtime/torch/runtime_context.h"
-#include "sim_engine/values/gemm_size.h"
+#include "sim_engine/values/math_op.h"
 
 namespace kernbench::benches::gemm {
 

@@ -3,7 +3,7 @@
 #include <set>
 
 #include "benches/operators/least_bytes.h"
-#include "sim_engine/base/wide.h"
+#include "sim_engine/base/units.h"
 #include "sim_engine/components/routing.h"
 
 namespace kernbench::benches::operators {

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "benches/operators/graph.h"
+#include "sim_engine/base/function.h"
 
 namespace kernbench::benches::operators {
 

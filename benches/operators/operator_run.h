@@ -55,14 +55,14 @@ class OperatorRun {
   // else as it is.
   template <class Kernel, class... Arguments>
   void launch(std::string_view name, const Kernel& kernel, const Arguments&... arguments) {
-    runtime::LaunchedTensors launched;
-    (runtime::collect_tensor(launched.tensors, arguments), ...);
-    const std::vector<Tensor> uses = launched.tensors;
+    std::vector<Tensor> uses;
+    (runtime::collect_tensor(uses, arguments), ...);
+    const auto launched = runtime::launched_tensors(uses);
     launch_on_pes(name, uses,
                   [code = std::decay_t<const Kernel>(kernel), launched, arguments...](
                       tl::Context& tl, const TokenShare& share) {
                     code(tl, share,
-                         runtime::kernel_argument(arguments, tl.location(), launched)...);
+                         runtime::kernel_argument(arguments, tl.location(), *launched)...);
                   });
   }
   using Body = std::function<void(tl::Context&, const TokenShare&)>;

@@ -10,8 +10,7 @@
 #include <vector>
 
 #include "benches/tensor_parallel/parallel_mlp.h"
-#include "tp/column_parallel_linear.h"
-#include "tp/row_parallel_linear.h"
+#include "tp/layers.h"
 
 namespace kernbench::benches::tensor_parallel {
 

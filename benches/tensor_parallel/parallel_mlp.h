@@ -8,8 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tp/column_parallel_linear.h"
-#include "tp/row_parallel_linear.h"
+#include "tp/layers.h"
 
 namespace kernbench::benches::tensor_parallel {
 

@@ -5,8 +5,8 @@
 #include "runtime/simulation/simulation.h"
 #include "runtime/torch/profiler.h"
 #include "sim_engine/base/check.h"
+#include "tp/layers.h"
 #include "tp/parallel_state.h"
-#include "tp/row_parallel_linear.h"
 #include "tp/weights.h"
 
 namespace kernbench::benches::tensor_parallel {

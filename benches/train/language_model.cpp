@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "runtime/functional/functional.h"
-#include "runtime/nn/attention.h"
 #include "runtime/nn/init.h"
 #include "runtime/nn/layers.h"
 #include "runtime/tensor/tensor_storage.h"

@@ -2,7 +2,10 @@
 
 #include <utility>
 
+#include "ccl/backend/ahbm_registration.h"
 #include "runtime/distributed/backend.h"
+#include "runtime/distributed/local_registration.h"
+#include "runtime/guards/uncaught_errors.h"
 #include "runtime/launch/queue_residue.h"
 #include "runtime/simulation/simulation.h"
 #include "sim_engine/base/error.h"
@@ -33,6 +36,11 @@ bool register_ahbm_backend() {
         }
         return std::make_unique<AhbmBackend>(inputs.torch, own == nullptr ? Config() : *own);
       });
+}
+
+bool prepare_program() {
+  return register_ahbm_backend() && distributed::register_local_backend() &&
+         runtime::report_uncaught_errors();
 }
 
 }  // namespace kernbench::ccl

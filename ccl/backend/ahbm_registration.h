@@ -2,7 +2,11 @@
 
 namespace kernbench::ccl {
 
-// Makes init_process_group("ahbm") work.  The umbrella header calls it.
+// Makes init_process_group("ahbm") work.
 bool register_ahbm_backend();
+
+// What a program needs that uses the library: "ahbm" and "local" as backends, and that an Error
+// which nobody catches ends the program with its exit code.  The umbrella header calls it.
+bool prepare_program();
 
 }  // namespace kernbench::ccl

@@ -42,7 +42,7 @@
 #include <vector>
 
 #include "ccl/core/algorithm.h"
-#include "runtime/distributed/backend_config.h"
+#include "runtime/distributed/options.h"
 #include "sim_engine/topology/ipcq_params.h"
 
 namespace kernbench {

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <vector>
 
-#include "sim_engine/base/wide.h"
+#include "sim_engine/base/units.h"
 #include "sim_engine/components/routing.h"
 #include "sim_engine/topology/sip_network.h"
 

@@ -6,7 +6,6 @@
 #include <memory>
 #include <utility>
 
-#include "runtime/autograd/grad_mode.h"
 #include "runtime/autograd/view.h"
 #include "runtime/ops/elements.h"
 #include "runtime/ops/fusion.h"

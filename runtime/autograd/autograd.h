@@ -15,11 +15,59 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <string_view>
 #include <vector>
 
 #include "runtime/tensor/tensor.h"
+#include "sim_engine/base/function.h"
+
+namespace kernbench {
+
+class RuntimeContext;
+
+namespace runtime {
+class Simulation;
+struct FiberLocal;
+}  // namespace runtime
+
+// While it lives, the operators of the rank that made it record nothing, and their results need no
+// gradient (torch::NoGradGuard).  The rank that made it must destroy it.
+class NoGradGuard {
+ public:
+  explicit NoGradGuard(RuntimeContext& torch);
+  explicit NoGradGuard(runtime::Simulation& simulation);
+  ~NoGradGuard();
+  NoGradGuard(const NoGradGuard&) = delete;
+  NoGradGuard& operator=(const NoGradGuard&) = delete;
+
+ private:
+  runtime::FiberLocal& local_;
+  const bool was_enabled_;
+};
+
+// As NoGradGuard (c10::InferenceMode, whose tensors may not be used in a graph later: these may).
+class InferenceMode : public NoGradGuard {
+ public:
+  using NoGradGuard::NoGradGuard;
+};
+
+// While it lives, they are recorded again (torch.enable_grad).
+class EnableGradGuard {
+ public:
+  explicit EnableGradGuard(runtime::Simulation& simulation);
+  ~EnableGradGuard();
+  EnableGradGuard(const EnableGradGuard&) = delete;
+  EnableGradGuard& operator=(const EnableGradGuard&) = delete;
+
+ private:
+  runtime::FiberLocal& local_;
+  const bool was_enabled_;
+};
+
+// True if the caller's operators are recorded (torch.is_grad_enabled).
+bool is_grad_enabled(runtime::Simulation& simulation);
+
+}  // namespace kernbench
 
 namespace kernbench::autograd {
 
@@ -88,5 +136,21 @@ bool is_shared(const Tensor& tensor);
 // Returns a tensor with these elements that no other handle refers to: `tensor` itself if there is
 // none, else a copy.
 Tensor writable(const Tensor& tensor);
+
+struct GradOptions {
+  bool retain_graph = false;
+  bool create_graph = false;  // derivatives of derivatives are not recorded: KB-A025
+  bool allow_unused = false;  // an input that no gradient reaches gets an undefined one
+};
+
+// Returns the sums of the gradients of the outputs with respect to each input, as backward() would
+// add them to grad(), which stays as it is.  An input may be a leaf or computed.  Without
+// `grad_outputs`, or where one is undefined, an output must have one element.  Only what leads to
+// an input is computed.
+// Throws CollectiveError as backward() does, KB-A001 for an input that requires no gradient,
+// KB-A026 for one that no gradient reaches, in torch's words.
+std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
+                         const std::vector<Tensor>& grad_outputs = {},
+                         const GradOptions& options = {});
 
 }  // namespace kernbench::autograd

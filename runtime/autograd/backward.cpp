@@ -9,9 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/autograd/autograd.h"
 #include "runtime/autograd/callbacks.h"
-#include "runtime/autograd/grad.h"
-#include "runtime/autograd/grad_mode.h"
 #include "runtime/autograd/leaf_gradients.h"
 #include "runtime/ops/device_kernel.h"
 #include "runtime/ops/elements.h"

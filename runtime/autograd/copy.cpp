@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/autograd/grad_mode.h"
+#include "runtime/autograd/autograd.h"
 #include "runtime/autograd/in_place.h"
 #include "runtime/autograd/view.h"
 #include "runtime/ops/device_kernel.h"

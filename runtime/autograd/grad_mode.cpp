@@ -1,5 +1,4 @@
-#include "runtime/autograd/grad_mode.h"
-
+#include "runtime/autograd/autograd.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/torch/runtime_context.h"
 

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/distributed/backend_config.h"
 #include "runtime/distributed/collective.h"
+#include "runtime/distributed/options.h"
 
 namespace kernbench {
 

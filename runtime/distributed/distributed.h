@@ -274,6 +274,9 @@ class DistributedContext {
   // Returns every member's object, by group rank, once all have called; members share one list.
   using Objects = std::shared_ptr<const std::vector<std::any>>;
   Objects exchange(const ObjectCall& call, std::any own);
+  // Throw CollectiveError KB-C020, in torch's words.
+  static void check_gather_list(const ObjectCall& call, bool is_given);
+  static void check_scatter_list(const ObjectCall& call, std::size_t count);
   Work post_objects(std::shared_ptr<std::any> sent, const std::optional<int>& dst,
                     const SendOptions& options, Location location);
   Work await_objects(std::shared_ptr<std::any> received, const std::optional<int>& src,
@@ -281,6 +284,88 @@ class DistributedContext {
 
   const std::unique_ptr<State> state_;
 };
+
+// Objects.  They may have any copyable type; none is pickled, since all ranks are
+// in one process.
+
+// For an object of another type than the caller expects.  Throws CollectiveMismatchError KB-C001.
+[[noreturn]] void throw_other_type(std::string_view function);
+
+template <class T>
+const T& object_cast(const std::any& object, std::string_view function) {
+  if (const T* value = std::any_cast<T>(&object)) return *value;
+  throw_other_type(function);
+}
+
+template <class T>
+void DistributedContext::all_gather_object(std::vector<T>& objects,
+                                           const std::type_identity_t<T>& object,
+                                           const ProcessGroup& group, Location location) {
+  const auto call = begin_objects("all_gather_object", group, std::nullopt, location);
+  if (!call) return;
+  const Objects all = exchange(*call, T(object));
+  objects.clear();
+  for (const std::any& each : *all) objects.push_back(object_cast<T>(each, "all_gather_object"));
+}
+
+template <class T>
+void DistributedContext::gather_object(const T& object, std::vector<T>* objects,
+                                       const DestinationOptions& options, Location location) {
+  const auto call =
+      begin_objects("gather_object", options.group,
+                    Root{.global = options.dst, .in_group = options.group_dst}, location);
+  if (!call) return;
+  check_gather_list(*call, objects != nullptr);
+  const Objects all = exchange(*call, object);
+  if (objects == nullptr) return;
+  objects->clear();
+  for (const std::any& each : *all) objects->push_back(object_cast<T>(each, "gather_object"));
+}
+
+template <class T>
+void DistributedContext::broadcast_object_list(std::vector<T>& objects,
+                                               const SourceOptions& options, Location location) {
+  const auto call =
+      begin_objects("broadcast_object_list", options.group,
+                    Root{.global = options.src, .in_group = options.group_src}, location);
+  if (!call) return;
+  const Objects all = exchange(*call, call->rank == call->root ? objects : std::vector<T>{});
+  objects = object_cast<std::vector<T>>(all->at(static_cast<std::size_t>(call->root)),
+                                        "broadcast_object_list");
+}
+
+template <class T>
+void DistributedContext::scatter_object_list(std::vector<T>& output, const std::vector<T>* input,
+                                             const SourceOptions& options, Location location) {
+  const auto call =
+      begin_objects("scatter_object_list", options.group,
+                    Root{.global = options.src, .in_group = options.group_src}, location);
+  if (!call) return;
+  const bool is_root = call->rank == call->root;
+  if (is_root) check_scatter_list(*call, input == nullptr ? 0 : input->size());
+  const Objects all = exchange(*call, is_root ? *input : std::vector<T>{});
+  const auto& given = object_cast<std::vector<T>>(all->at(static_cast<std::size_t>(call->root)),
+                                                  "scatter_object_list");
+  output = {given[static_cast<std::size_t>(call->rank)]};
+}
+
+template <class T>
+void DistributedContext::send_object_list(const std::vector<T>& objects, std::optional<int> dst,
+                                          const SendOptions& options, Location location) {
+  const Work work = post_objects(std::make_shared<std::any>(objects), dst, options, location);
+  if (work) work.wait();
+}
+
+template <class T>
+int DistributedContext::recv_object_list(std::vector<T>& objects, std::optional<int> src,
+                                         const RecvOptions& options, Location location) {
+  const auto received = std::make_shared<std::any>();
+  const Work work = await_objects(received, src, options, location);
+  if (!work) return -1;
+  work.wait();
+  objects = object_cast<std::vector<T>>(*received, "recv_object_list");
+  return work.source_rank();
+}
 
 }  // namespace distributed
 }  // namespace kernbench

@@ -1,12 +1,12 @@
-#include "runtime/distributed/objects.h"
-
 #include <fmt/format.h>
 
 #include <utility>
 
+#include "runtime/distributed/distributed.h"
 #include "runtime/distributed/distributed_state.h"
 #include "runtime/distributed/fingerprint.h"
 #include "runtime/distributed/in_collective.h"
+#include "runtime/distributed/misuse.h"
 
 namespace kernbench::distributed {
 
@@ -15,6 +15,22 @@ void throw_other_type(std::string_view function) {
                                 fmt::format("Detected mismatch between collectives on ranks. Ranks "
                                             "brought objects of different types to {}",
                                             function));
+}
+
+void DistributedContext::check_gather_list(const ObjectCall& call, bool is_given) {
+  if (call.rank == call.root && !is_given) {
+    wrong_argument("Argument ``object_gather_list`` must be specified on destination rank.");
+  }
+  if (call.rank != call.root && is_given) {
+    wrong_argument(
+        "Argument ``object_gather_list`` must NOT be specified on non-destination ranks.");
+  }
+}
+
+void DistributedContext::check_scatter_list(const ObjectCall& call, std::size_t count) {
+  if (count == static_cast<std::size_t>(call.size)) return;
+  wrong_argument(
+      "Expected argument scatter_object_input_list to be a list of one object for each rank.");
 }
 
 std::optional<DistributedContext::ObjectCall> DistributedContext::begin_objects(

@@ -15,7 +15,7 @@
 
 #include "runtime/distributed/process_group.h"
 #include "runtime/distributed/reduce_op.h"
-#include "sim_engine/base/duration.h"
+#include "sim_engine/base/units.h"
 
 namespace kernbench::distributed {
 
@@ -83,6 +83,12 @@ struct MonitoredBarrierOptions {
   ProcessGroup group = {};
   Timeout timeout = std::nullopt;
   bool wait_all_ranks = false;
+};
+
+// Settings of a backend, opaque to the runtime (RuntimeOptions::ccl).
+class BackendConfig {
+ public:
+  virtual ~BackendConfig() = default;
 };
 
 }  // namespace kernbench::distributed

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "runtime/tensor/tensor.h"
-#include "sim_engine/base/duration.h"
 #include "sim_engine/base/units.h"
 
 namespace kernbench::runtime {

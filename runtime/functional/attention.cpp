@@ -32,24 +32,26 @@ tl::Tensor masked(tl::Context& tl, const tl::Tensor& x, const RowBlock& rows) {
 }
 
 Tensor probabilities(const Tensor& x, bool is_causal) {
-  return ops::map_rows("softmax", ops::placement_of(x), {x},
-                       [is_causal, x](tl::Context& tl, Blocks of, const RowBlock& rows) {
-                         tl::Tensor s = tl.cast(of[0], DType::f32);
-                         if (is_causal) s = masked(tl, s, rows);
-                         return tl.cast(tl.softmax(s), x.dtype());
-                       });
+  return ops::map_rows(
+      "softmax", ops::placement_of(x), {x},
+      ops::Owning([is_causal, dtype = x.dtype()](tl::Context& tl, Blocks of, const RowBlock& rows) {
+        tl::Tensor s = tl.cast(of[0], DType::f32);
+        if (is_causal) s = masked(tl, s, rows);
+        return tl.cast(tl.softmax(s), dtype);
+      }));
 }
 
 // Returns y (dy - sum(dy y)): where y is 0, behind the mask, the gradient is 0 too.
 Tensor softmax_gradient(const Tensor& dy, const Tensor& y) {
-  return ops::map_rows("softmax_backward",
-                       ops::elementwise_placement("softmax_backward", dy, y, ops::Linearity::each),
-                       {dy, y}, [dy](tl::Context& tl, Blocks of, const RowBlock&) {
-                         const tl::Tensor g = tl.cast(of[0], DType::f32);
-                         const tl::Tensor p = tl.cast(of[1], DType::f32);
-                         const tl::Tensor along = tl.sum(g * p, 1, {.keep_dims = true});
-                         return tl.cast(p * (g - along), dy.dtype());
-                       });
+  return ops::map_rows(
+      "softmax_backward",
+      ops::elementwise_placement("softmax_backward", dy, y, ops::Linearity::each), {dy, y},
+      ops::Owning([dtype = dy.dtype()](tl::Context& tl, Blocks of, const RowBlock&) {
+        const tl::Tensor g = tl.cast(of[0], DType::f32);
+        const tl::Tensor p = tl.cast(of[1], DType::f32);
+        const tl::Tensor along = tl.sum(g * p, 1, {.keep_dims = true});
+        return tl.cast(p * (g - along), dtype);
+      }));
 }
 
 Tensor softmax_of(const Tensor& x, bool is_causal) {

@@ -1,4 +1,5 @@
-// kb::compile(f), as torch.compile: a function whose elementwise operators are fused (ADR-0242).
+// kb::compile(f), as torch.compile: a function whose operators are fused, elementwise ones and
+// those along rows (ADR-0242, ADR-0275).
 //
 //   const auto gate = kb::compile([](const kb::Tensor& a, const kb::Tensor& b) {
 //     return kb::nn::functional::silu(a) * b;
@@ -40,7 +41,7 @@ void collect(Tensors& all, const std::pair<First, Second>& pair) {
   collect(all, pair.second);
 }
 
-// While it lives, the caller's elementwise operators are fused.
+// While it lives, the caller's operators are fused.
 class Call {
  public:
   explicit Call(const Tensors& arguments);
@@ -85,10 +86,12 @@ class Compiled {
 };
 
 // Returns a function that computes what `function` does, bit by bit, with fewer kernels and less
-// traffic: of its elementwise operators, those that feed each other become one kernel, which stores
-// only what another kernel, the host or the caller needs.  Its backward is fused likewise, and
-// computes again what forward has not stored.  All else in it is as without compile(): matrix
-// products, reductions and softmax are kernels of their own, between which the fused ones are.
+// traffic: of its elementwise operators, softmax, norms, and sums and extremes of rows with
+// `keepdim`, those that feed each other become one kernel, which stores only what another kernel,
+// the host or the caller needs.  Its backward is fused likewise, and computes again what forward
+// has not stored. All else in it is as without compile(): matrix products, other reductions, and
+// what is along rows of more than 1/128 of scratch are kernels of their own, between which the
+// fused ones are.
 //
 // `function` is anything that is called with tensors, or vectors of them, such as a lambda or the
 // handle of a module.  It runs anew in each call, so that shapes, types and branches of the host

@@ -86,15 +86,16 @@ Tensor gradient_of_logits(const Tensor& gradients, const Tensor& logits, const T
   const double of_each = smoothing / static_cast<double>(logits.shape()[1]);
   const ops::Placement placement =
       ops::gradient_placement(ops::placement_of(gradients), ops::placement_of(logits));
-  return ops::map_rows(
-      "cross_entropy_backward", placement,
-      {logits, reshape(targets, column), reshape(gradients, column)},
-      [=](tl::Context& tl, Blocks of, const RowBlock&) {
-        const Classes classes = Classes::of(tl, of[0], of[1], options.ignore_index);
-        tl::Tensor slope = tl.softmax(classes.x) - classes.is_target * (1 - smoothing);
-        if (smoothing != 0) slope = slope - of_each;
-        return tl.cast(tl.where(classes.counts, slope * of[2], 0), logits.dtype());
-      });
+  return ops::map_rows("cross_entropy_backward", placement,
+                       {logits, reshape(targets, column), reshape(gradients, column)},
+                       ops::Owning([=, dtype = logits.dtype(), ignore_index = options.ignore_index](
+                                       tl::Context& tl, Blocks of, const RowBlock&) {
+                         const Classes classes = Classes::of(tl, of[0], of[1], ignore_index);
+                         tl::Tensor slope =
+                             tl.softmax(classes.x) - classes.is_target * (1 - smoothing);
+                         if (smoothing != 0) slope = slope - of_each;
+                         return tl.cast(tl.where(classes.counts, slope * of[2], 0), dtype);
+                       }));
 }
 
 void check(const Tensor& logits, const Tensor& targets, const CrossEntropyOptions& options) {

@@ -51,13 +51,14 @@ Tensor forward(const Norm& norm, const Tensor& x, const Tensor& weight, const Te
   std::vector<Tensor> operands = {x};
   if (weight.defined()) operands.push_back(weight);
   if (bias.defined()) operands.push_back(bias);
-  return ops::map_rows(norm.name, ops::placement_of(x), operands,
-                       [=](tl::Context& tl, Blocks of, const RowBlock&) {
-                         tl::Tensor y = Normalized::of(tl, of[0], norm).rows;
-                         if (weight.defined()) y = y * in_f32(tl, of[1]);
-                         if (bias.defined()) y = y + in_f32(tl, of[of.size() - 1]);
-                         return tl.cast(y, x.dtype());
-                       });
+  const auto function = [norm, has_weight = weight.defined(), has_bias = bias.defined(),
+                         dtype = x.dtype()](tl::Context& tl, Blocks of, const RowBlock&) {
+    tl::Tensor y = Normalized::of(tl, of[0], norm).rows;
+    if (has_weight) y = y * in_f32(tl, of[1]);
+    if (has_bias) y = y + in_f32(tl, of[of.size() - 1]);
+    return tl.cast(y, dtype);
+  };
+  return ops::map_rows(norm.name, ops::placement_of(x), operands, ops::Owning(function));
 }
 
 // With g = dy weight, and r for the normalized rows:
@@ -65,17 +66,18 @@ Tensor forward(const Norm& norm, const Tensor& x, const Tensor& weight, const Te
 Tensor gradient_of_x(const Norm& norm, const Tensor& dy, const Tensor& x, const Tensor& weight) {
   std::vector<Tensor> operands = {dy, x};
   if (weight.defined()) operands.push_back(weight);
+  const auto function = [norm, has_weight = weight.defined(), dtype = dy.dtype()](
+                            tl::Context& tl, Blocks of, const RowBlock&) {
+    tl::Tensor g = in_f32(tl, of[0]);
+    if (has_weight) g = g * in_f32(tl, of[2]);
+    const Normalized normalized = Normalized::of(tl, of[1], norm);
+    const tl::Tensor along = normalized.rows * mean_of_rows(tl, g * normalized.rows);
+    if (norm.centers) g = g - mean_of_rows(tl, g);
+    return tl.cast((g - along) * normalized.scale, dtype);
+  };
   return ops::map_rows(fmt::format("{}_backward", norm.name),
                        ops::elementwise_placement(norm.name, dy, x, ops::Linearity::each), operands,
-                       [=](tl::Context& tl, Blocks of, const RowBlock&) {
-                         tl::Tensor g = in_f32(tl, of[0]);
-                         if (weight.defined()) g = g * in_f32(tl, of[2]);
-                         const Normalized normalized = Normalized::of(tl, of[1], norm);
-                         const tl::Tensor along =
-                             normalized.rows * mean_of_rows(tl, g * normalized.rows);
-                         if (norm.centers) g = g - mean_of_rows(tl, g);
-                         return tl.cast((g - along) * normalized.scale, dy.dtype());
-                       });
+                       ops::Owning(function));
 }
 
 struct ParameterGradients {

@@ -8,8 +8,8 @@
 
 #include <utility>
 
-#include "runtime/tensor/dimensions.h"
 #include "runtime/tensor/tensor.h"
+#include "runtime/tensor/tensor_options.h"
 
 namespace kernbench {
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "sim_engine/base/duration.h"
+#include "sim_engine/base/units.h"
 
 namespace kernbench::runtime {
 

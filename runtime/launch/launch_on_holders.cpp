@@ -10,6 +10,7 @@
 #include "runtime/tensor/memory_space.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/base/visible_text.h"
 
 namespace kernbench::runtime {
 

@@ -13,6 +13,8 @@ namespace kernbench::runtime {
 struct LaunchedTensors final : tl::LaunchArguments {
   std::vector<Tensor> tensors;  // the first one determines the PEs that run the kernel
 
+  explicit LaunchedTensors(std::vector<Tensor> those) : tensors(std::move(those)) {}
+
   std::string describe_absent(const std::string& tensor_name) const override;
 };
 

@@ -18,6 +18,7 @@
 #include "runtime/simulation/simulation.h"
 #include "runtime/stream/rank_streams.h"
 #include "sim_engine/base/check.h"
+#include "sim_engine/base/visible_text.h"
 
 namespace kernbench::multiprocessing {
 

@@ -2,7 +2,6 @@
 
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +12,7 @@
 
 #include "runtime/guards/spawn_exception.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/base/function.h"
 
 namespace kernbench {
 
@@ -143,9 +143,8 @@ class Multiprocessing {
  private:
   template <class Function, class... Arguments>
   static decltype(auto) call(Function& fn, int rank, std::tuple<Arguments...>& args) {
-    return std::apply(
-        [&](auto&... arguments) -> decltype(auto) { return std::invoke(fn, rank, arguments...); },
-        args);
+    return std::apply([&](auto&... arguments) -> decltype(auto) { return fn(rank, arguments...); },
+                      args);
   }
 
   friend class kernbench::RuntimeContext;

@@ -1,4 +1,4 @@
-#include "runtime/nn/attention.h"
+#include "runtime/functional/attention.h"
 
 #include <fmt/format.h>
 
@@ -6,11 +6,11 @@
 #include <limits>
 #include <vector>
 
-#include "runtime/functional/attention.h"
 #include "runtime/functional/elementwise.h"
 #include "runtime/functional/linear.h"
 #include "runtime/functional/shape_operators.h"
 #include "runtime/nn/init.h"
+#include "runtime/nn/layers.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/error.h"
 

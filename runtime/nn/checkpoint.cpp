@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "runtime/autograd/autograd.h"
-#include "runtime/autograd/grad_mode.h"
 #include "runtime/random/generator.h"
 #include "runtime/tensor/tensor_storage.h"
 

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <functional>
 #include <vector>
 
 #include "runtime/tensor/tensor.h"
+#include "sim_engine/base/function.h"
 
 namespace kernbench::nn::utils {
 

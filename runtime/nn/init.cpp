@@ -5,7 +5,7 @@
 #include <numbers>
 #include <vector>
 
-#include "runtime/autograd/grad_mode.h"
+#include "runtime/autograd/autograd.h"
 #include "runtime/random/generator.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "runtime/autograd/grad_mode.h"
+#include "runtime/autograd/autograd.h"
 #include "runtime/tensor/host_copy.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"

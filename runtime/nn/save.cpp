@@ -1,7 +1,5 @@
 // The format of arrays: numpy.lib.format, version 1.0.
 
-#include "runtime/nn/save.h"
-
 #include <fmt/format.h>
 
 #include <charconv>
@@ -14,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/nn/state.h"
 #include "runtime/nn/zip_archive.h"
 #include "runtime/profiler/written_file.h"
 #include "runtime/tensor/tensor_storage.h"

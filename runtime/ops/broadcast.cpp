@@ -140,16 +140,17 @@ Placement elementwise_placement(std::string_view name, const Tensor& a, const Te
 }
 
 std::vector<BroadcastLoop> broadcast_loops(const Shape& result, const Shape& part_of_result,
-                                           const std::vector<Tensor>& operands) {
+                                           const std::vector<Tensor>& operands, Along along) {
   KB_CHECK(operands.size() <= kMostOperands, "an operator of {} operands", operands.size());
   std::vector<BroadcastLoop> loops;
   for (std::size_t d = 0; d < result.rank(); ++d) {
-    if (part_of_result[d] == 1) continue;
+    const bool is_apart = result.rank() - d <= static_cast<std::size_t>(along);
+    if (part_of_result[d] == 1 && !is_apart) continue;
     BroadcastLoop loop{part_of_result[d]};
     for (std::size_t i = 0; i < operands.size(); ++i) {
       if (repeats_along(operands[i].shape(), result, d)) loop.repeats |= 1U << i;
     }
-    if (!loops.empty() && loops.back().repeats == loop.repeats) {
+    if (!loops.empty() && loops.back().repeats == loop.repeats && !is_apart) {
       loops.back().size *= loop.size;
     } else {
       loops.push_back(loop);

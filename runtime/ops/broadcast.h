@@ -36,10 +36,16 @@ struct BroadcastLoop {
   std::int64_t size = 1;
   std::uint32_t repeats = 0;  // bit i: operand i has one element here, which is repeated
 };
+// What the blocks of a kernel have to be.  Each needs what the ones before it need.
+enum class Along : std::uint8_t {
+  elements,  // any rectangles
+  rows,      // whole rows: the last dimension is not cut
+  matrices,  // whole rows of one of the matrices that the last two dimensions form
+};
 // Returns at least two loops, outermost first.  Neighbouring dimensions along which the same
-// operands repeat are one loop.
+// operands repeat are one loop, unless the blocks need them apart.
 std::vector<BroadcastLoop> broadcast_loops(const Shape& result, const Shape& part_of_result,
-                                           const std::vector<Tensor>& operands);
+                                           const std::vector<Tensor>& operands, Along along);
 
 // Loads an operand's blocks of the matrix that the innermost two loops form: [height, width], where
 // a loop that repeats has size 1.

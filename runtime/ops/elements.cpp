@@ -3,66 +3,13 @@
 #include <algorithm>
 
 #include "runtime/ops/fusion.h"
+#include "runtime/ops/pieces.h"
 #include "runtime/ops/strided_copy.h"
 #include "runtime/tensor/strided_view.h"
 
 namespace kernbench::ops {
 
 namespace {
-
-tl::Tensor load_block(tl::Context& tl, const LocalPart& part, const MatrixBlock& block) {
-  return tl.load(part.data + block.row * part.columns + block.column, {block.height, block.width},
-                 part.data.dtype(), part.columns);
-}
-
-// Which part of the result's shape an operand has.
-enum class Extent { all, along_columns, along_rows };
-
-Extent extent_of(const Tensor& tensor, const Tensor& result) {
-  if (tensor.shape() == result.shape()) return Extent::all;
-  const bool has_rows = tensor.shape().rank() == result.shape().rank();
-  return has_rows ? Extent::along_rows : Extent::along_columns;
-}
-
-// Loads an operand's blocks; for a vector along columns it keeps the last one.
-class Operand {
- public:
-  Operand(const Tensor& tensor, const Tensor& result, const tl::Context& tl)
-      : part_(local_part(tensor, tl)), extent_(extent_of(tensor, result)) {}
-
-  tl::Tensor block(tl::Context& tl, const MatrixBlock& block) {
-    if (extent_ == Extent::all) return load_block(tl, part_, block);
-    if (extent_ == Extent::along_rows) {
-      return tl.load(part_.data + block.row, {block.height, 1}, part_.data.dtype());
-    }
-    if (!kept_ || block.column != column_) {
-      kept_.reset();
-      kept_ = load_block(tl, part_, {0, block.column, 1, block.width});
-      column_ = block.column;
-    }
-    return *kept_;
-  }
-
- private:
-  LocalPart part_;
-  Extent extent_;
-  std::optional<tl::Tensor> kept_;
-  std::int64_t column_ = 0;
-};
-
-std::vector<tl::Tensor> load_blocks(tl::Context& tl, std::vector<Operand>& sources,
-                                    const MatrixBlock& block) {
-  std::vector<tl::Tensor> blocks;
-  for (Operand& source : sources) blocks.push_back(source.block(tl, block));
-  return blocks;
-}
-
-std::vector<Operand> operands_of(const Tensor& result, const std::vector<Tensor>& operands,
-                                 const tl::Context& tl) {
-  std::vector<Operand> sources;
-  for (const Tensor& operand : operands) sources.emplace_back(operand, result, tl);
-  return sources;
-}
 
 // Stores the same number everywhere: all operands have one element.
 void fill_part(tl::Context& tl, const LocalPart& target, const tl::Tensor& number) {
@@ -80,65 +27,90 @@ tl::Tensor whole_block(tl::Context& tl, const tl::Tensor& value, const MatrixBlo
   return value.shape() == shape ? value : tl.zeros(shape, value.dtype()) + value;
 }
 
-using BodyOfBlocks =
-    std::function<std::vector<tl::Tensor>(tl::Context&, std::vector<tl::Tensor> operands)>;
+using BodyOfBlocks = std::function<std::vector<tl::Tensor>(
+    tl::Context&, std::vector<tl::Tensor> operands, const RowBlock& rows)>;
 
-// Computes this PE's parts of results that have one shape and placement, `most` elements at a time.
-void map_part(tl::Context& tl, const std::vector<Tensor>& results,
-              const std::vector<Tensor>& operands, std::int64_t most,
-              const BodyOfBlocks& function) {
-  const LocalPart target = local_part(results.front(), tl);
-  if (target.shape.numel() == 0) return;
-  const Shape& shape = results.front().shape();
-  const std::vector<BroadcastLoop> loops = broadcast_loops(shape, target.shape, operands);
-  std::vector<BroadcastOperand> sources;
-  for (std::size_t i = 0; i < operands.size(); ++i) sources.emplace_back(operands[i], i, loops, tl);
-  const auto values_of = [&](const std::vector<std::int64_t>& outer, const MatrixBlock& block) {
-    std::vector<tl::Tensor> blocks;
-    for (BroadcastOperand& source : sources) blocks.push_back(source.block(tl, outer, block));
-    return function(tl, std::move(blocks));
-  };
-  std::vector<LocalPart> targets;
-  for (const Tensor& result : results) targets.push_back(local_part(result, tl));
-  const bool is_filled = target.shape.numel() > 1 &&
-                         std::ranges::all_of(operands, [](auto& x) { return x.numel() == 1; });
-  if (is_filled) {
-    const std::vector<tl::Tensor> numbers = values_of({}, {0, 0, 1, 1});
-    for (std::size_t i = 0; i < numbers.size(); ++i) fill_part(tl, targets[i], numbers[i]);
-    return;
+// A PE's part of a result, which has all columns of a domain or one element for each of its rows.
+struct Target {
+  LocalPart part;
+  bool is_column = false;
+
+  void store(tl::Context& tl, const tl::Tensor& value, std::int64_t first_row,
+             const MatrixBlock& block, std::int64_t columns) const {
+    const std::int64_t pitch = is_column ? 1 : columns;
+    const MatrixBlock own{first_row + block.row, is_column ? 0 : block.column, block.height,
+                          is_column ? 1 : block.width};
+    tl.store(part.data + own.row * pitch + own.column, whole_block(tl, value, own), pitch);
   }
-  const std::int64_t rows = loops[loops.size() - 2].size;
-  const std::int64_t columns = loops.back().size;
-  std::int64_t first = 0;
-  for_each_outer_index(loops, [&](const std::vector<std::int64_t>& outer) {
-    for_each_matrix_block(most, rows, columns, [&](const MatrixBlock& block) {
-      const std::vector<tl::Tensor> values = values_of(outer, block);
-      for (std::size_t i = 0; i < values.size(); ++i) {
-        tl.store(targets[i].data + first + block.row * columns + block.column,
-                 whole_block(tl, values[i], block), columns);
-      }
-    });
-    first += rows * columns;
-  });
-}
+};
 
-void map_rows_of_part(tl::Context& tl, const Tensor& result, const std::vector<Tensor>& operands,
-                      const RowFunction& function) {
-  const LocalPart target = local_part(result, tl);
-  if (target.shape.numel() == 0) return;
-  std::vector<Operand> sources = operands_of(result, operands, tl);
-  const std::size_t rank = target.shape.rank();
-  const std::int64_t height = rank < 3 ? target.rows : target.shape[rank - 2];
-  const std::int64_t first = rank == 2 ? target.offset[0] : 0;
-  const std::int64_t most = std::max<std::int64_t>(block_elements(tl) / target.columns, 1);
-  for_each_block(target.rows, height, [&](std::int64_t matrix, std::int64_t) {
-    for_each_block(height, most, [&](std::int64_t row, std::int64_t count) {
-      const MatrixBlock block{matrix + row, 0, count, target.columns};
-      tl.store(target.data + block.row * target.columns,
-               function(tl, load_blocks(tl, sources, block), {first + row, count}), target.columns);
+// Computes this PE's parts of results that lie alike, `most` elements at a time.
+class PartMap {
+ public:
+  PartMap(tl::Context& tl, const std::vector<Tensor>& results, const std::vector<Tensor>& operands,
+          const Domain& domain, std::int64_t most)
+      : tl_(tl), operands_(operands), along_(domain.along), most_(most) {
+    for (const Tensor& result : results) {
+      targets_.push_back({local_part(result, tl), result.shape() != domain.shape});
+    }
+    const LocalPart& part = targets_.front().part;
+    shape_ = part.shape;
+    if (const std::size_t rank = domain.shape.rank(); targets_.front().is_column) {
+      shape_ = with_size(shape_, rank - 1, domain.shape[rank - 1]);
+    }
+    if (shape_.rank() == 2) first_row_ = part.offset[0];
+    loops_ = broadcast_loops(domain.shape, shape_, operands, along_);
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      sources_.emplace_back(operands[i], i, loops_, tl);
+    }
+  }
+
+  void run(const BodyOfBlocks& function) {
+    if (shape_.numel() == 0) return;
+    if (is_filled()) return fill(function);
+    const std::int64_t rows = loops_[loops_.size() - 2].size;
+    const std::int64_t columns = loops_.back().size;
+    const std::int64_t most = along_ == Along::elements ? most_ : std::max(most_, columns);
+    std::int64_t first = 0;
+    for_each_outer_index(loops_, [&](const std::vector<std::int64_t>& outer) {
+      for_each_matrix_block(most, rows, columns, [&](const MatrixBlock& block) {
+        const std::vector<tl::Tensor> values = values_of(function, outer, block);
+        for (std::size_t i = 0; i < values.size(); ++i) {
+          targets_[i].store(tl_, values[i], first, block, columns);
+        }
+      });
+      first += rows;
     });
-  });
-}
+  }
+
+ private:
+  std::vector<tl::Tensor> values_of(const BodyOfBlocks& function,
+                                    const std::vector<std::int64_t>& outer,
+                                    const MatrixBlock& block) {
+    std::vector<tl::Tensor> blocks;
+    for (BroadcastOperand& source : sources_) blocks.push_back(source.block(tl_, outer, block));
+    return function(tl_, std::move(blocks), {first_row_ + block.row, block.height});
+  }
+
+  bool is_filled() const {
+    return along_ == Along::elements && shape_.numel() > 1 &&
+           std::ranges::all_of(operands_, [](auto& x) { return x.numel() == 1; });
+  }
+  void fill(const BodyOfBlocks& function) {
+    const std::vector<tl::Tensor> numbers = values_of(function, {}, {0, 0, 1, 1});
+    for (std::size_t i = 0; i < numbers.size(); ++i) fill_part(tl_, targets_[i].part, numbers[i]);
+  }
+
+  tl::Context& tl_;
+  const std::vector<Tensor>& operands_;
+  const Along along_;
+  const std::int64_t most_;
+  std::vector<Target> targets_;
+  Shape shape_;                 // of the domain's part
+  std::int64_t first_row_ = 0;  // of the domain, where it is one matrix
+  std::vector<BroadcastLoop> loops_;
+  std::vector<BroadcastOperand> sources_;
+};
 
 // A body that calls `function` owns what that owns.
 template <class Function>
@@ -152,23 +124,23 @@ KernelBody if_owns(const Function& function, const std::function<void(tl::Contex
 void map_into(const Tensor& result, std::string_view name, const std::vector<Tensor>& operands,
               const BlockFunction& function) {
   const auto body = [=](tl::Context& tl) {
-    map_part(tl, {result}, operands, block_elements(tl),
-             [&](tl::Context&, const std::vector<tl::Tensor>& blocks) {
-               return std::vector{function(tl, blocks)};
-             });
+    PartMap(tl, {result}, operands, {result.shape()}, block_elements(tl))
+        .run([&](tl::Context&, const std::vector<tl::Tensor>& blocks, const RowBlock&) {
+          return std::vector{function(tl, blocks)};
+        });
   };
   launch(name, {result}, operands, if_owns(function, body));
 }
 
 void map_all_into(const std::vector<Tensor>& results, std::string_view name,
                   const std::vector<Tensor>& operands, const BlocksFunction& function,
-                  std::size_t most_values) {
+                  std::size_t most_values, const Domain& domain) {
   // block_elements() leaves room for a dozen blocks, three of them an operator's own values.
   constexpr std::int64_t kRoom = 12;
   const std::int64_t blocks = std::max(kRoom, kRoom - 3 + static_cast<std::int64_t>(most_values));
   const auto body = [=](tl::Context& tl) {
     const std::int64_t most = std::max<std::int64_t>(block_elements(tl) * kRoom / blocks, 1);
-    map_part(tl, results, operands, most, function);
+    PartMap(tl, results, operands, domain, most).run(function);
   };
   launch(name, results, operands, if_owns(function, body));
 }
@@ -176,7 +148,14 @@ void map_all_into(const std::vector<Tensor>& results, std::string_view name,
 Tensor map_to(std::string_view name, const Shape& shape, DType dtype, const Placement& placement,
               const std::vector<Tensor>& operands, const BlockFunction& function) {
   if (Fusion* const fusion = fusion_of(operands.front()); fusion != nullptr && function.owns()) {
-    return fusion->defer(name, shape, dtype, placement, operands, function);
+    return fusion->defer({std::string(name),
+                          {shape},
+                          shape,
+                          dtype,
+                          placement,
+                          operands,
+                          [function](tl::Context& tl, std::span<const tl::Tensor> of,
+                                     const RowBlock&) { return function(tl, of); }});
   }
   Tensor result = make_like(operands.front(), name, shape, dtype, placement);
   map_into(result, name, operands, function);
@@ -189,18 +168,24 @@ Tensor map(std::string_view name, const Placement& placement, const std::vector<
   return map_to(name, first.shape(), first.dtype(), placement, operands, function);
 }
 
-void map_rows_into(const Tensor& result, std::string_view name, const std::vector<Tensor>& operands,
-                   const RowFunction& function) {
-  const std::int64_t columns = result.shape()[result.shape().rank() - 1];
-  const auto body = [=](tl::Context& tl) { map_rows_of_part(tl, result, operands, function); };
-  launch_on_rows(name, {result}, operands, columns, if_owns(function, body));
-}
-
 Tensor map_rows(std::string_view name, const Placement& placement,
                 const std::vector<Tensor>& operands, const RowFunction& function) {
   const Tensor& first = operands.front();
+  const Domain domain{first.shape(), Along::matrices};
+  const Fusion* const fusion = fusion_of(first);
+  if (fusion != nullptr && function.owns() && may_defer_rows(first)) {
+    return fusion->defer(
+        {std::string(name), domain, first.shape(), first.dtype(), placement, operands, function});
+  }
   Tensor result = make_like(first, name, first.shape(), first.dtype(), placement);
-  map_rows_into(result, name, operands, function);
+  const auto body = [=](tl::Context& tl) {
+    PartMap(tl, {result}, operands, domain, block_elements(tl))
+        .run([&](tl::Context&, const std::vector<tl::Tensor>& blocks, const RowBlock& rows) {
+          return std::vector{function(tl, blocks, rows)};
+        });
+  };
+  const std::int64_t columns = first.shape()[first.shape().rank() - 1];
+  launch_on_rows(name, {result}, operands, columns, if_owns(function, body));
   return result;
 }
 

@@ -22,14 +22,27 @@ using BlockFunction =
 void map_into(const Tensor& result, std::string_view name, const std::vector<Tensor>& operands,
               const BlockFunction& function);
 
-// Computes a block of each of several results from the operands' blocks.
-using BlocksFunction =
-    KernelFunction<std::vector<tl::Tensor>(tl::Context&, std::vector<tl::Tensor> operands)>;
-// As map_into(), for results that have one shape and lie alike.  `most_values`: how many of its
-// values the function holds at a time.
+// Rows [first, first + count) of one of the matrices that a tensor's last two dimensions form.
+struct RowBlock {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+};
+
+// The elements that a kernel goes through, in such blocks.
+struct Domain {
+  Shape shape;
+  Along along = Along::elements;
+};
+// Computes a block of each of several results from the operands' blocks.  `rows` are meant if the
+// blocks are along matrices.
+using BlocksFunction = KernelFunction<std::vector<tl::Tensor>(
+    tl::Context&, std::vector<tl::Tensor> operands, const RowBlock& rows)>;
+// As map_into(), for results that lie alike.  They have the shape of the domain or, where that is
+// along rows, one element per row.  `most_values`: how many of its values the function holds at a
+// time.
 void map_all_into(const std::vector<Tensor>& results, std::string_view name,
                   const std::vector<Tensor>& operands, const BlocksFunction& function,
-                  std::size_t most_values);
+                  std::size_t most_values, const Domain& domain);
 
 // As map_into(), into a new tensor of this shape and type; its value may be deferred (fusion.h).
 Tensor map_to(std::string_view name, const Shape& shape, DType dtype, const Placement& placement,
@@ -52,20 +65,13 @@ Tensor sum_of(const Tensor& a, const Tensor& b);
 // target += x.
 void add_into(const Tensor& target, const Tensor& x);
 
-// Rows [first, first + count) of one of the matrices that a tensor's last two dimensions form.
-struct RowBlock {
-  std::int64_t first = 0;
-  std::int64_t count = 0;
-};
 // Computes whole rows.  An operand's block is [count, columns], or [1, columns] of a vector along
 // the columns, or [count, 1] of a tensor whose last dimension is 1.
 using RowFunction = KernelFunction<tl::Tensor(tl::Context&, std::span<const tl::Tensor> operands,
                                               const RowBlock& rows)>;
 
-// As map_into() and map(), but with whole rows, of one matrix at a time.  An operand may also have
-// a last dimension of 1: one element per row.
-void map_rows_into(const Tensor& result, std::string_view name, const std::vector<Tensor>& operands,
-                   const RowFunction& function);
+// As map(), but with whole rows, of one matrix at a time.  An operand may also have a last
+// dimension of 1: one element per row.
 Tensor map_rows(std::string_view name, const Placement& placement,
                 const std::vector<Tensor>& operands, const RowFunction& function);
 

@@ -28,14 +28,14 @@ void FusedKernel::find_last_uses() {
   }
 }
 
-std::vector<tl::Tensor> FusedKernel::operator()(tl::Context& tl,
-                                                std::vector<tl::Tensor> loaded) const {
+std::vector<tl::Tensor> FusedKernel::operator()(tl::Context& tl, std::vector<tl::Tensor> loaded,
+                                                const RowBlock& rows) const {
   std::vector<std::optional<tl::Tensor>> values(loads_ + steps_.size());
   for (std::size_t i = 0; i < loads_; ++i) values[i] = std::move(loaded[i]);
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     std::vector<tl::Tensor> operands;
     for (const std::size_t operand : steps_[i].operands) operands.push_back(*values[operand]);
-    values[loads_ + i] = steps_[i].function(tl, operands);
+    values[loads_ + i] = steps_[i].function(tl, operands, rows);
     for (const std::size_t value : steps_[i].last_uses) values[value].reset();
   }
   std::vector<tl::Tensor> results;

@@ -1,4 +1,4 @@
-// One kernel that computes several elementwise operators.
+// One kernel that computes several operators, elementwise or along rows.
 
 #pragma once
 
@@ -16,7 +16,7 @@ namespace kernbench::ops {
 class FusedKernel {
  public:
   struct Step {
-    BlockFunction function;
+    RowFunction function;
     std::vector<std::size_t> operands;
     std::vector<std::size_t> last_uses;  // the values that no later step needs
   };
@@ -24,7 +24,8 @@ class FusedKernel {
   FusedKernel(std::size_t loads, std::vector<Step> steps, std::vector<std::size_t> results);
 
   // Computes a block of each result from the loaded ones.
-  std::vector<tl::Tensor> operator()(tl::Context& tl, std::vector<tl::Tensor> loaded) const;
+  std::vector<tl::Tensor> operator()(tl::Context& tl, std::vector<tl::Tensor> loaded,
+                                     const RowBlock& rows) const;
   // The most values of a block that are in scratch at a time, beside what a function makes.
   std::size_t most_values() const { return most_values_; }
 

@@ -1,15 +1,16 @@
-// Elementwise operators that are computed later, and then several of them by one kernel (ADR-0242).
+// Operators that are computed later, and then several of them by one kernel (ADR-0242, ADR-0275).
 //
-// While a FusionScope lives, map_to() returns tensors whose values are deferred: they have no place
-// in HBM.  Whatever needs such a value, such as another kernel, a collective or a host read, has it
-// computed first, by one kernel that computes from tensors in HBM all deferred values that it
-// depends on.  Only the value itself is stored; the others stay deferred, and whoever needs one of
-// them computes it again.  Each value is rounded to its type as if it had been stored.
+// While a FusionScope lives, map_to(), map_rows() and reduced() return tensors whose values are
+// deferred: they have no place in HBM.  Whatever needs such a value, such as another kernel, a
+// collective or a host read, has it computed first, by one kernel that computes from tensors in HBM
+// all deferred values that it depends on.  It stores the value itself, and what else is cheaper to
+// store than to compute again; the others stay deferred, and whoever needs one of them computes it
+// again.  Each value is rounded to its type as if it had been stored.
 
 #pragma once
 
 #include <memory>
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include "runtime/fiber/fiber_local.h"
@@ -17,6 +18,17 @@
 #include "runtime/simulation/simulation.h"
 
 namespace kernbench::ops {
+
+// An operator whose value may be computed later.
+struct Operation {
+  std::string name;
+  Domain domain;  // what its kernel would go through
+  Shape shape;    // of the result: that of the domain, or one element for each of its rows
+  DType dtype = DType::f32;
+  Placement placement;
+  std::vector<Tensor> operands;
+  RowFunction function;
+};
 
 // Where the values of a compiled call, or of its backward, are deferred.
 class Fusion {
@@ -26,16 +38,20 @@ class Fusion {
   enum class Joins { no, yes };
   explicit Fusion(Joins joins = Joins::no);
 
-  // Returns a tensor with the value that map_to() would compute now.
-  // REQUIRES: function.owns()
-  Tensor defer(std::string_view name, const Shape& shape, DType dtype, const Placement& placement,
-               const std::vector<Tensor>& operands, const BlockFunction& function) const;
+  // Returns a tensor with the value that the operator's kernel would compute now.
+  // REQUIRES: the function owns what it uses; if the blocks are along rows, may_defer_rows() of an
+  // operand with the domain's rows
+  Tensor defer(Operation operation) const;
 
   using Values = std::vector<std::weak_ptr<Tensor::Storage>>;
 
  private:
   std::shared_ptr<Values> joined_;  // in their order; null: no value is joined
 };
+
+// True if a kernel can keep whole rows of all its values in scratch: the last dimension is not cut,
+// has several elements, and as f32 they take at most 1/128 of it.
+bool may_defer_rows(const Tensor& x);
 
 // The fusion in which the caller's operators on this tensor are deferred; null: each is a kernel.
 Fusion* fusion_of(const Tensor& tensor);

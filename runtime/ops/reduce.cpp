@@ -3,9 +3,16 @@
 #include <algorithm>
 #include <vector>
 
+#include "runtime/ops/fusion.h"
+
 namespace kernbench::ops {
 
 namespace {
+
+// The type in which elements are reduced.
+DType computed_in(DType dtype) {
+  return is_integral(dtype) ? DType::i64 : DType::f32;
+}
 
 // One of the nested loops over the elements of a PE's part of x.
 struct Loop {
@@ -40,7 +47,7 @@ class PartReduction {
         reduction_(reduction),
         source_(local_part(x, tl)),
         target_(local_part(result, tl).data),
-        computed_in_(is_integral(x.dtype()) ? DType::i64 : DType::f32),
+        computed_in_(computed_in(x.dtype())),
         loops_(loops_of(source_.shape, dimensions)),
         rows_(loops_[loops_.size() - 2].size),
         columns_(loops_.back().size),
@@ -144,6 +151,20 @@ Shape shape_of_result(const Shape& shape, DimensionSet dimensions, DimensionSet 
   return Shape(sizes);
 }
 
+// Computes what PartReduction does from rows that are one block of it.
+RowFunction of_rows(const Reduction& reduction, DType from, DType to) {
+  return Owning([=](tl::Context& tl, std::span<const tl::Tensor> of, const RowBlock&) {
+    const Shape column{of[0].shape()[0], 1};
+    const tl::Tensor x = tl.cast(of[0], computed_in(from));
+    tl::Tensor value = reduction.joined(tl, tl.full(column, reduction.initial, x.dtype()),
+                                        reduction.of_block(tl, x, 1));
+    if (reduction.result != nullptr) {
+      value = reduction.result(tl, value, static_cast<double>(x.shape()[1]));
+    }
+    return tl.cast(value, to);
+  });
+}
+
 }  // namespace
 
 Tensor reduced(const Tensor& x, const Reduction& reduction, DimensionSet dimensions,
@@ -151,9 +172,20 @@ Tensor reduced(const Tensor& x, const Reduction& reduction, DimensionSet dimensi
   const auto placement = by_level(placement_of(x), [&](Level level) -> std::optional<Level> {
     return level_of_result(x, reduction, level, dimensions, dropped);
   });
-  Tensor result =
-      make_like(x, reduction.name, shape_of_result(x.shape(), dimensions, dropped),
-                reduction.widens && is_integral(x.dtype()) ? DType::i64 : x.dtype(), *placement);
+  const Shape shape = shape_of_result(x.shape(), dimensions, dropped);
+  const DType dtype = reduction.widens && is_integral(x.dtype()) ? DType::i64 : x.dtype();
+  const Fusion* const fusion = fusion_of(x);
+  const bool is_of_rows = dimensions == DimensionSet{1} << (x.shape().rank() - 1) && dropped == 0;
+  if (fusion != nullptr && is_of_rows && may_defer_rows(x)) {
+    return fusion->defer({std::string(reduction.name),
+                          {x.shape(), Along::rows},
+                          shape,
+                          dtype,
+                          *placement,
+                          {x},
+                          of_rows(reduction, x.dtype(), dtype)});
+  }
+  Tensor result = make_like(x, reduction.name, shape, dtype, *placement);
   launch(reduction.name, {result}, {x}, [x, result, reduction, dimensions](tl::Context& tl) {
     PartReduction(tl, x, result, reduction, dimensions).run();
   });

@@ -1,5 +1,3 @@
-#include "runtime/optim/clip_grad.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 
 #include "runtime/distributed/shard_spec.h"
 #include "runtime/optim/fused_update.h"
+#include "runtime/optim/optimizer.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "runtime/torch/context_of.h"
 #include "runtime/torch/runtime_context.h"

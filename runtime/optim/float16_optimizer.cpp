@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "runtime/autograd/grad_mode.h"
+#include "runtime/autograd/autograd.h"
 #include "runtime/functional/elementwise.h"
 #include "runtime/nn/module.h"
 #include "runtime/ops/device_kernel.h"

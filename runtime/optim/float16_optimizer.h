@@ -3,7 +3,6 @@
 
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "runtime/distributed/reduce_op.h"
 #include "runtime/optim/grad_scaler.h"
 #include "runtime/optim/optimizer.h"
+#include "sim_engine/base/function.h"
 
 namespace kernbench {
 class RuntimeContext;

@@ -4,8 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
-#include <unordered_map>
 
 #include "runtime/nn/option.h"
 #include "runtime/nn/state.h"
@@ -62,7 +62,7 @@ class GradScaler {
   GradScalerOptions options_;
   double scale_;
   std::int64_t growth_tracker_ = 0;
-  std::unordered_map<const Optimizer*, PerOptimizer> states_;  // summed up, in no order
+  std::map<const Optimizer*, PerOptimizer> states_;  // summed up, in no order
 };
 
 class DynamicGradScalerOptions {

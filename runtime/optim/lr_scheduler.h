@@ -4,10 +4,10 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include "runtime/optim/optimizer.h"
+#include "sim_engine/base/function.h"
 
 namespace kernbench::optim {
 

@@ -3,6 +3,7 @@
 #include "runtime/functional/elementwise.h"
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/placement.h"
+#include "runtime/parallel/flat_buffer.h"
 #include "runtime/torch/runtime_context.h"
 
 namespace kernbench::nn::parallel {

@@ -6,13 +6,13 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <utility>
 #include <vector>
 
 #include "runtime/distributed/process_group.h"
 #include "runtime/distributed/work.h"
 #include "runtime/tensor/tensor.h"
+#include "sim_engine/base/function.h"
 
 namespace kernbench {
 class RuntimeContext;

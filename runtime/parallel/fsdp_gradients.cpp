@@ -2,8 +2,8 @@
 
 #include <utility>
 
+#include "runtime/autograd/autograd.h"
 #include "runtime/autograd/callbacks.h"
-#include "runtime/autograd/grad_mode.h"
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/placement.h"
 #include "runtime/parallel/fsdp_param_group.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/autograd/grad_mode.h"
+#include "runtime/autograd/autograd.h"
 #include "runtime/ops/device_kernel.h"
 #include "runtime/ops/placement.h"
 #include "runtime/parallel/flat_buffer.h"

@@ -15,7 +15,7 @@
 
 #include "runtime/distributed/process_group.h"
 #include "runtime/distributed/work.h"
-#include "runtime/nn/ordered_dict.h"
+#include "runtime/nn/state.h"
 #include "runtime/parallel/fsdp_copies.h"
 #include "runtime/parallel/fully_shard.h"
 #include "runtime/parallel/step_times.h"

@@ -10,6 +10,7 @@
 #include "runtime/autograd/autograd.h"
 #include "runtime/autograd/callbacks.h"
 #include "runtime/ops/fusion.h"
+#include "runtime/parallel/step_times.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/dtype.h"
 #include "sim_engine/base/error.h"

@@ -7,8 +7,8 @@
 #include <span>
 #include <utility>
 
-#include "runtime/autograd/grad_mode.h"
-#include "runtime/distributed/objects.h"
+#include "runtime/autograd/autograd.h"
+#include "runtime/distributed/distributed.h"
 #include "runtime/distributed/shard_spec.h"
 #include "runtime/ops/device_kernel.h"
 #include "runtime/ops/placement.h"

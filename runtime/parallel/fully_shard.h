@@ -21,8 +21,7 @@
 
 #include "runtime/distributed/device_mesh.h"
 #include "runtime/nn/module.h"
-#include "runtime/nn/module_holder.h"
-#include "runtime/parallel/step_times.h"
+#include "runtime/parallel/logging_data.h"
 #include "runtime/tensor/tensor.h"
 #include "sim_engine/base/dtype.h"
 

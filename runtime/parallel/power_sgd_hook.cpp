@@ -1,6 +1,7 @@
 #include "runtime/parallel/power_sgd_hook.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <random>
 #include <utility>
@@ -11,13 +12,16 @@
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/device_kernel.h"
 #include "runtime/ops/placement.h"
+#include "runtime/parallel/flat_buffer.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench::nn::parallel {
 
-struct PowerSGDState::Generator {
+struct PowerSGDState::Memory {
+  // Q begins with its numbers, matrix by matrix, vector by vector.
   std::mt19937 engine;
+  std::map<std::size_t, FlatBuffer> qs;  // by bucket: each matrix's Q, transposed, after the other
 };
 
 namespace {
@@ -137,16 +141,16 @@ Factors Compression::make_factors(int side) const {
 
 Factors Compression::begin_qs() const {
   Factors made = make_factors(1);
-  const auto known = state_->qs.find(index_);
-  if (state_->options.warm_start && known != state_->qs.end()) {
+  const auto known = state_->memory->qs.find(index_);
+  if (state_->options.warm_start && known != state_->memory->qs.end()) {
     made.buffer = known->second;
   } else {
     const Tensor& flat = made.buffer.tensor();
     std::vector<float> numbers(static_cast<std::size_t>(flat.numel()));
     std::normal_distribution<float> normal;
-    std::ranges::generate(numbers, [&] { return normal(state_->generator->engine); });
+    std::ranges::generate(numbers, [&] { return normal(state_->memory->engine); });
     Tensor(flat).copy_(RuntimeContext::tensor(numbers, flat.shape()));
-    if (state_->options.warm_start) state_->qs.emplace(index_, made.buffer);
+    if (state_->options.warm_start) state_->memory->qs.emplace(index_, made.buffer);
   }
   orthogonalize(made, state_->options.orthogonalization_epsilon);
   return made;
@@ -213,7 +217,7 @@ Tensor Compression::decompress() {
 
 PowerSGDState::PowerSGDState(const PowerSGDOptions& its_options)
     : options(its_options),
-      generator(std::make_shared<Generator>(std::mt19937(its_options.random_seed))) {
+      memory(std::make_shared<Memory>(Memory{std::mt19937(its_options.random_seed), {}})) {
   if (options.start_powerSGD_iter > 1 || !(options.use_error_feedback || options.warm_start)) {
     return;
   }

@@ -14,7 +14,6 @@
 
 #include "runtime/distributed/process_group.h"
 #include "runtime/parallel/comm_hook.h"
-#include "runtime/parallel/flat_buffer.h"
 #include "runtime/tensor/tensor.h"
 
 namespace kernbench::nn::parallel {
@@ -46,10 +45,8 @@ class PowerSGDState {
   const PowerSGDOptions options;
   std::int64_t iter = 0;                 // steps so far
   std::map<std::size_t, Tensor> errors;  // by bucket
-  std::map<std::size_t, FlatBuffer> qs;  // by bucket: each matrix's Q, transposed, after the other
-  // Q begins with its numbers, matrix by matrix, vector by vector.
-  struct Generator;
-  const std::shared_ptr<Generator> generator;
+  struct Memory;
+  const std::shared_ptr<Memory> memory;
 };
 
 // Three all_reduces of a bucket, each after the one before: of gradients that are not compressed,

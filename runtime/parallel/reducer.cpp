@@ -9,8 +9,8 @@
 #include <numeric>
 #include <utility>
 
+#include "runtime/autograd/autograd.h"
 #include "runtime/autograd/callbacks.h"
-#include "runtime/autograd/grad_mode.h"
 #include "runtime/autograd/reach.h"
 #include "runtime/simulation/named_part.h"
 #include "runtime/tensor/tensor_storage.h"

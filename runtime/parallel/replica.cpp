@@ -1,5 +1,3 @@
-#include "runtime/parallel/replica.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,10 +5,10 @@
 #include <cmath>
 #include <utility>
 
-#include "runtime/autograd/grad_mode.h"
+#include "runtime/autograd/autograd.h"
 #include "runtime/ops/placement.h"
 #include "runtime/parallel/bucket_assignment.h"
-#include "runtime/parallel/flat_buffer.h"
+#include "runtime/parallel/distributed_data_parallel.h"
 #include "runtime/parallel/reducer.h"
 #include "runtime/parallel/same_modules.h"
 #include "runtime/tensor/tensor_storage.h"

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/distributed/objects.h"
+#include "runtime/distributed/distributed.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/error.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "runtime/autograd/grad_mode.h"
+#include "runtime/autograd/autograd.h"
 #include "runtime/distributed/shard_spec.h"
 #include "runtime/ops/device_kernel.h"
 #include "runtime/ops/placement.h"

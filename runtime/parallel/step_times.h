@@ -1,14 +1,11 @@
-// What of a step's communication the backward pass has hidden (ADR-0224).
+// The instants of a training step, from which its times follow (ADR-0224).
 
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <memory>
-#include <string>
-#include <vector>
 
-#include "runtime/simulation/device_activity.h"
+#include "runtime/parallel/logging_data.h"
+#include "runtime/simulation/results.h"
 #include "sim_engine/base/units.h"
 
 namespace kernbench {
@@ -16,35 +13,6 @@ class RuntimeContext;
 }
 
 namespace kernbench::nn::parallel {
-
-// A bucket's reduction.  Times are the device's.
-struct BucketTimes {
-  std::size_t bucket = 0;
-  std::vector<std::string> parameters;  // names
-  Bytes bytes = 0;
-  Time ready{0};    // all gradients are in the bucket
-  Time started{0};  // the collective begins
-  Time ended{0};
-  Time hidden{0};               // of the time between the two, that in which the device ran kernels
-  Time exposed{0};              // the rest
-  std::string collective = {};  // its name, where a step has several kinds
-  std::string name = {};        // as in traces and reports: "bucket 0", "blocks.0"
-};
-
-// A step, from its forward pass on.  Its time is the sum of the four.
-struct StepTimes {
-  std::int64_t iteration = 0;
-  Time begin{0};
-  Time end{0};
-  Time compute_only{0};
-  Time both{0};     // kernels ran beside collectives
-  Time exposed{0};  // collectives alone
-  Time idle{0};
-  std::vector<BucketTimes> buckets;  // in the order of their reduction
-};
-
-// A table of the buckets, times in us since the step's begin, and the four shares.
-std::string to_string(const StepTimes& step);
 
 // An instant on a device, and what it had done by then.
 struct DeviceInstant {

@@ -1,5 +1,3 @@
-#include "runtime/profiler/explain.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/profiler/profile.h"
 #include "runtime/profiler/profile_text.h"
 #include "sim_engine/base/error.h"
 

@@ -1,5 +1,5 @@
 // Where the time of a run went, as numbers: what each rank did at every moment, which operations
-// took it, which units were busy.  explain.h writes it as text (ADR-0203).
+// took it, which units were busy; and the same as text (ADR-0203).
 
 #pragma once
 
@@ -7,15 +7,22 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "runtime/simulation/device_activity.h"
+#include "runtime/simulation/results.h"
 #include "sim_engine/base/units.h"
 #include "sim_engine/components/unit_use.h"
-#include "sim_engine/components/waits.h"
-#include "sim_engine/core/cause_log.h"
+#include "sim_engine/core/cause.h"
 
 namespace kernbench::runtime {
+
+// How much a trace shows.  Each level has what those before it have.
+enum class TraceLevel : std::uint8_t {
+  ranks,    // what the programs of ranks did, and their collectives and messages
+  kernels,  // kernels too, a span for each launch on a device
+  units     // the device's units too, a track for each, and its messages as arrows
+};
 
 class Simulation;
 
@@ -81,7 +88,7 @@ struct PathRow {
 // The longest chain of causes through the profile's time: its edges follow each other, and their
 // lengths add up to the duration (ADR-0204).  No edges: causes were not recorded.
 struct CriticalPath {
-  std::vector<sim::CauseLog::Edge> edges;
+  std::vector<sim::CauseEdge> edges;
   std::array<Time, sim::kCauseCount> by_cause{};
   std::vector<PathRow> rows;  // the longest total first
 
@@ -122,5 +129,24 @@ ProfileStart profile_start(const Simulation& simulation);
 // The profile of the run from `start` until now.
 // REQUIRES: the simulation keeps a run log; without one there are no operations and no waits
 Profile make_profile(const Simulation& simulation, const ProfileStart& start = {});
+
+// The order of rows in table(): the largest first, of slack the smallest.
+enum class SortBy { total, average, longest, exposed, slack, count, bytes };
+
+// Takes torch's names of `sort_by` whose figures a simulated device has ("cuda_time_total",
+// "device_time", "count"), and those of SortBy; "" is "total".  Throws CollectiveError KB-R031,
+// which lists them, for any other.
+SortBy parse_sort_by(std::string_view name);
+
+// The operations as torch's key_averages().table(): a line for each, at most `row_limit`.
+std::string table(const Profile& profile, SortBy sort_by = SortBy::total,
+                  std::size_t row_limit = 100);
+
+// All tables of a profile: ranks, operations, units by class, launches, waits by cause and by line.
+std::string summary(const Profile& profile);
+
+// Where the time went: ranks, operations, units, launches, waits.  At most 40 lines, however many
+// ranks and operations there are.
+std::string explain(const Profile& profile);
 
 }  // namespace kernbench::runtime

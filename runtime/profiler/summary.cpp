@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "runtime/profiler/explain.h"
+#include "runtime/profiler/profile.h"
 #include "runtime/profiler/profile_text.h"
 
 namespace kernbench::runtime {

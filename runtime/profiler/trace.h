@@ -11,7 +11,7 @@
 
 #include <string>
 
-#include "runtime/profiler/trace_level.h"
+#include "runtime/profiler/profile.h"
 
 namespace kernbench::runtime {
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/simulation/device_activity.h"
 #include "runtime/simulation/intervals.h"
+#include "runtime/simulation/results.h"
 #include "sim_engine/base/units.h"
 #include "sim_engine/core/engine.h"
 

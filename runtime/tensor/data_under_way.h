@@ -33,7 +33,7 @@
 #include "runtime/fiber/function_ref.h"
 #include "runtime/tensor/tensor.h"
 #include "runtime/tl/store_guard.h"
-#include "sim_engine/components/device_buffer.h"
+#include "sim_engine/values/device_buffer.h"
 #include "sim_engine/values/element_range.h"
 
 namespace kernbench::runtime {

@@ -1,9 +1,8 @@
-#include "runtime/tensor/device.h"
-
 #include <fmt/format.h>
 
 #include <charconv>
 
+#include "runtime/tensor/tensor_options.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/base/visible_text.h"
 

@@ -6,7 +6,6 @@
 
 #include <concepts>
 #include <cstdint>
-#include <functional>
 #include <initializer_list>
 #include <iosfwd>
 #include <limits>
@@ -19,10 +18,9 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/tensor/device.h"
-#include "runtime/tensor/dimensions.h"
-#include "runtime/tensor/dp_policy.h"
+#include "runtime/tensor/tensor_options.h"
 #include "sim_engine/base/dtype.h"
+#include "sim_engine/base/function.h"
 #include "sim_engine/base/scalar.h"
 #include "sim_engine/base/shape.h"
 
@@ -37,17 +35,6 @@ class RuntimeContext;
 
 // The line of the user's call, for messages.
 using Location = std::source_location;
-
-// The keyword arguments of torch's zeros(), full(), ...
-struct TensorOptions {
-  // Without a type it is f32; of arange() and randint() of whole numbers, i64.
-  std::optional<DType> dtype = {};
-  DPPolicy dp = {};
-  std::string name = {};  // for messages; "tensor<n>" if empty
-  // The number of SIPs, from the caller's device on, over which the last dimension is split before
-  // `dp` places each part.  Only a single driver whose PEs are ranks (ADR-0024) sets it.
-  int num_sips = 1;
-};
 
 // A handle, as in PyTorch: copies refer to the same tensor.  The memory is freed with the last
 // handle.
@@ -184,7 +171,14 @@ class Tensor {
   // Returns a row-major matrix, its elements as by to_vector().
   // REQUIRES: two dimensions; <Eigen/Core> is included where this is called
   template <class T = float>
-  Eigen::Matrix<T, -1, -1, 1, -1, -1> to_eigen() const;
+  Eigen::Matrix<T, -1, -1, 1, -1, -1> to_eigen() const {
+    const std::vector<T> elements = converted<T>(Read::matrix);
+    Eigen::Matrix<T, -1, -1, 1, -1, -1> matrix(shape()[0], shape()[1]);
+    for (std::int64_t i = 0; i < numel(); ++i) {
+      matrix(i / shape()[1], i % shape()[1]) = elements[static_cast<std::size_t>(i)];
+    }
+    return matrix;
+  }
 
   // Operators as methods, as in PyTorch: x.exp() is exp(x).  runtime/functional documents them.
   Tensor add(const Tensor& other, double alpha = 1) const;
@@ -355,7 +349,7 @@ class Tensor {
   enum class Read : std::uint8_t { all, shard, item, matrix };
   template <class Number>
   std::vector<Number> read(Read what, std::size_t index) const;
-  template <class T>
+  template <class T>  // any arithmetic type (converted_elements.cpp)
   std::vector<T> converted(Read what, std::size_t index = 0) const;
   unsigned add_hook(std::function<Tensor(const Tensor& gradient)> hook) const;
   Storage& checked() const;
@@ -375,5 +369,3 @@ struct fmt::formatter<kernbench::Tensor> : fmt::formatter<std::string_view> {
   fmt::format_context::iterator format(const kernbench::Tensor& tensor,
                                        fmt::format_context& context) const;
 };
-
-#include "runtime/tensor/tensor_elements.h"

@@ -9,6 +9,7 @@
 
 #include "runtime/simulation/call_site.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/topology/topology.h"
 
 namespace kernbench::testing {
 
@@ -101,6 +102,11 @@ Tolerance default_tolerance(DType dtype) {
     default:
       return {};  // exact
   }
+}
+
+Topology ring_of(int ranks) {
+  if (ranks < 1) throw CollectiveError("KB-R010", fmt::format("World: of {} ranks", ranks));
+  return in_ring(Topology::load("tiny"), ranks);
 }
 
 void assert_close(const Tensor& actual, std::span<const float> expected,

@@ -12,6 +12,10 @@
 
 namespace kernbench::testing {
 
+// `ranks` small devices in a ring (topologies/tiny.yaml).  Throws CollectiveError KB-R010 if there
+// are less than one.
+Topology ring_of(int ranks);
+
 struct Tolerance {
   double relative = 0;
   double absolute = 0;

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "sim_engine/values/region_id.h"
+#include "sim_engine/values/device_buffer.h"
 
 namespace kernbench::sim {
 struct ElementRange;

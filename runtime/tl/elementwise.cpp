@@ -82,21 +82,20 @@ bool are_numbers(Operands operands) {
 
 }  // namespace
 
-Tensor Context::apply(sim::MathOp op, std::string_view name,
-                      std::initializer_list<Operand> operands) {
+Tensor apply(sim::MathOp op, std::string_view name, std::initializer_list<Operand> operands) {
   for (const Operand& operand : operands) {
     if (operand.tensor() == nullptr) continue;
     Context* const context = operand.tensor()->context_;
     if (context == nullptr) {
-      throw DeviceError("KB-K023",
-                        fmt::format("{} on {}: {}", name, describe(*operand.tensor()), kVoidValue));
+      throw DeviceError("KB-K023", fmt::format("{} on {}: {}", name, describe(*operand.tensor()),
+                                               Context::kVoidValue));
     }
     const runtime::Fiber* const running = context->fibers_.current();
     if (running == nullptr || running->local() != &context->local_) {
       throw DeviceError(
-          "KB-K023",
-          fmt::format("{} of a value of kernel '{}' on {}, used outside of it: {}", name,
-                      context->kernel_name_, to_string(context->location()), kForeignValue));
+          "KB-K023", fmt::format("{} of a value of kernel '{}' on {}, used outside of it: {}", name,
+                                 context->kernel_name_, to_string(context->location()),
+                                 Context::kForeignValue));
     }
     return context->elementwise(op, name, operands);
   }

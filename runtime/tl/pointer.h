@@ -6,8 +6,8 @@
 #include <string>
 
 #include "sim_engine/base/dtype.h"
-#include "sim_engine/base/wide.h"
-#include "sim_engine/components/device_buffer.h"
+#include "sim_engine/base/units.h"
+#include "sim_engine/values/device_buffer.h"
 
 namespace kernbench::tl {
 

@@ -8,9 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "sim_engine/components/device_buffer.h"
+#include "sim_engine/values/device_buffer.h"
 #include "sim_engine/values/element_range.h"
-#include "sim_engine/values/region_id.h"
 
 namespace kernbench::tl {
 

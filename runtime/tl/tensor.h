@@ -1,17 +1,26 @@
-// Handles to values in a PE's scratch memory, for kernels.
+// Handles to values in a PE's scratch memory, for kernels; what is done with them element by
+// element; and receives that a kernel has posted.
 
 #pragma once
 
+#include <concepts>
+#include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 
 #include "sim_engine/base/dtype.h"
+#include "sim_engine/base/scalar.h"
 #include "sim_engine/base/shape.h"
 #include "sim_engine/components/tile_handle.h"
+#include "sim_engine/values/math_op.h"
 
 namespace kernbench::tl {
 
 class Context;
+class Operand;
 class Tensor;
 
 // The handles of one kernel, in an order that depends on the kernel's code alone.
@@ -52,6 +61,8 @@ class Tensor {
  private:
   friend class Context;
   friend class HandleList;
+  friend Tensor apply(sim::MathOp op, std::string_view name,
+                      std::initializer_list<Operand> operands);
   // `made_by` is the name of the operation, e.g. "tl.load"; a literal.
   Tensor(Context& context, const Shape& shape, sim::Tile tile, std::string_view made_by);
 
@@ -70,5 +81,127 @@ class Tensor {
 
 // "[4, 8] f16"
 std::string describe(const Tensor& tensor);
+
+// An operand of an elementwise operation: a tensor, or a number that stands for a tensor filled
+// with it.  It refers to its tensor, so it is made at the call and used at once.
+class Operand {
+ public:
+  Operand(const Tensor& tensor) : tensor_(&tensor) {}
+  template <class Number>
+  requires std::is_arithmetic_v<Number> Operand(Number number) : number_(number) {}
+  Operand(const Scalar& number) : number_(number) {}
+
+  const Tensor* tensor() const { return tensor_; }  // null: a number
+  const Scalar& number() const { return number_; }
+
+ private:
+  const Tensor* tensor_ = nullptr;
+  Scalar number_;
+};
+
+class Context;
+
+// A receive that a kernel has posted and must wait for exactly once, before it ends.  A future
+// that was moved from or waited for is used up.
+class RecvFuture {
+ public:
+  RecvFuture(RecvFuture&& other) noexcept
+      : kernel_(std::exchange(other.kernel_, 0)),
+        shape_(std::move(other.shape_)),
+        receive_(std::move(other.receive_)) {}
+  RecvFuture& operator=(RecvFuture&& other) noexcept {
+    kernel_ = std::exchange(other.kernel_, 0);
+    shape_ = std::move(other.shape_);
+    receive_ = std::move(other.receive_);
+    return *this;
+  }
+
+ private:
+  friend class Context;
+  RecvFuture(std::uint64_t kernel, Shape shape, sim::PostedReceive receive)
+      : kernel_(kernel), shape_(std::move(shape)), receive_(std::move(receive)) {}
+
+  std::uint64_t kernel_;  // sim::KernelRun::id(); 0: used up
+  Shape shape_;
+  sim::PostedReceive receive_;
+};
+
+// Arithmetic and comparisons on tensors: with tensors, or with numbers on either side.
+//
+// They run on PE_MATH, elementwise, in f32 with one rounding to the type, or exactly on integers.
+// Shapes are broadcast as in numpy: aligned at the last dimension, a size of 1 fits any.  A number
+// is rounded to the tensor's type first, to which whole numbers are exact in i64.  A comparison
+// gives 1 or 0 in its operands' type, a mask: tl.where() takes it, * and tl.maximum() combine two
+// as "and" and "or", and tl.sum() counts.
+//
+// They throw DeviceError KB-K020 if shapes or types differ, KB-K023 if an operand is void or
+// belongs to another kernel or PE, KB-M010 if scratch is exhausted.
+
+// Acts on the kernel that its operands belong to.  `name` is a literal.
+Tensor apply(sim::MathOp op, std::string_view name, std::initializer_list<Operand> operands);
+
+template <class T>
+concept TensorOrNumber =
+    std::same_as<T, Tensor> || std::same_as<T, Scalar> || std::is_arithmetic_v<T>;
+template <class A, class B>
+concept WithTensor = TensorOrNumber<A> && TensorOrNumber<B> &&
+    (std::same_as<A, Tensor> || std::same_as<B, Tensor>);
+
+inline Tensor operator-(const Tensor& a) {
+  return apply(sim::MathOp::negate, "-a", {a});
+}
+template <class A, class B>
+requires WithTensor<A, B> Tensor operator+(const A& a, const B& b) {
+  return apply(sim::MathOp::add, "a + b", {a, b});
+}
+template <class A, class B>
+requires WithTensor<A, B> Tensor operator-(const A& a, const B& b) {
+  return apply(sim::MathOp::subtract, "a - b", {a, b});
+}
+template <class A, class B>
+requires WithTensor<A, B> Tensor operator*(const A& a, const B& b) {
+  return apply(sim::MathOp::multiply, "a * b", {a, b});
+}
+template <class A, class B>
+requires WithTensor<A, B> Tensor operator/(const A& a, const B& b) {
+  return apply(sim::MathOp::divide, "a / b", {a, b});
+}
+// Of integers alone (KB-K020).
+template <class A, class B>
+requires WithTensor<A, B> Tensor operator&(const A& a, const B& b) {
+  return apply(sim::MathOp::bit_and, "a & b", {a, b});
+}
+template <class A, class B>
+requires WithTensor<A, B> Tensor operator|(const A& a, const B& b) {
+  return apply(sim::MathOp::bit_or, "a | b", {a, b});
+}
+template <class A, class B>
+requires WithTensor<A, B> Tensor operator^(const A& a, const B& b) {
+  return apply(sim::MathOp::bit_xor, "a ^ b", {a, b});
+}
+template <class A, class B>
+requires WithTensor<A, B> Tensor operator<(const A& a, const B& b) {
+  return apply(sim::MathOp::less, "a < b", {a, b});
+}
+template <class A, class B>
+requires WithTensor<A, B> Tensor operator<=(const A& a, const B& b) {
+  return apply(sim::MathOp::less_equal, "a <= b", {a, b});
+}
+template <class A, class B>
+requires WithTensor<A, B> Tensor operator>(const A& a, const B& b) {
+  return apply(sim::MathOp::greater, "a > b", {a, b});
+}
+template <class A, class B>
+requires WithTensor<A, B> Tensor operator>=(const A& a, const B& b) {
+  return apply(sim::MathOp::greater_equal, "a >= b", {a, b});
+}
+template <class A, class B>
+requires WithTensor<A, B> Tensor operator==(const A& a, const B& b) {
+  return apply(sim::MathOp::equal, "a == b", {a, b});
+}
+template <class A, class B>
+requires WithTensor<A, B> Tensor operator!=(const A& a, const B& b) {
+  return apply(sim::MathOp::not_equal, "a != b", {a, b});
+}
 
 }  // namespace kernbench::tl

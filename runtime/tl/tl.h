@@ -17,20 +17,14 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/tl/operand.h"
 #include "runtime/tl/pointer.h"
-#include "runtime/tl/recv_future.h"
 #include "runtime/tl/tensor.h"
 #include "sim_engine/base/dtype.h"
 #include "sim_engine/base/shape.h"
 #include "sim_engine/base/units.h"
-#include "sim_engine/base/wide.h"
-#include "sim_engine/components/activation.h"
-#include "sim_engine/components/device_buffer.h"
-#include "sim_engine/components/operation.h"
 #include "sim_engine/topology/pe_location.h"
 #include "sim_engine/topology/port.h"
-#include "sim_engine/values/gemm_size.h"
+#include "sim_engine/values/device_buffer.h"
 #include "sim_engine/values/math_op.h"
 
 namespace kernbench::runtime {
@@ -48,6 +42,8 @@ struct Event;
 struct IpcqMessage;
 class KernelRun;
 struct MatrixAt;
+struct MessageBalance;
+struct Operation;
 class ProcessingElement;
 }  // namespace kernbench::sim
 
@@ -113,7 +109,7 @@ class Context {
   Context(runtime::FiberScheduler& fibers, runtime::CommandBudget& budget,
           runtime::FiberLocal& local, sim::ProcessingElement& pe, const sim::Event& wake,
           std::string_view kernel_name, int program_id, int program_count,
-          const sim::Operation& operation = {});
+          const sim::Operation& operation);
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
@@ -170,7 +166,7 @@ class Context {
   // the tiles cannot fit scratch, KB-K021, KB-M010, KB-M020.
   void composite(const CompositeGemm& gemm);
 
-  // Elementwise operations on PE_MATH.  operators.h has + - * / and comparisons, and the rules for
+  // Elementwise operations on PE_MATH.  tensor.h has + - * / and comparisons, and the rules for
   // all of them.  exp, log, rsqrt and sigmoid are within 0.500001 units in the last place of f32
   // before they are rounded to the type; sqrt is exact except for rounding.
   Tensor exp(const Tensor& x) { return elementwise(sim::MathOp::exp, "tl.exp", {x}); }
@@ -272,10 +268,6 @@ class Context {
   sim::GemmSize choose_tile(const Pointer& a, const Pointer& b, const Pointer& c,
                             const sim::GemmSize& size, Bytes scratch);
 
-  // For operators.h: acts on the kernel that its operands belong to.  `name` is a literal.
-  static Tensor apply(sim::MathOp op, std::string_view name,
-                      std::initializer_list<Operand> operands);
-
   // For the runtime, at a kernel's end: drain(), and KB-Q007 if a posted receive was not waited
   // for.
   void end();
@@ -297,6 +289,8 @@ class Context {
 
  private:
   friend class Tensor;
+  friend Tensor apply(sim::MathOp op, std::string_view name,
+                      std::initializer_list<Operand> operands);
 
   Tensor elementwise(sim::MathOp op, std::string_view name,
                      std::initializer_list<Operand> operands);
@@ -376,5 +370,3 @@ class Context {
 };
 
 }  // namespace kernbench::tl
-
-#include "runtime/tl/operators.h"  // needs the above

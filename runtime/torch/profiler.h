@@ -19,9 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/profiler/explain.h"
 #include "runtime/profiler/profile.h"
-#include "runtime/profiler/trace_level.h"
 
 namespace kernbench {
 

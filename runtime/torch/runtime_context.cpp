@@ -9,8 +9,9 @@
 #include <exception>
 #include <limits>
 
+#include "runtime/guards/run_limits.h"
 #include "runtime/launch/kernel_launch.h"
-#include "runtime/profiler/explain.h"
+#include "runtime/profiler/profile.h"
 #include "runtime/profiler/trace.h"
 #include "runtime/profiler/written_file.h"
 #include "runtime/simulation/simulation.h"

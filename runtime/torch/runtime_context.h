@@ -4,7 +4,6 @@
 
 #include <concepts>
 #include <cstdint>
-#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -17,23 +16,16 @@
 #include <vector>
 
 #include "runtime/distributed/distributed.h"
-#include "runtime/distributed/objects.h"
-#include "runtime/guards/run_limits.h"
 #include "runtime/launch/launch_name.h"
-#include "runtime/launch/launched_tensors.h"
 #include "runtime/multiprocessing/spawn.h"
 #include "runtime/profiler/profile.h"
-#include "runtime/profiler/trace_level.h"
-#include "runtime/simulation/algorithm_use.h"
-#include "runtime/simulation/device_activity.h"
-#include "runtime/simulation/kernel_result.h"
+#include "runtime/simulation/results.h"
 #include "runtime/tensor/tensor.h"
 #include "runtime/tl/tl.h"
 #include "runtime/torch/device_namespaces.h"
-#include "sim_engine/base/duration.h"
+#include "sim_engine/base/function.h"
 #include "sim_engine/base/units.h"
 #include "sim_engine/components/unit_use.h"
-#include "sim_engine/components/waits.h"
 #include "sim_engine/topology/topology.h"
 #include "sim_engine/trace/command_log.h"
 
@@ -44,6 +36,7 @@ class BackendConfig;
 }
 namespace runtime {
 class Attachments;
+struct LaunchedTensors;
 class Simulation;
 }  // namespace runtime
 
@@ -62,14 +55,14 @@ struct RuntimeOptions {
   int evaluation_threads = 0;
   // The number of commands after which kernels count as endless (DeadlockError KB-D002): each may
   // issue 50,000, and those that run at the same time this many more together; 0: any number.
-  std::int64_t command_limit = runtime::RunLimits{}.commands;
+  std::int64_t command_limit = 10'000'000;
   // The host time for which a kernel may run without waiting for anything; then the process ends
   // with KB-D003 and exit code 20.  0: for ever.
-  std::chrono::milliseconds kernel_time_limit = runtime::RunLimits{}.kernel_time;
+  std::chrono::milliseconds kernel_time_limit = std::chrono::seconds(10);
   // The host time for which a rank may run without waiting for anything or returning.  Then
   // standard error names the rank and its last call (KB-D004), and again each time that it has run
   // for twice as long.  0: never.
-  std::chrono::milliseconds rank_notice_time = runtime::RunLimits{}.rank_notice;
+  std::chrono::milliseconds rank_notice_time = std::chrono::seconds(10);
   // The host time after which such a rank ends the process with KB-D004 and exit code 20.  0: for
   // ever.  The default is for ever too, since a rank is the host's program and may compute for as
   // long as it likes; in a testing::World, which nobody watches, it is 60 s.
@@ -305,6 +298,9 @@ Tensor RuntimeContext::from_eigen(const Matrix& matrix) {
 
 namespace runtime {
 
+// What errors of a kernel name its tensors from.
+std::shared_ptr<const LaunchedTensors> launched_tensors(std::vector<Tensor> tensors);
+
 // Converts an argument of launch() to what the kernel receives.
 tl::Pointer kernel_argument(const Tensor& tensor, const sim::PeLocation& pe,
                             const LaunchedTensors& launched);
@@ -338,19 +334,20 @@ using CopyOf = std::conditional_t<std::derived_from<Argument, Tensor>, Tensor, A
 template <class Kernel, class... Arguments>
 void RuntimeContext::launch(const runtime::LaunchName& name, const Kernel& kernel,
                             const Arguments&... arguments) {
-  runtime::LaunchedTensors launched;
-  (runtime::collect_tensor(launched.tensors, arguments), ...);
+  std::vector<Tensor> tensors;
+  (runtime::collect_tensor(tensors, arguments), ...);
+  const Tensor first = tensors.front();
+  const auto launched = runtime::launched_tensors(tensors);
   static_assert((std::derived_from<Arguments, Tensor> || ...), "launch() needs a tensor");
   if constexpr ((runtime::owns_its_data<Kernel> && ... && runtime::owns_its_data<Arguments>)) {
     if (queues_launches()) {
-      const auto copied = std::make_shared<const runtime::LaunchedTensors>(launched);
       return launch_on_holders(
-          name, launched.tensors.front(), launched.tensors,
-          [copied, code = std::decay_t<const Kernel>(kernel),
+          name, first, std::move(tensors),
+          [launched, code = std::decay_t<const Kernel>(kernel),
            copies = std::tuple<runtime::CopyOf<Arguments>...>(arguments...)](tl::Context& tl) {
             std::apply(
                 [&](const auto&... own) {
-                  code(tl, runtime::kernel_argument(own, tl.location(), *copied)...);
+                  code(tl, runtime::kernel_argument(own, tl.location(), *launched)...);
                 },
                 copies);
           },
@@ -358,9 +355,9 @@ void RuntimeContext::launch(const runtime::LaunchName& name, const Kernel& kerne
     }
   }
   launch_on_holders(
-      name, launched.tensors.front(), launched.tensors,
+      name, first, std::move(tensors),
       [&](tl::Context& tl) {
-        kernel(tl, runtime::kernel_argument(arguments, tl.location(), launched)...);
+        kernel(tl, runtime::kernel_argument(arguments, tl.location(), *launched)...);
       },
       false);
 }

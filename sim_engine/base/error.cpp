@@ -4,6 +4,8 @@
 #include <numeric>
 #include <vector>
 
+#include "sim_engine/base/visible_text.h"
+
 namespace kernbench {
 
 namespace {
@@ -36,6 +38,9 @@ Error::Error(std::string_view code, ExitCode exit_code, std::string_view text)
     : std::runtime_error(with_code(code, visible_lines(text))),
       code_(code),
       exit_code_(exit_code) {}
+
+Error::Error(TextHasCodes, std::string_view code, ExitCode exit_code, const std::string& text)
+    : std::runtime_error(visible_lines(text)), code_(code), exit_code_(exit_code) {}
 
 std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates) {
   constexpr std::size_t kFarthest = 2;

@@ -8,8 +8,6 @@
 #include <string>
 #include <string_view>
 
-#include "sim_engine/base/visible_text.h"
-
 namespace kernbench {
 
 // The program's exit codes (stable, part of the interface).
@@ -49,8 +47,7 @@ class Error : public std::runtime_error {
 
  protected:
   struct TextHasCodes {};
-  Error(TextHasCodes, std::string_view code, ExitCode exit_code, const std::string& text)
-      : std::runtime_error(visible_lines(text)), code_(code), exit_code_(exit_code) {}
+  Error(TextHasCodes, std::string_view code, ExitCode exit_code, const std::string& text);
 
  private:
   std::string code_;

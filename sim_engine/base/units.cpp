@@ -1,9 +1,10 @@
+#include "sim_engine/base/units.h"
+
 #include <fmt/format.h>
 
 #include <string_view>
 
 #include "sim_engine/base/time_format.h"
-#include "sim_engine/base/wide.h"
 
 namespace kernbench {
 

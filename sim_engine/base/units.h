@@ -2,17 +2,27 @@
 
 #pragma once
 
+// std::chrono::duration alone: <chrono> also has calendars, which need streams and locales, so that
+// a file that includes it compiles half as long again as one that includes <string>.  libstdc++
+// keeps what durations need in a header of its own.
+#if __has_include(<bits/chrono.h>)
+#include <bits/chrono.h>  // IWYU pragma: export
+#else
+#include <chrono>  // IWYU pragma: export
+#endif
 #include <cstdint>
 #include <limits>
 #include <string>
-
-#include "sim_engine/base/duration.h"
 
 namespace kernbench {
 
 // Simulated time: an integer number of picoseconds (ADR-0100).
 using Time = std::chrono::duration<std::int64_t, std::pico>;
 using Bytes = std::int64_t;
+
+// 128-bit integers: a product of two 64-bit quantities, as bytes * 10^12, without overflow.
+__extension__ using Wide = __int128;
+__extension__ using UnsignedWide = unsigned __int128;
 
 inline constexpr std::int64_t kPicosecondsPerSecond = 1'000'000'000'000;
 

@@ -14,15 +14,15 @@
 
 #include "sim_engine/base/prefetch.h"
 #include "sim_engine/components/composite_plan.h"
-#include "sim_engine/components/device_buffer.h"
 #include "sim_engine/components/operation.h"
 #include "sim_engine/components/tile.h"
-#include "sim_engine/components/waits.h"
+#include "sim_engine/components/unit_use.h"
 #include "sim_engine/core/cause_log.h"
 #include "sim_engine/core/event_queue.h"
 #include "sim_engine/values/access_tracker.h"
+#include "sim_engine/values/device_buffer.h"
 #include "sim_engine/values/element_range.h"
-#include "sim_engine/values/gemm_size.h"
+#include "sim_engine/values/math_op.h"
 
 namespace kernbench::sim {
 

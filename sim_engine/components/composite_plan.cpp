@@ -7,7 +7,7 @@
 
 #include "sim_engine/base/ceil_divide.h"
 #include "sim_engine/base/enum_names.h"
-#include "sim_engine/base/wide.h"
+#include "sim_engine/base/units.h"
 #include "sim_engine/components/gemm_array.h"
 
 namespace kernbench::sim {
@@ -141,12 +141,6 @@ std::array<std::int64_t, 4> candidates_of_k(CompositePlan plan, std::int64_t row
 }
 
 }  // namespace
-
-std::string_view name_of(Activation activation) {
-  constexpr std::array<std::string_view, kActivations.size()> kNames = {"none", "relu", "sigmoid",
-                                                                        "silu", "gelu"};
-  return name_in(kNames, activation);
-}
 
 std::vector<MemoryUse> uses_of(const CompositePlan& plan) {
   const auto& [m, n, k] = plan.size;

@@ -8,11 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include "sim_engine/components/activation.h"
-#include "sim_engine/components/device_buffer.h"
 #include "sim_engine/topology/topology.h"
+#include "sim_engine/values/device_buffer.h"
 #include "sim_engine/values/element_range.h"
-#include "sim_engine/values/gemm_size.h"
+#include "sim_engine/values/math_op.h"
 
 namespace kernbench::sim {
 

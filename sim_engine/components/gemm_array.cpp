@@ -4,7 +4,7 @@
 
 #include "sim_engine/base/ceil_divide.h"
 #include "sim_engine/base/check.h"
-#include "sim_engine/base/wide.h"
+#include "sim_engine/base/units.h"
 
 namespace kernbench::sim {
 

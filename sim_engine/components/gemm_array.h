@@ -20,7 +20,7 @@
 #include <optional>
 
 #include "sim_engine/topology/topology.h"
-#include "sim_engine/values/gemm_size.h"
+#include "sim_engine/values/math_op.h"
 
 namespace kernbench::sim {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "sim_engine/base/check.h"
-#include "sim_engine/base/wide.h"
+#include "sim_engine/base/units.h"
 
 namespace kernbench::sim {
 

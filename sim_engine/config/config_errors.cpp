@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "sim_engine/base/error.h"
+#include "sim_engine/base/visible_text.h"
 
 namespace kernbench {
 

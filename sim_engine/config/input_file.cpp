@@ -11,6 +11,7 @@
 
 #include "sim_engine/base/error.h"
 #include "sim_engine/base/exception_text.h"
+#include "sim_engine/base/visible_text.h"
 
 namespace kernbench {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sim_engine/base/error.h"
-#include "sim_engine/base/wide.h"
+#include "sim_engine/base/units.h"
 #include "sim_engine/config/config_errors.h"
 
 namespace kernbench {

@@ -9,34 +9,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 #include "sim_engine/base/units.h"
+#include "sim_engine/core/cause.h"
 
 namespace kernbench::sim {
-
-// What passes between a cause and what it causes.
-enum class Cause : std::uint8_t {
-  host,     // the host issues a launch or a collective
-  launch,   // a launch, or the news of its end, is on its way
-  issue,    // a PE_CPU issues commands, a PE_SCHEDULER hands one to its unit
-  busy,     // a unit of the PE serves others
-  compute,  // PE_MATH or PE_GEMM computes
-  dma,      // PE_DMA sets up a descriptor, PE_MMU translates, PE_IPCQ pushes or pops
-  queue,    // a link serves others
-  latency,  // of links
-  bytes,    // over the slowest link
-  hbm,      // latency of HBM, or bytes where its port is the slowest link
-  credit,   // a credit, or the news of a posted receive, is on its way back
-  poll,     // until an end of a queue, or a rank, looks again
-  other
-};
-
-inline constexpr std::size_t kCauseCount = 13;
-
-// "host issue", "launch", ...
-std::string_view name_of(Cause cause);
 
 class CauseLog {
  public:
@@ -57,13 +35,7 @@ class CauseLog {
     return static_cast<Id>(moments_.size() - 1);
   }
 
-  struct Edge {
-    Cause why = Cause::other;
-    std::uint32_t place = 0;
-    Time start{0};
-    Time end{0};
-    Time length() const { return end - start; }
-  };
+  using Edge = CauseEdge;
   // The longest chain of causes from the beginning until now: its edges follow each other without a
   // gap.  Neighbours of one kind at one place are one edge.
   std::vector<Edge> critical_path(Time now) const;

@@ -121,4 +121,11 @@ void Topology::check() const {
   }
 }
 
+Topology in_ring(Topology topology, int sip_count) {
+  topology.system.topology = SipTopology::ring_1d;
+  topology.system.sip_count = topology.system.w = sip_count;
+  topology.system.h = topology.system.d = 1;
+  return topology;
+}
+
 }  // namespace kernbench

@@ -231,4 +231,7 @@ struct Topology {
   friend bool operator==(const Topology&, const Topology&) = default;
 };
 
+// Returns the topology with `sip_count` of the same SIPs, in a ring.
+Topology in_ring(Topology topology, int sip_count);
+
 }  // namespace kernbench

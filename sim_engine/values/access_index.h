@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "sim_engine/base/prefetch.h"
+#include "sim_engine/values/device_buffer.h"
 #include "sim_engine/values/element_range.h"
-#include "sim_engine/values/region_id.h"
 
 namespace kernbench::sim {
 

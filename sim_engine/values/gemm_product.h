@@ -12,7 +12,7 @@
 #include <memory>
 
 #include "sim_engine/base/dtype.h"
-#include "sim_engine/values/gemm_size.h"
+#include "sim_engine/values/math_op.h"
 
 namespace kernbench::sim {
 

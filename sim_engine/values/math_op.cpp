@@ -19,4 +19,10 @@ std::string_view name_of(AxisOp op) {
   return kNames[static_cast<std::size_t>(op)];
 }
 
+std::string_view name_of(Activation activation) {
+  constexpr std::array<std::string_view, kActivations.size()> kNames = {"none", "relu", "sigmoid",
+                                                                        "silu", "gelu"};
+  return kNames[static_cast<std::size_t>(activation)];
+}
+
 }  // namespace kernbench::sim

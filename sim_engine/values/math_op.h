@@ -1,7 +1,8 @@
-// The operations that compute values: on each element, and along an axis.
+// The operations that compute values: on each element, along an axis, and products of matrices.
 
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -105,5 +106,23 @@ inline std::int64_t source_count(AxisOp op, const AxisForm& form) {
 inline std::int64_t result_count(AxisOp op, const AxisForm& form) {
   return removes_axis(op) ? form.count_without_axis() : form.count_with_axis();
 }
+
+// A matrix product [m, k] x [k, n] -> [m, n].
+struct GemmSize {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  friend bool operator==(const GemmSize&, const GemmSize&) = default;
+};
+
+// The activation applied to each element of a product.  gelu is x / 2 (1 + tanh(sqrt(2 / pi) (x +
+// 0.044715 x^3))), torch's approximate='tanh'; silu is x sigmoid(x).
+enum class Activation : std::uint8_t { none, relu, sigmoid, silu, gelu };
+
+inline constexpr std::array kActivations = {Activation::none, Activation::relu, Activation::sigmoid,
+                                            Activation::silu, Activation::gelu};
+
+// "none", "relu", ...
+std::string_view name_of(Activation activation);
 
 }  // namespace kernbench::sim

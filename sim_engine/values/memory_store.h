@@ -17,9 +17,9 @@
 #include "sim_engine/base/dtype.h"
 #include "sim_engine/base/scalar.h"
 #include "sim_engine/base/units.h"
+#include "sim_engine/values/device_buffer.h"
 #include "sim_engine/values/element_range.h"
 #include "sim_engine/values/interval_map.h"
-#include "sim_engine/values/region_id.h"
 #include "sim_engine/values/value.h"
 
 namespace kernbench::sim {

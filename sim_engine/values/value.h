@@ -15,7 +15,6 @@
 
 #include "sim_engine/base/dtype.h"
 #include "sim_engine/base/units.h"
-#include "sim_engine/values/gemm_size.h"
 #include "sim_engine/values/math_op.h"
 
 namespace kernbench::sim {

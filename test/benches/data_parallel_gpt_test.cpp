@@ -11,7 +11,6 @@
 #include "benches/train/text.h"
 #include "ccl/backend/ahbm_backend.h"
 #include "runtime/functional/cross_entropy.h"
-#include "runtime/optim/clip_grad.h"
 #include "runtime/optim/optimizer.h"
 #include "runtime/parallel/distributed_data_parallel.h"
 #include "runtime/torch/runtime_context.h"

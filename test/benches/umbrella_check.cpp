@@ -9,7 +9,7 @@
 #error "kernbench.h includes <fmt/format.h>; <fmt/core.h> is enough for declarations"
 #endif
 #if defined(_GLIBCXX_CHRONO)
-#error "kernbench.h includes <chrono>; sim_engine/base/duration.h has durations"
+#error "kernbench.h includes <chrono>; sim_engine/base/units.h has durations"
 #endif
 #if defined(_GLIBCXX_FILESYSTEM)
 #error "kernbench.h includes <filesystem>; sim_engine/config/path_declaration.h declares path"
@@ -22,4 +22,10 @@
 #endif
 #if defined(_GLIBCXX_MUTEX) || defined(_GLIBCXX_ATOMIC) || defined(_GLIBCXX_THREAD)
 #error "kernbench.h includes <mutex>, <atomic> or <thread>; what needs them is no user's"
+#endif
+#if defined(_GLIBCXX_FUNCTIONAL)
+#error "kernbench.h includes <functional>; sim_engine/base/function.h has function"
+#endif
+#if defined(_GLIBCXX_UNORDERED_MAP) || defined(_GLIBCXX_SSTREAM) || defined(_GLIBCXX_RANDOM)
+#error "kernbench.h includes <unordered_map>, <sstream> or <random>; a .cpp may"
 #endif

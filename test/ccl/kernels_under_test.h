@@ -13,6 +13,7 @@
 #include "ccl/steps/lane_queues.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/torch/runtime_context.h"
+#include "sim_engine/components/operation.h"
 
 namespace kernbench::test {
 
@@ -128,7 +129,8 @@ class KernelsUnderTest {
         [this, &kernel, body = std::move(body)] {
           tl::Context tl(simulation().fibers(), simulation().command_budget(), kernel.local,
                          simulation().machine().pe(kernel.local.pe),
-                         sim::Engine::call<&Kernel::wake>(&kernel), "collective", 0, 1);
+                         sim::Engine::call<&Kernel::wake>(&kernel), "collective", 0, 1,
+                         sim::Operation{});
           body(tl);
           tl.drain();
           last_end_ = simulation().now();

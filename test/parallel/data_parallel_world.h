@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ccl/backend/ahbm_backend.h"
-#include "runtime/autograd/grad_mode.h"
+#include "runtime/autograd/autograd.h"
 #include "runtime/distributed/local_backend.h"
 #include "runtime/functional/functional.h"
 #include "runtime/nn/layers.h"

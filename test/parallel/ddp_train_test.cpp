@@ -11,7 +11,6 @@
 #include <sstream>
 #include <type_traits>
 
-#include "runtime/optim/clip_grad.h"
 #include "runtime/optim/optimizer.h"
 #include "runtime/parallel/fully_shard.h"
 #include "test/parallel/data_parallel_world.h"

@@ -5,7 +5,7 @@
 
 #include "runtime/optim/optimizer.h"
 #include "test/parallel/fsdp_world.h"
-#include "tp/column_parallel_linear.h"
+#include "tp/layers.h"
 #include "tp/parallel_state.h"
 
 namespace kernbench::test::fsdp_exceptions_test {

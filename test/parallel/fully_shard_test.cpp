@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "runtime/nn/checkpoint.h"
-#include "runtime/optim/clip_grad.h"
 #include "runtime/optim/optimizer.h"
 #include "runtime/parallel/state_dict.h"
 #include "test/parallel/fsdp_world.h"

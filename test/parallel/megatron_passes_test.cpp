@@ -9,6 +9,7 @@
 #include "test/parallel/data_parallel_world.h"
 #include "tp/distributed_data_parallel.h"
 #include "tp/parallel_state.h"
+#include "tp/param_and_grad_buffer.h"
 
 namespace kernbench::test::megatron_passes_test {
 namespace {

@@ -2,7 +2,6 @@
 
 #include <sstream>
 
-#include "runtime/profiler/explain.h"
 #include "runtime/profiler/profile.h"
 #include "runtime/profiler/trace.h"
 #include "test/parallel/fsdp_world.h"

@@ -13,10 +13,9 @@
 #include "runtime/autograd/autograd.h"
 #include "runtime/nn/checkpoint.h"
 #include "test/parallel/data_parallel_world.h"
-#include "tp/column_parallel_linear.h"
 #include "tp/distributed_data_parallel.h"
+#include "tp/layers.h"
 #include "tp/parallel_state.h"
-#include "tp/row_parallel_linear.h"
 
 namespace kernbench::test::random_modules {
 

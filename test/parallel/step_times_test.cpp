@@ -2,11 +2,10 @@
 //   S_k = max(R_k, E_k-1), E_k = S_k + T(n_k)
 // for the times R at which buckets are ready, S at which they start and E at which they end.
 
-#include "runtime/parallel/step_times.h"
-
 #include <algorithm>
 #include <limits>
 
+#include "runtime/parallel/logging_data.h"
 #include "test/parallel/data_parallel_world.h"
 
 namespace kernbench::test::step_times_test {

@@ -23,7 +23,7 @@ TEST_CASE("every rank ends with the sum") {
 }
 
 TEST_CASE("a world may have a device, and then collectives take their time") {
-  World world(kernbench::benches::load_topology("ring_1d_6"));
+  World world(kernbench::Topology::load("ring_1d_6"));
   world.run([&](int rank) {
     const Tensor x = world.torch.full({64}, rank);
     world.torch.distributed.all_reduce(x);

@@ -278,6 +278,27 @@ Offences check_installed(const Lines& lines, const std::set<std::string>& instal
   return offences;
 }
 
+Offences check_light(const Lines& lines, const std::set<std::string>& installed) {
+  static const std::set<std::string> kCostly = {
+      "algorithm",     "chrono",        "condition_variable",
+      "deque",         "filesystem",    "format",
+      "fstream",       "future",        "fmt/format.h",
+      "functional",    "iomanip",       "iostream",
+      "istream",       "list",          "mutex",
+      "ostream",       "random",        "ranges",
+      "regex",         "sstream",       "thread",
+      "unordered_map", "unordered_set", "variant"};
+  Offences offences;
+  for (const Line& line : lines) {
+    const auto name = included_by(line.text);
+    if (!name || !installed.contains(line.file) || !kCostly.contains(*name)) continue;
+    if (line.text.find("IWYU pragma: export") != std::string::npos) continue;
+    offend(offences, line, "<{}> is costly for users: declare, or move the body into a .cpp",
+           *name);
+  }
+  return offences;
+}
+
 Offences check_package_owners(const Lines& lines) {
   Offences offences;
   for (const Line& line : lines) {

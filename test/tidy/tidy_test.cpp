@@ -25,6 +25,13 @@ void expect_none(const Offences& offences) {
   SUCCEED();
 }
 
+std::set<std::string> installed_headers() {
+  std::ifstream list(KERNBENCH_INSTALLED);
+  std::set<std::string> installed;
+  for (std::string header; std::getline(list, header);) installed.insert(header);
+  return installed;
+}
+
 }  // namespace
 
 TEST_CASE("the sources are found", "[tidy]") {
@@ -43,15 +50,24 @@ TEST_CASE("a room includes only the rooms that it uses", "[tidy]") {
 }
 
 TEST_CASE("an installed header includes installed headers alone", "[tidy]") {
-  std::ifstream list(KERNBENCH_INSTALLED);
-  std::set<std::string> installed;
-  for (std::string header; std::getline(list, header);) installed.insert(header);
+  const std::set<std::string> installed = installed_headers();
   CHECK(installed.size() > 50);
+  CHECK(installed.size() <= 108);  // a new one is a decision: ADR-0283 lists them
   expect_none(check_installed(sources(), installed));
   const Lines inside = line("a/b.h", "#include \"a/c.h\"");
   CHECK(check_installed(inside, {"a/b.h", "a/c.h"}).empty());
   CHECK(check_installed(inside, {"a/b.h"}) ==
         Offences{"a/b.h:1: 'a/c.h' is not installed: name it in the INSTALLS of its room"});
+}
+
+TEST_CASE("an installed header includes no costly header of the standard library", "[tidy]") {
+  expect_none(check_light(sources(), installed_headers()));
+  const Lines functional = line("a/b.h", "#include <functional>");
+  CHECK(check_light(functional, {}).empty());
+  CHECK(check_light(functional, {"a/b.h"}) ==
+        Offences{"a/b.h:1: <functional> is costly for users: declare, or move the body into a "
+                 ".cpp"});
+  CHECK(check_light(line("a/b.h", "#include <chrono>  // IWYU pragma: export"), {"a/b.h"}).empty());
 }
 
 TEST_CASE("each package has one owner", "[tidy]") {

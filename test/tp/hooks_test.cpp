@@ -4,9 +4,7 @@
 
 #include "runtime/functional/functional.h"
 #include "test/tp/tensor_parallel_world.h"
-#include "tp/column_parallel_linear.h"
-#include "tp/row_parallel_linear.h"
-#include "tp/vocab_parallel_embedding.h"
+#include "tp/layers.h"
 
 namespace kernbench::test::hooks_test {
 namespace {

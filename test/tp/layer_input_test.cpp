@@ -9,9 +9,7 @@
 #include "runtime/ops/placement.h"
 #include "runtime/optim/optimizer.h"
 #include "test/tp/tensor_parallel_world.h"
-#include "tp/column_parallel_linear.h"
-#include "tp/row_parallel_linear.h"
-#include "tp/vocab_parallel_embedding.h"
+#include "tp/layers.h"
 
 namespace kernbench::test::layer_input_test {
 namespace {

@@ -5,8 +5,7 @@
 
 #include "runtime/functional/functional.h"
 #include "test/tp/tensor_parallel_world.h"
-#include "tp/column_parallel_linear.h"
-#include "tp/row_parallel_linear.h"
+#include "tp/layers.h"
 
 namespace kernbench::test::linear_layers_exact_test {
 namespace {

@@ -4,14 +4,12 @@
 
 #include <catch2/catch.hpp>
 
-#include "runtime/autograd/grad_mode.h"
+#include "runtime/autograd/autograd.h"
 #include "test/tp/all_mappings.h"
 #include "test/tp/tensor_parallel_world.h"
-#include "tp/column_parallel_linear.h"
-#include "tp/row_parallel_linear.h"
+#include "tp/layers.h"
 #include "tp/slices.h"
 #include "tp/vocab_parallel_cross_entropy.h"
-#include "tp/vocab_parallel_embedding.h"
 
 namespace kernbench::test::misuse_test {
 namespace {

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "runtime/autograd/grad_mode.h"
+#include "runtime/autograd/autograd.h"
 #include "runtime/functional/functional.h"
 #include "test/tp/tensor_parallel_world.h"
-#include "tp/column_parallel_linear.h"
+#include "tp/layers.h"
 #include "tp/primitives.h"
 
 namespace kernbench::test::overlap_test {

@@ -6,7 +6,7 @@
 
 #include "runtime/simulation/simulation.h"
 #include "test/tp/tensor_parallel_world.h"
-#include "tp/column_parallel_linear.h"
+#include "tp/layers.h"
 
 namespace kernbench::test::overlap_trace_test {
 namespace {

@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "tp/global_memory_buffer.h"
 #include "test/runtime/distributed/local_world.h"
 
 namespace kernbench::test::parallel_state_test {

@@ -1,11 +1,10 @@
 // How ranks are numbered, against closed forms.
 
-#include "tp/rank_generator.h"
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "test/support/error_text.h"
+#include "tp/parallel_layout.h"
 
 namespace kernbench::test::rank_generator_test {
 namespace {

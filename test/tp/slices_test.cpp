@@ -6,6 +6,7 @@
 
 #include "runtime/functional/functional.h"
 #include "test/tp/tensor_parallel_world.h"
+#include "tp/partition.h"
 #include "tp/primitives.h"
 #include "tp/weights.h"
 

@@ -6,12 +6,10 @@
 #include "runtime/distributed/group.h"
 #include "runtime/functional/functional.h"
 #include "test/tp/tensor_parallel_world.h"
-#include "tp/column_parallel_linear.h"
 #include "tp/data.h"
+#include "tp/layers.h"
 #include "tp/partition.h"
-#include "tp/row_parallel_linear.h"
 #include "tp/vocab_parallel_cross_entropy.h"
-#include "tp/vocab_parallel_embedding.h"
 
 namespace kernbench::test::traps_test {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "runtime/distributed/group.h"
 #include "test/tp/tensor_parallel_world.h"
-#include "tp/vocab_parallel_embedding.h"
+#include "tp/layers.h"
 #include "tp/weights.h"
 
 namespace kernbench::test::vocab_parallel_cross_entropy_test {

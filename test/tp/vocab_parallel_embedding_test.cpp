@@ -1,10 +1,9 @@
 // A table of words that is cut over ranks.
 
-#include "tp/vocab_parallel_embedding.h"
-
 #include <catch2/catch.hpp>
 
 #include "test/tp/tensor_parallel_world.h"
+#include "tp/layers.h"
 #include "tp/random.h"
 
 namespace kernbench::test::vocab_parallel_embedding_test {

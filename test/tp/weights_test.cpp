@@ -7,9 +7,8 @@
 #include <cmath>
 
 #include "test/tp/tensor_parallel_world.h"
-#include "tp/column_parallel_linear.h"
+#include "tp/layers.h"
 #include "tp/random.h"
-#include "tp/row_parallel_linear.h"
 
 namespace kernbench::test::weights_test {
 namespace {

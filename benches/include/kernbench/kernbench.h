@@ -17,18 +17,12 @@
 #include "ccl/core/config.h"
 #include "ccl/core/piece.h"
 #include "runtime/autograd/autograd.h"
-#include "runtime/autograd/grad.h"
-#include "runtime/autograd/grad_mode.h"
-#include "runtime/distributed/local_registration.h"
 #include "runtime/fiber/cancelled.h"
 #include "runtime/functional/functional.h"
-#include "runtime/guards/uncaught_errors.h"
-#include "runtime/nn/attention.h"
 #include "runtime/nn/checkpoint.h"
 #include "runtime/nn/init.h"
 #include "runtime/nn/layers.h"
-#include "runtime/nn/save.h"
-#include "runtime/optim/clip_grad.h"
+#include "runtime/nn/state.h"
 #include "runtime/optim/float16_optimizer.h"
 #include "runtime/optim/grad_scaler.h"
 #include "runtime/optim/lr_scheduler.h"
@@ -45,30 +39,22 @@
 #include "sim_engine/base/units.h"
 #include "sim_engine/topology/topology.h"
 #include "tp/clip_grads.h"
-#include "tp/column_parallel_linear.h"
 #include "tp/data.h"
 #include "tp/distributed_data_parallel.h"
-#include "tp/linear.h"
+#include "tp/layers.h"
 #include "tp/mappings.h"
+#include "tp/parallel_layout.h"
 #include "tp/parallel_state.h"
 #include "tp/parameter.h"
 #include "tp/partition.h"
-#include "tp/primitives.h"
 #include "tp/random.h"
-#include "tp/rank_generator.h"
-#include "tp/row_parallel_linear.h"
-#include "tp/slices.h"
 #include "tp/state_dict.h"
 #include "tp/vocab_parallel_cross_entropy.h"
-#include "tp/vocab_parallel_embedding.h"
 #include "tp/weights.h"
 
 namespace kernbench::detail {
 
 // runtime does not know its backends, so they are registered here (ADR-0107).
-inline const bool ahbm_is_registered = ccl::register_ahbm_backend();
-inline const bool local_is_registered = distributed::register_local_backend();
-// An Error that leaves the user's main() ends the program with its exit code.
-inline const bool errors_are_reported = runtime::report_uncaught_errors();
+inline const bool is_prepared = ccl::prepare_program();
 
 }  // namespace kernbench::detail

@@ -33,16 +33,13 @@
 #include <catch2/internal/catch_test_failure_exception.hpp>
 #endif
 
-#include <chrono>
 #include <exception>
-#include <functional>
-#include <string>
 #include <string_view>
 #include <utility>
 
-#include "benches/bench/inputs.h"
 #include "kernbench/kernbench.h"
 #include "runtime/testing/assertions.h"
+#include "sim_engine/base/function.h"
 
 namespace kernbench::testing {
 
@@ -94,12 +91,6 @@ class World {
   static RuntimeOptions with_time_limit(RuntimeOptions options) {
     if (!options.rank_time_limit) options.rank_time_limit = std::chrono::seconds(60);
     return options;
-  }
-  static Topology ring_of(int ranks) {
-    if (ranks < 1) {
-      throw CollectiveError("KB-R010", "World: of " + std::to_string(ranks) + " ranks");
-    }
-    return benches::in_ring(benches::load_topology("tiny"), ranks);
   }
 };
 

@@ -1,7 +1,6 @@
 // autograd::grad(), and guards.
 
-#include "runtime/autograd/grad.h"
-
+#include "runtime/autograd/autograd.h"
 #include "test/runtime/functional/operators_under_test.h"
 
 namespace kernbench::test::grad_test {

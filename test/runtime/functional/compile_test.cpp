@@ -1,57 +1,16 @@
 // kb::compile (ADR-0242): every value and every gradient is that of the same function without it,
 // bit by bit; kernels and traffic are those of a closed form.
 
-#include "runtime/autograd/grad.h"
+#include "runtime/autograd/autograd.h"
 #include "runtime/nn/checkpoint.h"
 #include "runtime/nn/layers.h"
-#include "test/runtime/functional/operators_under_test.h"
+#include "test/runtime/functional/compiled_functions.h"
 
-namespace kernbench::test::compile_test {
+namespace kernbench::test::compiled {
 namespace {
 
-using Tensors = std::vector<Tensor>;
 using nn::functional::gelu;
 using nn::functional::silu;
-
-// What the kernels on a device of one PE have done.
-struct Work {
-  std::size_t kernels = 0;
-  Bytes loaded = 0;
-  Bytes stored = 0;
-
-  friend bool operator==(const Work&, const Work&) = default;
-};
-
-std::ostream& operator<<(std::ostream& out, const Work& work) {
-  return out << work.kernels << " kernels, " << work.loaded << " B loaded, " << work.stored
-             << " B stored";
-}
-
-class Counted : public OperatorsUnderTest {
- public:
-  explicit Counted(DType type = DType::f32) : OperatorsUnderTest(free_topology()), dtype(type) {}
-
-  Tensor input(int seed, const Shape& shape = {16, 64}) {
-    return tensor(shape, sixteenths(shape.numel(), seed), DPPolicy::on_one_pe(), dtype);
-  }
-  template <class Action>
-  Work of(const Action& action) {
-    const std::size_t before = torch.engine().results().size();
-    action();
-    torch.ahbm.synchronize();
-    Work work;
-    const auto& results = torch.engine().results();
-    for (std::size_t i = before; i < results.size(); ++i) {
-      work = {work.kernels + 1, work.loaded + results[i].loaded, work.stored + results[i].stored};
-    }
-    return work;
-  }
-  Bytes bytes(std::int64_t tensors, const Shape& shape = {16, 64}) const {
-    return tensors * shape.numel() * size_of(dtype);
-  }
-
-  DType dtype;
-};
 
 TEST_CASE("a compiled chain is one kernel that loads its inputs and stores its result",
           "[compile]") {
@@ -141,12 +100,6 @@ TEST_CASE("other operators end a compiled chain and begin another one", "[compil
   CHECK(compiled.to_vector() == eager.to_vector());
 }
 
-struct Case {
-  std::string name;
-  std::function<Tensor(const Tensor& a, const Tensor& b, const Tensor& row)> of;
-  bool is_linear = false;  // also of partial tensors
-};
-
 std::vector<Case> cases() {
   return {
       {"arithmetic", [](auto& a, auto& b, auto&) { return (a + b) * a / (b * b + 2.5) - 0.1; }},
@@ -181,38 +134,6 @@ std::vector<Case> cases() {
        [](auto& a, auto& b, auto&) { return (a * b + 1) / ((a * a).sum(0, true) + 1) * b; }},
       {"linear", [](auto& a, auto& b, auto&) { return (a - b) * 0.3 + b / 7 - a; }, true},
   };
-}
-
-struct Outcome {
-  Floats y;
-  std::vector<Floats> gradients;
-  std::size_t kernels = 0;
-
-  bool has_values_of(const Outcome& other) const {
-    return y == other.y && gradients == other.gradients;
-  }
-};
-
-Outcome run(const Case& of, const DPPolicy& dp, DType dtype, bool is_compiled) {
-  OperatorsUnderTest dut;
-  const auto leaf = [&](const Shape& shape, int seed, const DPPolicy& where) {
-    return dut.tensor(shape, sixteenths(shape.numel(), seed), where, dtype).requires_grad_();
-  };
-  DPPolicy of_row = dp;
-  if (dp.cube == kRow) of_row.cube = kR;
-  if (dp.pe == kRow) of_row.pe = kR;
-  const Tensor a = leaf({4, 12}, 1, dp);
-  const Tensor b = leaf({4, 12}, 2, dp);
-  const Tensor row = leaf({12}, 3, of_row);
-  const Tensor dy = dut.tensor({4, 12}, sixteenths(48, 4), gradient_policy(dp), dtype);
-  const Tensor y = is_compiled ? compile(of.of)(a, b, row) : of.of(a, b, row);
-  y.backward(y.dtype() == dtype ? dy : dy.to(y.dtype()));
-  Outcome outcome{y.to_vector(), {}, 0};
-  for (const Tensor& each : {a, b, row}) {
-    outcome.gradients.push_back(each.grad().defined() ? each.grad().to_vector() : Floats{});
-  }
-  outcome.kernels = dut.torch.engine().results().size();
-  return outcome;
 }
 
 TEST_CASE("compiled functions compute the bits of the functions, and their gradients",
@@ -395,4 +316,4 @@ TEST_CASE("a module is compiled", "[compile]") {
 }
 
 }  // namespace
-}  // namespace kernbench::test::compile_test
+}  // namespace kernbench::test::compiled

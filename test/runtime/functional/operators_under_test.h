@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "runtime/autograd/autograd.h"
-#include "runtime/autograd/grad_mode.h"
 #include "runtime/functional/functional.h"
 #include "runtime/torch/runtime_context.h"
 #include "test/support/error_text.h"

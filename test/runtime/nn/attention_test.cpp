@@ -1,10 +1,9 @@
 // Attention beside the real torch's, test/golden/torch_layers.txt.
 
-#include "runtime/nn/attention.h"
-
 #include <fstream>
 #include <sstream>
 
+#include "runtime/nn/layers.h"
 #include "test/runtime/functional/operators_under_test.h"
 
 namespace kernbench::test::nn_attention_test {

@@ -1,7 +1,5 @@
 // States in files, written and read by us and by numpy.
 
-#include "runtime/nn/save.h"
-
 #include <unistd.h>
 
 #include <cstdio>
@@ -11,6 +9,7 @@
 #include <limits>
 
 #include "runtime/nn/layers.h"
+#include "runtime/nn/state.h"
 #include "runtime/optim/optimizer.h"
 #include "test/runtime/functional/operators_under_test.h"
 

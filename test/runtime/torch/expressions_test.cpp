@@ -3,7 +3,7 @@
 
 #include <sstream>
 
-#include "runtime/autograd/grad.h"
+#include "runtime/autograd/autograd.h"
 #include "runtime/nn/layers.h"
 #include "runtime/optim/optimizer.h"
 #include "test/runtime/functional/operators_under_test.h"

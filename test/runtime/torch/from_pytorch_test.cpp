@@ -6,14 +6,12 @@
 #include <memory>
 #include <sstream>
 
-#include "runtime/autograd/grad.h"
+#include "runtime/autograd/autograd.h"
 #include "runtime/distributed/local_backend.h"
-#include "runtime/nn/attention.h"
 #include "runtime/nn/checkpoint.h"
 #include "runtime/nn/init.h"
 #include "runtime/nn/layers.h"
-#include "runtime/nn/save.h"
-#include "runtime/optim/clip_grad.h"
+#include "runtime/nn/state.h"
 #include "runtime/optim/float16_optimizer.h"
 #include "runtime/optim/lr_scheduler.h"
 #include "runtime/optim/optimizer.h"

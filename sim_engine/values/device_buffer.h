@@ -5,9 +5,16 @@
 #include "sim_engine/base/dtype.h"
 #include "sim_engine/base/units.h"
 #include "sim_engine/topology/pe_location.h"
-#include "sim_engine/values/region_id.h"
 
 namespace kernbench::sim {
+
+// The unique name of a region: an index may be used again after the region was destroyed, but with
+// a new generation.
+struct RegionId {
+  std::uint32_t index = 0xffffffff;
+  std::uint32_t generation = 0;
+  friend bool operator==(RegionId, RegionId) = default;
+};
 
 // The storage of one shard: a region in the HBM slice of a PE.
 struct DeviceBuffer {

@@ -1,8 +1,5 @@
-// How host reads make a type of the host of elements; runtime/tensor/tensor.h includes it.
+// How host reads make a type of the host of elements.
 
-#pragma once
-
-#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
@@ -35,16 +32,19 @@ std::vector<T> Tensor::converted(Read what, std::size_t index) const {
   }
 }
 
-template <class T>
-Eigen::Matrix<T, -1, -1, 1, -1, -1> Tensor::to_eigen() const {
-  const std::vector<T> elements = converted<T>(Read::matrix);
-  Eigen::Matrix<T, -1, -1, 1, -1, -1> matrix(shape()[0], shape()[1]);
-  for (std::int64_t row = 0; row < shape()[0]; ++row) {
-    for (std::int64_t column = 0; column < shape()[1]; ++column) {
-      matrix(row, column) = elements[static_cast<std::size_t>(row * shape()[1] + column)];
-    }
-  }
-  return matrix;
-}
+// Instantiates it for the arithmetic types.
+template std::vector<bool> Tensor::converted(Read, std::size_t) const;
+template std::vector<signed char> Tensor::converted(Read, std::size_t) const;
+template std::vector<unsigned char> Tensor::converted(Read, std::size_t) const;
+template std::vector<short> Tensor::converted(Read, std::size_t) const;
+template std::vector<unsigned short> Tensor::converted(Read, std::size_t) const;
+template std::vector<int> Tensor::converted(Read, std::size_t) const;
+template std::vector<unsigned> Tensor::converted(Read, std::size_t) const;
+template std::vector<long> Tensor::converted(Read, std::size_t) const;
+template std::vector<unsigned long> Tensor::converted(Read, std::size_t) const;
+template std::vector<long long> Tensor::converted(Read, std::size_t) const;
+template std::vector<unsigned long long> Tensor::converted(Read, std::size_t) const;
+template std::vector<float> Tensor::converted(Read, std::size_t) const;
+template std::vector<double> Tensor::converted(Read, std::size_t) const;
 
 }  // namespace kernbench
