@@ -6,8 +6,13 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/fiber/prefetched.h"
 #include "runtime/tensor/tensor_storage.h"
+#include "runtime/tl/touched.h"
 #include "sim_engine/base/check.h"
+#include "sim_engine/base/prefetch.h"
+#include "sim_engine/components/pe_services.h"
+#include "sim_engine/components/processing_element.h"
 
 namespace kernbench::ccl {
 
@@ -38,6 +43,9 @@ class Fifo {
     --count_;
     return item;
   }
+  bool empty() const { return count_ == 0; }
+  const T& front() const { return *ring_[first_ & (ring_.size() - 1)]; }
+  void prefetch() const { ask_for(ring_.data(), ring_.size() * sizeof(ring_[0])); }
 
  private:
   std::optional<T>& at(std::size_t index) { return ring_[(first_ + index) & (ring_.size() - 1)]; }
@@ -143,6 +151,9 @@ class Ports {
   Ports(const StepList& list, const NodePorts& ports)
       : list_(list), ports_(ports), to_(list.nodes.size()), from_(list.nodes.size()) {}
 
+  void list_touched(std::vector<const void*>& objects) const {
+    objects.insert(objects.end(), {to_.data(), from_.data(), list_.nodes.data()});
+  }
   const NodePort& to(int peer) { return known(to_, ports_.to, peer); }
   const NodePort& from(int peer) { return known(from_, ports_.from, peer); }
 
@@ -162,11 +173,18 @@ class Ports {
 };
 
 // The receives and loads of steps that have begun, in the order of the steps.
-class StepsUnderWay {
+class StepsUnderWay final : public runtime::Prefetched {
  public:
   StepsUnderWay(tl::Context& tl, const StepList& list, Ports& ports, const CollectiveCall& call,
                 DType dtype)
-      : tl_(tl), list_(list), ports_(ports), call_(call), dtype_(dtype) {}
+      : tl_(tl), list_(list), ports_(ports), call_(call), dtype_(dtype) {
+    for (const Shards& shards : list.shards) add_touched(shards);
+    ports.list_touched(touched_);
+    tl_.touched().set_more(this);
+  }
+  ~StepsUnderWay() { tl_.touched().set_more(nullptr); }
+  StepsUnderWay(const StepsUnderWay&) = delete;
+  StepsUnderWay& operator=(const StepsUnderWay&) = delete;
 
   // Begins what comes next.
   void begin_until(const Step& step) {
@@ -180,7 +198,36 @@ class StepsUnderWay {
   }
   tl::Tensor next_load() { return loads_.pop(); }
 
+  void prefetch(int stage) const override {
+    if (stage == 0) {
+      ask_for(touched_.data(), touched_.size() * sizeof(const void*));
+      ask_for(&list_, sizeof list_);
+      messages_.prefetch();
+    } else if (stage == 1) {
+      for (const void* const object : touched_) ask_for(object, 64);
+      constexpr std::size_t kSteps = kPostsAhead + 1;
+      const std::size_t first = posted_ - std::min(posted_, kSteps);
+      ask_for(list_.steps.data() + first, (kSteps + 1) * sizeof(Step));
+      if (first < list_.steps.size()) ask_for(list_.peers.data() + list_.steps[first].peers, 64);
+      for (const sim::RegionId region : regions_) memory().prefetch(region, 0);
+    }
+    if (stage >= 1 && !messages_.empty()) tl_.prefetch(messages_.front(), stage - 1);
+  }
+
  private:
+  // What loads and stores of these shards look at, by lines of memory.
+  void add_touched(const Shards& shards) {
+    const Range range(list_, {.shards = static_cast<int>(&shards - list_.shards.data())}, call_);
+    const Tensor::Storage& storage = *range.tensor.storage();
+    touched_.insert(touched_.end(),
+                    {&shards, &range.tensor, &storage.dtype, &storage.first, &storage.memory,
+                     &storage.part, &storage.memory->buffers, storage.buffers().data()});
+    constexpr std::size_t kFew = 4;  // more are mostly other PEs'
+    for (std::size_t i = 0; i < std::min(kFew, storage.buffers().size()); ++i) {
+      regions_.push_back(storage.buffers()[i].region);
+    }
+  }
+  const sim::MemoryStore& memory() const { return tl_.run().pe().services().memory; }
   void post() {
     const Step& step = list_.steps[posted_++];
     for (const int peer : list_.senders(step)) {
@@ -197,6 +244,8 @@ class StepsUnderWay {
   Ports& ports_;
   const CollectiveCall& call_;
   const DType dtype_;
+  std::vector<const void*> touched_;  // by loads and stores
+  std::vector<sim::RegionId> regions_;
   Fifo<tl::RecvFuture> messages_;
   Fifo<tl::Tensor> loads_;
   std::size_t posted_ = 0;  // the first step whose receives are not posted

@@ -13,6 +13,7 @@
 
 #include "runtime/fiber/cancelled.h"
 #include "runtime/fiber/function_ref.h"
+#include "runtime/fiber/prefetched.h"
 #include "runtime/fiber/sanitizer.h"
 #include "runtime/fiber/stack_pool.h"
 #include "sim_engine/base/units.h"
@@ -132,6 +133,9 @@ class Fiber {
   bool wake_pending_ = false;  // woken while it ran: the next park() does not wait
   bool cancelled_ = false;
   std::uint8_t cancelled_throws_ = 0;
+
+  // Prefetched while it is waited for, like the line above; null: nothing.
+  const Prefetched* prefetched_ = nullptr;
 
   // Cold: all other fields.
   [[no_unique_address]] StackAnnotation annotation_;

@@ -59,6 +59,10 @@ class FiberScheduler {
   // REQUIRES: current() != nullptr
   void park(DescribeWait describe);
 
+  // From now on the current fiber touches this whenever it goes on; null: nothing is known.
+  // REQUIRES: current() != nullptr; it lives until another one is set, or the fiber ends
+  void set_prefetched(const Prefetched* touched) { current()->prefetched_ = touched; }
+
   // Has the engine resume a parked fiber at now(), after events that are already due.  Several
   // wakes before it resumes count as one; a fiber that runs or has not started keeps one for its
   // next park().  An abandoned fiber is not affected.

@@ -22,6 +22,7 @@
 #include "runtime/fiber/fiber_scheduler.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/base/prefetch.h"
 #include "sim_engine/base/unfinished_files.h"
 
 namespace kernbench::runtime {
@@ -138,10 +139,17 @@ void FiberScheduler::on_start(void* object, std::uint64_t generation) {
 
 // The frames of a parked fiber lie from its continuation upwards.
 void FiberScheduler::prefetch(const void* object, std::uint64_t, int stage) {
-  constexpr std::size_t kFrames = 640;
+  constexpr std::size_t kFrames = 1024;
   const Fiber& fiber = *static_cast<const Fiber*>(object);
-  if (stage == 0) sim::prefetch(&fiber, 64);
-  if (stage == 1 && fiber.state_ == Fiber::State::ready) sim::prefetch(fiber.other_side_, kFrames);
+  if (stage == 0) return ask_for(&fiber, 128);
+  if (fiber.state_ != Fiber::State::ready) return;
+  const Prefetched* const touched = fiber.prefetched_;
+  if (stage == 1) {
+    ask_for(fiber.other_side_, kFrames);
+    ask_for(touched, Prefetched::kOwn);
+  } else if (touched != nullptr) {
+    touched->prefetch(stage - 2);
+  }
 }
 
 KERNBENCH_RETURNS_BY_JUMP void FiberScheduler::on_resume(void* object, std::uint64_t generation) {

@@ -18,6 +18,7 @@
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/base/exception_text.h"
+#include "sim_engine/base/prefetch.h"
 #include "sim_engine/components/kernel_run.h"
 
 namespace kernbench::runtime {
@@ -45,11 +46,20 @@ class KernelLaunch {
     KernelLaunch* launch = nullptr;
     std::size_t index = 0;
     FiberLocal local;
-    Fiber* fiber = nullptr;         // while its code runs
+    Fiber* fiber = nullptr;  // while its code runs
+    FiberScheduler* fibers = nullptr;
     std::optional<tl::Context> tl;  // outlives the code: commands under way refer to it
     bool is_cut_short = false;
 
     void wake();
+    sim::Event wake_event() {
+      sim::Event event = sim::Engine::call<&Kernel::wake>(this);
+      event.prefetch = [](const void* kernel, std::uint64_t, int) {
+        ask_for(kernel, 1);
+        ask_for(&static_cast<const Kernel*>(kernel)->fiber, 1);
+      };
+      return event;
+    }
   };
 
   // The PEs of one SIP: the host launches on each SIP separately.
@@ -225,7 +235,8 @@ void KernelLaunch::begin(std::uint64_t index) {
   if (simulation_.run_log() != nullptr) log_begin(kernel);
   if (!request_.is_collective) simulation_.activity().kernel_began(kernel.local.pe.sip);
   if (failure_ != nullptr) return settle(kernel);
-  kernel.fiber = &simulation_.fibers().spawn(
+  kernel.fibers = &simulation_.fibers();
+  kernel.fiber = &kernel.fibers->spawn(
       FiberName(write_name), [this, &kernel] { body(kernel); }, &kernel.local,
       [this, &kernel](Fiber&, const FiberResult& result) { ended(kernel, result); });
 }
@@ -234,8 +245,8 @@ void KernelLaunch::body(Kernel& kernel) {
   sim::ProcessingElement& pe = pe_of(kernel);
   const Time started = simulation_.now();
   kernel.tl.emplace(simulation_.fibers(), simulation_.command_budget(), kernel.local, pe,
-                    sim::Engine::call<&Kernel::wake>(&kernel), request_.name,
-                    static_cast<int>(kernel.index), static_cast<int>(kernels_.size()),
+                    kernel.wake_event(), request_.name, static_cast<int>(kernel.index),
+                    static_cast<int>(kernels_.size()),
                     sim::Operation{request_.operation, request_.is_collective});
   if (!request_.guard.empty()) kernel.tl->guard_stores(request_.guard);
   if (request_.watch != nullptr) kernel.tl->watch_accesses(*request_.watch);
@@ -249,7 +260,7 @@ void KernelLaunch::body(Kernel& kernel) {
 // A wake-up may come after a kernel's code has ended, such as a credit that it no longer waits
 // for.
 void KernelLaunch::Kernel::wake() {
-  if (fiber != nullptr) return launch->simulation_.fibers().wake(*fiber);
+  if (fiber != nullptr) return fibers->wake(*fiber);
   if (is_cut_short) launch->settle(*this);
 }
 

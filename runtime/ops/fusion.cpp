@@ -8,6 +8,7 @@
 #include "runtime/ops/fused_program.h"
 #include "runtime/ops/pieces.h"
 #include "runtime/tensor/strided_view.h"
+#include "runtime/tensor/tensor_storage.h"
 
 namespace kernbench::ops {
 
@@ -50,7 +51,7 @@ namespace {
 // Returns a program that computes the memory's deferred value; none if it is computed by then.  A
 // value that has been deferred while its operands shared what they load needs more loads once the
 // operands' own operands are computed.  What does not fit any more has operands computed first.
-std::optional<FusedProgram> fitting_program(const TensorMemory& memory) {
+std::optional<FusedProgram> fitting_program(const runtime::TensorMemory& memory) {
   const std::shared_ptr<runtime::DeferredValue> value = memory.deferred;
   if (value == nullptr) return std::nullopt;
   const auto& wanted = static_cast<const Expression&>(*value);

@@ -7,7 +7,9 @@
 #include "runtime/fiber/fiber_scheduler.h"
 #include "runtime/tl/port_names.h"
 #include "runtime/tl/tl.h"
+#include "runtime/tl/touched.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/base/prefetch.h"
 #include "sim_engine/components/kernel_run.h"
 
 namespace kernbench::tl {
@@ -81,7 +83,10 @@ std::vector<Port> Context::known(const std::vector<Port>& of_pe) const {
 
 sim::IpcqChannel& Context::out(Port port) const {
   const sim::PeIpcq& ipcq = run_.pe().ipcq();
-  if (sim::IpcqChannel* channel = ipcq.out(port_of_pe(port))) return *channel;
+  if (sim::IpcqChannel* channel = ipcq.out(port_of_pe(port))) {
+    touched_->add(*channel, false);
+    return *channel;
+  }
   std::vector<Port> ports;
   for (const sim::IpcqChannel* other : ipcq.outs()) ports.push_back(other->ends().out);
   throw no_neighbour(where("tl.send"), port, known(ports));
@@ -89,7 +94,10 @@ sim::IpcqChannel& Context::out(Port port) const {
 
 sim::IpcqChannel& Context::in(Port port) const {
   const sim::PeIpcq& ipcq = run_.pe().ipcq();
-  if (sim::IpcqChannel* channel = ipcq.in(port_of_pe(port))) return *channel;
+  if (sim::IpcqChannel* channel = ipcq.in(port_of_pe(port))) {
+    touched_->add(*channel, true);
+    return *channel;
+  }
   std::vector<Port> ports;
   for (const sim::IpcqChannel* other : ipcq.ins()) ports.push_back(other->ends().in);
   throw no_neighbour(where("tl.recv"), port, known(ports));
@@ -172,6 +180,12 @@ Tensor Context::wait(RecvFuture& future) {
   run_.waits()[sim::WaitCause::message] += run_.clock() - began;
   if (refused) refuse(channel, *refused, future.receive_.tile);
   return {*this, future.shape_, std::move(future.receive_.tile), "tl.recv"};
+}
+
+void Context::prefetch(const RecvFuture& future, int stage) {
+  const sim::TileNode* const tile = future.receive_.tile.operator->();
+  if (stage == 0) ask_for(tile, sizeof *tile);
+  if (stage == 1 && tile != nullptr) ask_for(tile->value.node(), sizeof(sim::ValueNode));
 }
 
 Tensor Context::recv(Port port, const Shape& shape, DType dtype) {

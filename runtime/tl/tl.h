@@ -53,6 +53,7 @@ class AccessWatch;
 class LaunchArguments;
 class PortNames;
 class StoreGuard;
+class Touched;
 
 using kernbench::Shape;
 using sim::Direction;
@@ -284,6 +285,11 @@ class Context {
   // for.
   void end();
 
+  // For the runtime: asks the host's memory for a message that is waited for (sim::EventPrefetch).
+  static void prefetch(const RecvFuture& future, int stage);
+  // For the runtime: what the kernel touches whenever it goes on.
+  Touched& touched() { return *touched_; }
+
   // For the runtime: the kernel's work so far.
   const sim::KernelRun& run() const { return run_; }
 
@@ -364,6 +370,7 @@ class Context {
   runtime::FiberLocal& local_;
   const std::unique_ptr<sim::KernelRun> own_run_;
   sim::KernelRun& run_;
+  const std::unique_ptr<Touched> touched_;
   const sim::PeLocation& location_;
   const std::string_view kernel_name_;
   const int program_id_;

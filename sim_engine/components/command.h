@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -11,6 +12,7 @@
 #include <utility>
 #include <variant>
 
+#include "sim_engine/base/prefetch.h"
 #include "sim_engine/components/composite_plan.h"
 #include "sim_engine/components/math_timing.h"
 #include "sim_engine/components/operation.h"
@@ -35,6 +37,10 @@ class CommandIssuer {
   virtual void completed(const Command& command) = 0;
   // Where its commands' waits are added up.
   virtual Waits& waits() = 0;
+
+  // Asks the host's memory for what completed() touches beside so many bytes of the object.
+  virtual void prefetch() const {}
+  static constexpr std::size_t kTouched = 320;
 
  protected:
   ~CommandIssuer() = default;
@@ -101,23 +107,7 @@ struct Command {
   Bytes bytes = 0;
   bool is_of_collective = false;
   Command* next_free = nullptr;
-
-  void prefetch(int stage) const;  // EventPrefetch
 };
-
-inline void Command::prefetch(int stage) const {
-  if (stage == 0) return sim::prefetch(this, sizeof *this);
-  if (stage != 1) return;
-  constexpr std::size_t kMostTouched = 256;  // of a queue or a kernel, from its begin
-  sim::prefetch(issuer, kMostTouched);
-  sim::prefetch(operands[0].operator->(), sizeof(TileNode));
-  sim::prefetch(result.operator->(), sizeof(TileNode));
-  std::visit(
-      [](const auto& of) {
-        if constexpr (requires { of.channel; }) sim::prefetch(of.channel, kMostTouched);
-      },
-      work);
-}
 
 // Recycles commands, so that nothing is allocated once enough exist.
 class CommandPool {
@@ -125,6 +115,7 @@ class CommandPool {
   Command& make() {
     if (free_ == nullptr) return commands_.emplace_back();
     Command& command = *std::exchange(free_, free_->next_free);
+    ask_for(free_, sizeof(Command));  // the next one
     command.is_of_collective = false;
     return command;
   }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sim_engine/base/check.h"
+#include "sim_engine/base/prefetch.h"
 #include "sim_engine/trace/trace_recorder.h"
 
 namespace kernbench::sim {
@@ -43,20 +44,11 @@ const Path& Fabric::path(const Endpoint& from, const Endpoint& to) {
   return *path;
 }
 
-void Fabric::Transfer::prefetch(int stage) const {
-  if (stage == 0) return sim::prefetch(this, sizeof *this);
-  if (stage == 1) {
-    sim::prefetch(path, sizeof *path);
-    sim::prefetch(arrivals.data(), sizeof(Arrival) * (hop + 1));
-  }
-  if (delivered.prefetch != nullptr) {
-    delivered.prefetch(delivered.object, delivered.argument, stage - 1);
-  }
-}
-
 Fabric::Transfer& Fabric::take_transfer() {
   if (free_transfer_ != nullptr) {
-    return *std::exchange(free_transfer_, free_transfer_->next_free);
+    Transfer& taken = *std::exchange(free_transfer_, free_transfer_->next_free);
+    ask_for(free_transfer_, sizeof(Transfer));  // the next one
+    return taken;
   }
   Transfer& added = transfers_.emplace_back();
   added.arrivals.resize(longest_way_);
@@ -117,6 +109,7 @@ inline void Fabric::fill(Visit& visit, Transfer& transfer, Time busy) {
 Fabric::Visit& Fabric::announce(Transfer& transfer, Link& link) {
   if (free_visit_ == nullptr) free_visit_ = &visits_.emplace_back();
   Visit& visit = *std::exchange(free_visit_, free_visit_->next);
+  ask_for(free_visit_, sizeof(Visit));  // the next one
   fill(visit, transfer, busy_time(transfer, link));
   visit.next = nullptr;
   visit.previous = link.last;

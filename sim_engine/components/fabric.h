@@ -65,6 +65,9 @@ class Fabric {
   };
   Waiting waiting_of_delivered() const;
 
+  // Asks the host's memory for a path and its links, in stages (EventPrefetch).
+  void prefetch(const Path& path, int stage) const;
+
   // Bytes that have entered a link so far.
   Bytes carried(LinkId link) const { return as_of_now(links_[link]).carried; }
 

@@ -50,7 +50,8 @@ void PeScheduler::wait_for(Command& command, const Tile& operand) {
 void PeScheduler::operands_ready(Command& command) {
   const Time now = services_.engine.now();
   const Time at = std::max(now, command.issued) + services_.topology.pe.scheduler_dispatch;
-  const Event event = Engine::call<&PeScheduler::dispatch>(this, command);
+  const Event event =
+      Engine::call<&PeScheduler::dispatch, &PeScheduler::prefetch_start>(this, command);
   CauseLog* const causes = services_.engine.causes();
   if (causes == nullptr) [[likely]]
     return void(services_.engine.schedule(at - now, event));
@@ -126,8 +127,8 @@ void PeScheduler::submit_dma(Channel channel, Command& command, const Path& path
   const Time setup = services_.topology.pe.dma_setup;
   const Time start = dma_[channel].reserve(now, setup);
   if (start > now) command.issuer->waits()[WaitCause::dma] += start - now;
-  const Event end = path.hops.empty() ? Engine::call<&PeScheduler::finish>(this, command)
-                                      : Engine::call<&PeScheduler::transferred>(this, command);
+  const Event end = path.hops.empty() ? call_at_end<&PeScheduler::finish>(command)
+                                      : call_at_end<&PeScheduler::transferred>(command);
   const bool is_users = channel == kLoad || channel == kStore;
   services_.fabric.send(path, bytes, end, start + setup + extra - now,
                         is_users ? Priority::bulk : Priority::communication,
@@ -235,7 +236,7 @@ void PeScheduler::compute(ComputeUnit& unit, Command& command, Time cycles,
   const Time end = command.started + duration;
   const Cause why = duration > cycles ? Cause::tcm : Cause::compute;
   services_.engine.schedule_after(cause_of_service(command.started, end, why), end - now,
-                                  Engine::call<&PeScheduler::finish>(this, command));
+                                  call_at_end<&PeScheduler::finish>(command));
 }
 
 // A unit serves the present event's command from `start` to `end`.

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -76,6 +77,9 @@ class ProcessingElement {
   std::array<PeUnitUse, 12> unit_uses() const;
   const ComputeTraffic& compute_traffic() const { return scheduler_.compute_traffic(); }
 
+  // So many bytes of the object are touched by each command.
+  static constexpr std::size_t kTouched = 256;
+
   // Drops reservations, claims and waiters, after a run that failed.  Scratch comes back with the
   // tiles.
   void reset();
@@ -87,18 +91,19 @@ class ProcessingElement {
     return std::min(services_.topology.communication.scratch, scratch_capacity());
   }
 
+  // What each command touches comes first.
   PeServices& services_;
   PeScheduler scheduler_;
-  PeIpcq ipcq_{scheduler_};
   Time cpu_busy_{0};
-  bool is_claimed_ = false;
-  std::vector<Event> claims_;  // kernels that wait for their turn
-  int kernel_count_ = 0;
   std::vector<Event> scratch_waiters_;
-  Waits waits_;
   Bytes queue_bytes_ = 0;
   Bytes users_scratch_ = 0;
   Bytes collectives_scratch_ = 0;
+  int kernel_count_ = 0;
+  PeIpcq ipcq_{scheduler_};
+  bool is_claimed_ = false;
+  std::vector<Event> claims_;  // kernels that wait for their turn
+  Waits waits_;
 };
 
 }  // namespace kernbench::sim

@@ -89,6 +89,17 @@ class Engine {
             object, reinterpret_cast<std::uintptr_t>(&argument), prefetch_of<Argument>()};
   }
 
+  // As above; object->Prefetch(argument, stage) asks for memory.
+  template <auto Method, auto Prefetch, class Object, class Argument>
+  static Event call(Object* object, Argument& argument) {
+    Event event = call<Method>(object, argument);
+    event.prefetch = [](const void* target, std::uint64_t address, int stage) {
+      (static_cast<const Object*>(target)->*Prefetch)(*reinterpret_cast<const Argument*>(address),
+                                                      stage);
+    };
+    return event;
+  }
+
   // Runs call<Method>(object, argument) at now() + delay.
   template <auto Method, class Object>
   void schedule(Time delay, Object* object, std::uint64_t argument = 0, Cause why = Cause::other) {

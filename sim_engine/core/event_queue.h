@@ -27,6 +27,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim_engine/base/prefetch.h"
 #include "sim_engine/base/units.h"
 
 namespace kernbench::sim {
@@ -37,7 +38,7 @@ using EventFunction = void (*)(void* object, std::uint64_t argument);
 // Asks the host's memory for what an event will touch: first for what it names (stage 0), then for
 // what that refers to (1), and so on.  It must change nothing.
 using EventPrefetch = void (*)(const void* object, std::uint64_t argument, int stage);
-inline constexpr int kPrefetchStages = 3;
+inline constexpr int kPrefetchStages = 6;
 
 struct Event {
   EventFunction function = nullptr;
@@ -45,13 +46,6 @@ struct Event {
   std::uint64_t argument = 0;
   EventPrefetch prefetch = nullptr;  // null: nothing is asked for
 };
-
-// Asks for so many bytes of an object.
-inline void prefetch(const void* object, std::size_t bytes) {
-  constexpr std::size_t kLine = 64;
-  const char* const begin = static_cast<const char*>(object);
-  for (std::size_t at = 0; at < bytes; at += kLine) __builtin_prefetch(begin + at);
-}
 
 // Names an event as long as it is pending.
 enum class EventHandle : std::uint32_t {};
@@ -154,14 +148,15 @@ class EventQueue {
   void begin_looking_ahead();
 
   // While an event runs, the one so many places behind it is in a stage.
-  static constexpr std::array<int, kPrefetchStages> kAhead = {6, 4, 2};
+  static constexpr std::array<int, kPrefetchStages> kAhead = {12, 10, 8, 6, 4, 2};
 
   std::int64_t now_ = 0;
   std::size_t size_ = 0;
   std::uint32_t popped_cause_ = 0;
   List current_;  // events of the bins being emptied, all at now_
   List lane_;     // events pushed for now_ while it is now
-  std::array<std::uint32_t, kPrefetchStages> ahead_ = {kNone, kNone, kNone};  // in current_
+  std::array<std::uint32_t, kPrefetchStages> ahead_ = {kNone, kNone, kNone,
+                                                       kNone, kNone, kNone};  // in current_
   std::vector<Node> nodes_;
   std::uint32_t free_node_ = kNone;
   std::uint32_t used_levels_ = 0;  // a bit for each level that holds bins
@@ -181,6 +176,7 @@ inline void EventQueue::look_ahead(int stage) {
     next.event.prefetch(next.event.object, next.event.argument, stage);
   }
   at = next.next;
+  if (stage == 0 && at != kNone) ask_for(&node(at), sizeof(Node));
 }
 
 inline std::uint32_t EventQueue::make_node(const Event& event, std::uint32_t cause) {

@@ -4,6 +4,8 @@
 #include <iterator>
 #include <utility>
 
+#include "sim_engine/base/prefetch.h"
+
 namespace kernbench::sim {
 
 namespace {
@@ -23,12 +25,31 @@ void IntervalMap::fill(std::int64_t size, const Value& value) {
   leaves_.push_back({0, {{0, 0, value}}});
 }
 
+bool IntervalMap::lies_in(std::int64_t position, const Place& place) const {
+  if (place.leaf >= leaves_.size() || place.item >= leaves_[place.leaf].items.size()) return false;
+  return at(place).begin <= position && position < end_of(place);
+}
+
+// Pieces are mostly used one after the other, upwards or downwards.
 IntervalMap::Place IntervalMap::find(std::int64_t position) const {
+  const auto [leaf, item] = found_;
+  for (const Place& near : {found_, Place{leaf, item + 1}, Place{leaf, item - 1}}) {
+    if (lies_in(position, near)) return found_ = near;
+  }
   const auto behind = std::ranges::upper_bound(leaves_, position, {}, &Leaf::begin);
-  const auto leaf = static_cast<std::size_t>(behind - leaves_.begin()) - 1;
-  const std::vector<Interval>& items = leaves_[leaf].items;
+  found_.leaf = static_cast<std::size_t>(behind - leaves_.begin()) - 1;
+  const std::vector<Interval>& items = leaves_[found_.leaf].items;
   const auto next = std::ranges::upper_bound(items, position, {}, &Interval::begin);
-  return {leaf, static_cast<std::size_t>(next - items.begin()) - 1};
+  found_.item = static_cast<std::size_t>(next - items.begin()) - 1;
+  return found_;
+}
+
+void IntervalMap::prefetch(int stage) const {
+  if (found_.leaf >= leaves_.size()) return;
+  const Leaf& leaf = leaves_[found_.leaf];
+  if (stage == 0) return ask_for(&leaf, 2 * sizeof leaf);
+  const std::size_t first = found_.item == 0 ? 0 : found_.item - 1;
+  if (stage == 1) return ask_for(leaf.items.data() + first, 4 * sizeof(Interval));
 }
 
 // The interval that begins at `position`, which splits one if need be.
@@ -53,13 +74,14 @@ IntervalMap::Place IntervalMap::split(std::int64_t position) {
 void IntervalMap::erase_after(const Place& place, std::int64_t end) {
   const auto erase = [end](std::vector<Interval>& items, std::size_t from) {
     const auto first = step(items, from);
+    if (first == items.end() || first->begin >= end) return;  // mostly
     const auto last = std::ranges::lower_bound(first, items.end(), end, {}, &Interval::begin);
     items.erase(first, last);
   };
   erase(leaves_[place.leaf].items, place.item + 1);
   const auto first = step(leaves_, place.leaf + 1);
   auto last = first;
-  while (last != leaves_.end() && last->items.back().begin < end) ++last;
+  while (last != leaves_.end() && last->begin < end && last->items.back().begin < end) ++last;
   if (last != leaves_.end() && last->begin < end) {
     erase(last->items, 0);
     last->begin = last->items.front().begin;

@@ -43,6 +43,10 @@ class IntervalMap {
     return next.leaf < leaves_.size() ? at(next).begin : size_;
   }
 
+  // Asks the host's memory for what the next find() mostly touches: first for what it looks at
+  // (stage 0), then for what that refers to (1).
+  void prefetch(int stage) const;
+
   // Elements [begin, end) are those of `value` from `offset` on.  REQUIRES: begin < end
   void put(std::int64_t begin, std::int64_t end, std::int64_t offset, const Value& value);
 
@@ -52,11 +56,13 @@ class IntervalMap {
     std::vector<Interval> items;
   };
 
+  bool lies_in(std::int64_t position, const Place& place) const;
   Place split(std::int64_t position);
   void erase_after(const Place& place, std::int64_t end);
 
   std::int64_t size_ = 0;
   std::vector<Leaf> leaves_;  // sorted, none is empty
+  mutable Place found_;       // by the last find(); the map may have changed since
 };
 
 }  // namespace kernbench::sim

@@ -97,12 +97,16 @@ class MemoryStore {
   // REQUIRES: value has the region's type and as many elements; they lie in the region
   void store(RegionId id, const ElementRange& elements, const Value& value);
 
+  // Asks the host's memory for what the next load or store of a region mostly touches: for the
+  // region (stage 0), then for what that refers to (1), and so on.
+  void prefetch(RegionId id, int stage) const;
+
   // What is alive, for reports and tests.
   std::int64_t live_value_count() const { return pool_->live_node_count(); }
   Bytes live_bytes() const { return pool_->live_bytes(); }
 
  private:
-  struct Region {
+  struct alignas(64) Region {
     DType dtype = DType::f32;
     bool live = false;
     std::uint32_t generation = 0;

@@ -1,5 +1,7 @@
 #include "sim_engine/values/value.h"
 
+#include "sim_engine/base/prefetch.h"
+
 namespace kernbench::sim {
 
 namespace {
@@ -49,6 +51,7 @@ ValueNode* ValuePool::create(ValueKind kind, DType dtype, std::int64_t count) {
   if (free_ == nullptr) grow();
   ValueNode* const node = free_;
   free_ = node->next;
+  ask_for(free_, sizeof(ValueNode));  // the next one
   node->kind = kind;
   node->dtype = dtype;
   node->count = count;

@@ -50,10 +50,13 @@ TEST_CASE("an interval map holds what was put last", "[interval_map]") {
     for (std::int64_t i = begin; i < end; ++i) {
       expected[static_cast<std::size_t>(i)] = {number, offset + i - begin};
     }
-    const std::int64_t asked = draw(size);
-    const IntervalMap::Place found = map.find(asked);
-    REQUIRE(map.at(found).begin <= asked);
-    REQUIRE(asked < map.end_of(found));
+    const std::int64_t asked = draw(size);  // and its neighbours, as pieces in order are
+    for (std::int64_t at = std::max<std::int64_t>(asked - 1, 0); at < std::min(asked + 2, size);
+         ++at) {
+      const IntervalMap::Place found = map.find(at);
+      REQUIRE(map.at(found).begin <= at);
+      REQUIRE(at < map.end_of(found));
+    }
     if (number % 500 == 0) REQUIRE(elements_of(map, size) == expected);
   }
 }
