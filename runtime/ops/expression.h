@@ -39,7 +39,8 @@ class Expression final : public runtime::DeferredValue {
   ~Expression() override;
 
   void compute() override;
-  // A handle to the tensor that the value is written to.  The first one may be gone.
+  // A handle to the tensor that the value is written to, which is the whole memory.  The first one
+  // may be gone, and only views of parts of it be left.
   Tensor result() const;
   runtime::TensorMemory& memory() const { return memory_; }
   // True if others than deferred values have handles to it.

@@ -37,7 +37,11 @@ Tensor Expression::result() const {
   const Tensor::Storage& first = *memory_.tensors.front();
   const DPPolicy dp = *policy_of(by.placement, by.shape.rank());
   auto shards = place(dp, by.shape, first.simulation->machine().topology(), first.device);
-  return Tensor(runtime::make_view_storage(first, by.shape, dp, std::move(shards)));
+  auto whole = runtime::make_view_storage(first, by.shape, dp, std::move(shards));
+  whole->first = 0;
+  whole->span = 0;
+  whole->part.clear();
+  return Tensor(std::move(whole));
 }
 
 bool Expression::is_held() const {

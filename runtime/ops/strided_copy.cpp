@@ -132,13 +132,16 @@ void copy_parts(std::string_view name, const Tensor& view, const Tensor& row_by_
   launch_on_views(name, {reads ? row_by_row : view}, {reads ? view : row_by_row}, body);
 }
 
-// Returns the view with one of each element that it repeats.
+// Returns the view with one of each element that it repeats.  It has size 1 along each dimension
+// that repeats, on every holder, so nothing in the result repeats.
 Tensor without_repeats(const Tensor& x) {
+  std::vector<std::size_t> repeated;
+  for (std::size_t d = 0; d < x.shape().rank(); ++d) {
+    if (runtime::repeats_along(x, d)) repeated.push_back(d);
+  }
   const auto sizes_of = [&](const Shape& shape) {
     std::vector<std::int64_t> sizes(shape.begin(), shape.end());
-    for (std::size_t d = 0; d < sizes.size(); ++d) {
-      if (x.shards().front().strides[d] == 0) sizes[d] = 1;
-    }
+    for (const std::size_t d : repeated) sizes[d] = 1;
     return Shape(sizes);
   };
   return runtime::strided_view(x, sizes_of(x.shape()), x.dp(), [&](const ShardInfo& shard) {

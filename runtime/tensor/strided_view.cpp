@@ -90,13 +90,18 @@ bool is_strided(const Tensor& tensor) {
   return tensor.storage()->span > 0;
 }
 
-bool repeats_elements(const Tensor& tensor) {
-  return is_strided(tensor) && std::ranges::any_of(tensor.shards(), [](const ShardInfo& shard) {
-           for (std::size_t d = 0; d < shard.strides.size(); ++d) {
-             if (shard.strides[d] == 0 && shard.shape[d] > 1) return true;
-           }
-           return false;
+bool repeats_along(const Tensor& tensor, std::size_t dimension) {
+  return is_strided(tensor) && std::ranges::any_of(tensor.shards(), [&](const ShardInfo& shard) {
+           return shard.shape[dimension] > 1 && shard.shape.numel() > 0 &&
+                  strides_of(shard)[dimension] == 0;
          });
+}
+
+bool repeats_elements(const Tensor& tensor) {
+  for (std::size_t d = 0; d < tensor.shape().rank(); ++d) {
+    if (repeats_along(tensor, d)) return true;
+  }
+  return false;
 }
 
 void check_is_contiguous(const Tensor& tensor, std::string_view user) {

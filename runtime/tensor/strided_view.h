@@ -43,7 +43,10 @@ std::vector<std::int64_t> strides_of(const ShardInfo& shard);
 
 // False for a host tensor.
 bool is_strided(const Tensor& tensor);
-// True if several elements of a view are one element of the memory, as those of expand() are.
+// True if a view's elements along a dimension are one element of the memory, as those of expand()
+// are.  It asks the holders of several elements along it: the strides of others mean nothing.
+bool repeats_along(const Tensor& tensor, std::size_t dimension);
+// True if that is so along any dimension.
 bool repeats_elements(const Tensor& tensor);
 
 // Throws DeviceError KB-F005 for a strided view.  `user` names the operation that cannot use it.

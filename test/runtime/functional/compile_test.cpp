@@ -158,6 +158,39 @@ TEST_CASE("compiled functions compute the bits of the functions, and their gradi
   }
 }
 
+// The gradients of cat and stack are views of a deferred value that nobody has a handle to any
+// more.
+TEST_CASE("gradients of what is put together are parts of deferred values", "[compile]") {
+  const std::vector<std::function<Tensor(const Tensor&, const Tensor&)>> functions = {
+      [](auto& a, auto& b) {
+        return cat({a, b}) * 0.5;
+      },
+      [](auto& a, auto& b) {
+        return cat({a, b}, 1) * 0.5;
+      },
+      [](auto& a, auto& b) {
+        return silu(cat({a, b}));
+      },
+      [](auto& a, auto& b) {
+        return stack({a, b}) * 0.5;
+      },
+      [](auto& a, auto& b) {
+        return stack({a, b}, -1) * 0.5;
+      }};
+  for (const auto& of : functions) {
+    for (const DPPolicy& dp : {DPPolicy::on_one_pe(), on_pes(kR)}) {
+      OperatorsUnderTest dut;
+      const auto gradients = [&](const auto& function) {
+        const Tensor a = dut.leaf({2, 3}, 1, dp);
+        const Tensor b = dut.leaf({2, 3}, 2, dp);
+        function(a, b).square().sum().backward();
+        return std::vector{b.grad().to_vector(), a.grad().to_vector()};
+      };
+      CHECK(gradients(compile(of)) == gradients(of));
+    }
+  }
+}
+
 TEST_CASE("integers and bools are fused exactly", "[compile]") {
   Counted dut;
   const Tensor n = dut.torch.arange(64).view({8, 8});

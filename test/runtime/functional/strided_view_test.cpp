@@ -257,6 +257,28 @@ TEST_CASE("gradients flow to where a view's elements lie", "[strided]") {
   });
 }
 
+TEST_CASE("gradients flow through views of which holders have few elements or none", "[strided]") {
+  for (const Shape& shape : {Shape{1, 3}, Shape{7, 33}, Shape{300, 3}, Shape{129, 2}}) {
+    for (const DPPolicy& dp : {on_pes(kRow), on_cubes(kRow), on_all(kRow, kRow)}) {
+      INFO(to_string(shape) << " over " << static_cast<int>(dp.cube) << " "
+                            << static_cast<int>(dp.pe));
+      OperatorsUnderTest dut;
+      const Tensor x = dut.leaf(shape, 1, dp);
+      x.t().sum(-1, true).sum().backward();
+      CHECK(x.grad().to_vector() == Floats(static_cast<std::size_t>(shape.numel()), 1));
+    }
+  }
+}
+
+TEST_CASE("a view that repeats elements is copied where each holder has one row", "[strided]") {
+  OperatorsUnderTest dut;
+  const Floats rows = small_integers(6, 1);
+  Floats expected;
+  for (const float row : rows) expected.insert(expected.end(), 3, row);
+  const Tensor view = dut.tensor({6, 1}, rows, on_all(kRow, kRow)).expand({6, 3}).view({6, 1, 3});
+  CHECK(view.contiguous().to_vector() == expected);
+}
+
 TEST_CASE("gradients flow through what is written into a view", "[strided]") {
   OperatorsUnderTest dut;
   const Tensor x = dut.leaf({3, 4}, 1);
