@@ -138,7 +138,8 @@ Tensor pow(const Tensor& x, const Scalar& exponent);
 Tensor pow(const Tensor& x, const Tensor& exponent);
 Tensor pow(const Scalar& base, const Tensor& exponent);
 
-// sin and cos are exact to the last bit for angles of any size; tan is their quotient.
+// sin and cos of f32 are within 0.500001 units in the last place, for angles of any size; tan is
+// their quotient.
 Tensor sin(const Tensor& x);
 Tensor cos(const Tensor& x);
 Tensor tan(const Tensor& x);
@@ -161,10 +162,9 @@ Tensor ceil(const Tensor& x);
 Tensor trunc(const Tensor& x);
 Tensor round(const Tensor& x);
 Tensor sign(const Tensor& x);  // -1, 0 or 1; 0 of NaN, as torch's
-// a / b rounded down, and what it leaves, with the sign of b: Python's // and %; C++ has no
-// operator
-// //.  fmod leaves what rounding towards zero does.  Integers divided by 0 give -1, and leave
-// themselves (RISC-V); torch refuses that on a CPU alone.
+// a / b rounded down, and what it leaves, with the sign of b: the two operators of Python, of which
+// C++ has % alone.  fmod() returns what rounding towards zero leaves, with the sign of a.  Integers
+// divided by 0 give -1, and leave themselves (RISC-V); torch refuses that on a CPU alone.
 Tensor floor_divide(const Tensor& a, const Tensor& b);
 Tensor floor_divide(const Tensor& x, const Scalar& number);
 Tensor remainder(const Tensor& a, const Tensor& b);

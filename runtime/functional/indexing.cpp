@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "runtime/autograd/autograd.h"
@@ -91,7 +92,13 @@ Tensor index_select(const Tensor& of, int dim, const Tensor& index) {
 }
 
 Tensor flip(const Tensor& x, const std::vector<int>& dims) {
-  Tensor y = x;
+  std::set<std::size_t> seen;
+  for (const int dim : dims) {
+    if (seen.insert(ops::dimension_of("flip", x, dim)).second) continue;
+    ops::refuse_shapes("flip",
+                       fmt::format("dim {} appears multiple times in the list of dims", dim));
+  }
+  Tensor y = dims.empty() ? clone(x) : x;
   for (const int dim : dims) {
     y = rearranged("flip", y, dim, 1,
                    [](std::int64_t i, std::int64_t size) { return size - 1 - i; });
@@ -99,15 +106,17 @@ Tensor flip(const Tensor& x, const std::vector<int>& dims) {
   return y;
 }
 
-Tensor roll(const Tensor& x, std::int64_t shift, int dim) {
-  return rearranged("roll", x, dim, 1, [shift](std::int64_t i, std::int64_t size) {
+Tensor roll(const Tensor& x, std::int64_t shift, std::optional<int> dim) {
+  if (!dim) return reshape(roll(flatten(x), shift, 0), x.shape());
+  return rearranged("roll", x, *dim, 1, [shift](std::int64_t i, std::int64_t size) {
     return ((i - shift) % size + size) % size;
   });
 }
 
-Tensor repeat_interleave(const Tensor& x, std::int64_t repeats, int dim) {
+Tensor repeat_interleave(const Tensor& x, std::int64_t repeats, std::optional<int> dim) {
+  if (!dim) return repeat_interleave(flatten(x), repeats, 0);
   if (repeats < 0) ops::refuse_shapes("repeat_interleave", "repeats can not be negative");
-  return rearranged("repeat_interleave", x, dim, repeats,
+  return rearranged("repeat_interleave", x, *dim, repeats,
                     [repeats](std::int64_t i, std::int64_t) { return i / repeats; });
 }
 

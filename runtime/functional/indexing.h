@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -33,16 +34,18 @@ Tensor scatter_add(const Tensor& x, int dim, const Tensor& index, const Tensor& 
 // (torch.nonzero).  The host reads x, and so waits: the shape depends on values.
 Tensor nonzero(const Tensor& x);
 
-// Returns the elements where the mask is true, in one dimension, of both broadcast to each other
-// (torch.masked_select).  The host reads the mask.  KB-F001, KB-F002, KB-F003.
+// Returns the elements where the mask is true, [n] row by row, of both broadcast to each other
+// (torch.masked_select).  The host reads the mask, and so waits.  Throws DeviceError KB-F001 for
+// shapes that do not broadcast, KB-F002 for a mask that is not of bool, KB-F003 where x is cut.
 Tensor masked_select(const Tensor& x, const Tensor& mask);
 
 // Return the elements in reverse along dimensions; `shift` places further on along one, where those
-// at the end come first; and each `repeats` times (torch.flip, roll, repeat_interleave).  The
-// dimension must not be cut.  KB-F001, KB-F003.
+// at the end come first; and each `repeats` times (torch.flip, roll, repeat_interleave).  Without a
+// dimension x counts as flat: roll() restores its shape, repeat_interleave() returns [n].  The
+// dimension must not be cut.  KB-F001, also for a dimension named twice, KB-F003.
 Tensor flip(const Tensor& x, const std::vector<int>& dims);
-Tensor roll(const Tensor& x, std::int64_t shift, int dim = 0);
-Tensor repeat_interleave(const Tensor& x, std::int64_t repeats, int dim = 0);
+Tensor roll(const Tensor& x, std::int64_t shift, std::optional<int> dim = {});
+Tensor repeat_interleave(const Tensor& x, std::int64_t repeats, std::optional<int> dim = {});
 
 // Returns 1 at the class of each element along a new last dimension, and 0 elsewhere: i64, or f32
 // of classes in f32.

@@ -35,13 +35,15 @@ Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& targe
                        fmt::format("Target size {} must be the same as input size {}",
                                    to_string(target.shape()), to_string(input.shape())));
   }
-  return reduced(softplus(-input) + (1 - target) * input, reduction);
+  // Both summands are positive, so that no digits cancel.
+  return reduced((1 - target) * softplus(input) + target * softplus(-input), reduction);
 }
 
 Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, Reduction reduction, double beta) {
-  if (!(beta > 0)) {
-    ops::refuse_shapes("smooth_l1_loss", fmt::format("beta is {}; above 0 is wanted", beta));
+  if (!(beta >= 0)) {
+    ops::refuse_shapes("smooth_l1_loss", fmt::format("beta is {}; 0 or above is wanted", beta));
   }
+  if (beta == 0) return l1_loss(input, target, reduction);
   const Tensor distance = abs(input - target);
   return reduced(
       where(distance.detach() < beta, square(distance) * (0.5 / beta), distance - 0.5 * beta),

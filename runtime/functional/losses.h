@@ -13,12 +13,12 @@ namespace kernbench::nn::functional {
 Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::mean);
 Tensor l1_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::mean);
 
-// -(target log(p) + (1 - target) log(1 - p)) for p = sigmoid(input), as log(1 + exp(-x)) +
-// (1 - target) x, which no size of x makes infinite.
+// -(target log(p) + (1 - target) log(1 - p)) for p = sigmoid(input), as target softplus(-x) +
+// (1 - target) softplus(x), which no size of x makes infinite and in which no digits cancel.
 Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target,
                                         Reduction reduction = Reduction::mean);
-// distance^2 / (2 beta) below beta, and |distance| - beta / 2 from there on.  KB-F001 unless beta
-// is above 0.
+// distance^2 / (2 beta) below beta, and |distance| - beta / 2 from there on.  Of beta = 0
+// it is l1_loss().  KB-F001 for a negative beta.
 Tensor smooth_l1_loss(const Tensor& input, const Tensor& target,
                       Reduction reduction = Reduction::mean, double beta = 1);
 

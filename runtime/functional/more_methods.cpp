@@ -157,10 +157,10 @@ Tensor Tensor::masked_select(const Tensor& mask) const {
 Tensor Tensor::flip(const std::vector<int>& dims) const {
   return kernbench::flip(*this, dims);
 }
-Tensor Tensor::roll(std::int64_t shift, int dim) const {
+Tensor Tensor::roll(std::int64_t shift, std::optional<int> dim) const {
   return kernbench::roll(*this, shift, dim);
 }
-Tensor Tensor::repeat_interleave(std::int64_t repeats, int dim) const {
+Tensor Tensor::repeat_interleave(std::int64_t repeats, std::optional<int> dim) const {
   return kernbench::repeat_interleave(*this, repeats, dim);
 }
 Tensor Tensor::nonzero() const {

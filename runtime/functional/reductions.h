@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <concepts>
 #include <utility>
 
 #include "runtime/tensor/tensor.h"
@@ -30,14 +31,24 @@ Tensor min(const Tensor& x);
 Tensor norm(const Tensor& x, double p = 2, const Dimensions& dims = {}, bool keepdim = false);
 
 // The variance, with the number of elements less one as its divisor if it is `unbiased`, and its
-// root; products, of integers in i64; log(sum(exp(x))) without overflow.  Several kernels each.
-// KB-F001, KB-F002, and KB-F003 where a reduced dimension is cut.
+// root, whose gradient is 0 where it is 0, as torch's.  The shape is x's without the reduced
+// dimensions, or with size 1 there if `keepdim`.  Several kernels each.  Throw DeviceError KB-F001
+// for a dimension that there is not, KB-F002 for integers, KB-F003 where a reduced one is cut.
 Tensor var(const Tensor& x, const Dimensions& dims = {}, bool unbiased = true,
            bool keepdim = false);
 Tensor std(const Tensor& x, const Dimensions& dims = {}, bool unbiased = true,
            bool keepdim = false);
+Tensor var(const Tensor& x, std::same_as<bool> auto unbiased) {
+  return var(x, Dimensions(), unbiased);
+}
+Tensor std(const Tensor& x, std::same_as<bool> auto unbiased) {
+  return std(x, Dimensions(), unbiased);
+}
+// The product of all elements, with shape {}, or of those along a dimension: of integers in i64,
+// and 1 of none.  KB-F001, KB-F003.
 Tensor prod(const Tensor& x);
 Tensor prod(const Tensor& x, int dim, bool keepdim = false);
+// log(sum(exp(x))) without overflow, with the shape and the errors of var().
 Tensor logsumexp(const Tensor& x, const Dimensions& dims, bool keepdim = false);
 
 // The index of the largest element along a dimension, of the first if several are equal: i64.  The

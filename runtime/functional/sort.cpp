@@ -2,11 +2,11 @@
 
 #include <limits>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "runtime/autograd/autograd.h"
 #include "runtime/functional/elementwise.h"
-#include "runtime/functional/ids.h"
 #include "runtime/functional/indexing.h"
 #include "runtime/functional/reductions.h"
 #include "runtime/functional/shape_operators.h"
@@ -109,6 +109,18 @@ Sorted sorted_rows(const Tensor& x, bool is_descending) {
   return sorted;
 }
 
+// Records values that were taken from the rows of x.  The user gets the indices too, and backward
+// refuses those that were changed since (KB-A005).
+Tensor recorded(std::string_view name, const Sorted& from_rows, const Tensor& x) {
+  if (!autograd::needs_grad(x)) return from_rows.values;
+  const std::size_t last = x.shape().rank() - 1;
+  const auto backward = [indices = autograd::SavedTensor(from_rows.indices), last,
+                         size = x.shape()[last]](const Tensor& dy) {
+    return std::vector{ops::scattered(dy, last, read_indices(indices.get()), size)};
+  };
+  return autograd::record(name, from_rows.values, {x}, backward);
+}
+
 }  // namespace
 
 std::pair<Tensor, Tensor> sort(const Tensor& x, int dim, bool descending) {
@@ -123,12 +135,7 @@ std::pair<Tensor, Tensor> sort(const Tensor& x, int dim, bool descending) {
   ops::check_is_uncut("sort", x, dimension);
   const Tensor turned = contiguous(transpose(x, dim, -1));
   const Sorted sorted = sorted_rows(turned.detach(), descending);
-  const std::size_t last = turned.shape().rank() - 1;
-  const auto backward = [indices = sorted.indices, last](const Tensor& dy) {
-    const std::int64_t size = indices.shape()[last];
-    return std::vector{ops::scattered(dy, last, read_indices(indices), size)};
-  };
-  const Tensor values = autograd::record("sort", sorted.values, {turned}, backward);
+  const Tensor values = recorded("sort", sorted, turned);
   return {contiguous(transpose(values, dim, -1)), contiguous(transpose(sorted.indices, dim, -1))};
 }
 
@@ -232,16 +239,7 @@ std::pair<Tensor, Tensor> topk(const Tensor& x, std::int64_t k, int dim, bool la
   ops::check_has_whole_rows("topk", turned);
   if (k == 0) return {narrow(x, dim, 0, 0), narrow(x, dim, 0, 0).detach().to(DType::i64)};
   const Sorted found = extremes_of_rows(turned.detach(), k, largest);
-  const auto backward = [indices = found.indices, size](const Tensor& dy) {
-    const Tensor numbers = numbers_beside(dy, size);
-    Tensor dx;
-    for (std::int64_t i = 0; i < indices.shape()[indices.shape().rank() - 1]; ++i) {
-      const Tensor own = where(numbers == narrow(indices, -1, i, 1), narrow(dy, -1, i, 1), 0);
-      dx = dx.defined() ? dx + own : own;
-    }
-    return std::vector{dx};
-  };
-  const Tensor values = autograd::record("topk", found.values, {turned}, backward);
+  const Tensor values = recorded("topk", found, turned);
   return {contiguous(transpose(values, dim, -1)), contiguous(transpose(found.indices, dim, -1))};
 }
 

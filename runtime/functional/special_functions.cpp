@@ -135,6 +135,13 @@ constexpr ElementwiseOperator kAddcdiv = of_type(
           [](const Elements& of) { return -of.dy() * of.numbers[0] * (of.b() / of.c() / of.c()); },
           needs::kB | needs::kC}}});
 
+void check_divides_reals(std::string_view name, const Tensor& a, const Tensor& b) {
+  if (!is_integral(a.dtype()) || !is_integral(b.dtype())) return;
+  ops::refuse_type(name,
+                   "Integer division with addcdiv is no longer supported: convert one of them, "
+                   "such as x.to(kb::DType::f32)");
+}
+
 }  // namespace
 
 Tensor sin(const Tensor& x) {
@@ -178,24 +185,22 @@ Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b, const Scalar& 
   return apply(kAddcmul, {x, a, b}, {value});
 }
 Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b, const Scalar& value) {
-  if (is_integral(a.dtype()) && is_integral(b.dtype())) {
-    ops::refuse_type("addcdiv",
-                     "Integer division with addcdiv is no longer supported: convert one of them, "
-                     "such as x.to(kb::DType::f32)");
-  }
+  check_divides_reals("addcdiv", a, b);
   return apply(kAddcdiv, {x, a, b}, {value});
 }
 
 const Tensor& Tensor::lerp_(const Tensor& end, double weight) const {
-  ops::check_is_floating("lerp", *this);
+  ops::check_is_floating("lerp_", *this);
   apply_in_place(kLerp, {*this, end}, {weight});
   return *this;
 }
 const Tensor& Tensor::addcmul_(const Tensor& a, const Tensor& b, const Scalar& value) const {
+  check_has_numbers("addcmul_", {*this, a, b});
   apply_in_place(kAddcmul, {*this, a, b}, {value});
   return *this;
 }
 const Tensor& Tensor::addcdiv_(const Tensor& a, const Tensor& b, const Scalar& value) const {
+  check_divides_reals("addcdiv_", a, b);
   apply_in_place(kAddcdiv, {*this, a, b}, {value});
   return *this;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "runtime/functional/elementwise.h"
 #include "runtime/functional/reductions.h"
@@ -25,21 +26,35 @@ void check_is_real(std::string_view name, const Tensor& x) {
                                      torch_name_of(x.dtype())));
 }
 
+// The differences of the elements to their mean, and the divisor of the sum of their squares.
+struct Deviations {
+  Tensor elements;
+  double divisor = 0;
+};
+
+Deviations deviations_of(const Tensor& x, const Dimensions& dims, bool unbiased) {
+  const Tensor mean_of_all = mean(x, dims, true);
+  const double count = static_cast<double>(x.numel()) /
+                       std::max<double>(1, static_cast<double>(mean_of_all.numel()));
+  return {x - mean_of_all, std::max(count - (unbiased ? 1 : 0), 0.0)};
+}
+
 }  // namespace
 
 Tensor var(const Tensor& x, const Dimensions& dims, bool unbiased, bool keepdim) {
   check_is_real("var", x);
   return in_f32(x, [&](const Tensor& of) {
-    const Tensor mean_of_all = mean(of, dims, true);
-    const double count = static_cast<double>(of.numel()) /
-                         std::max<double>(1, static_cast<double>(mean_of_all.numel()));
-    const Tensor squares = sum(square(of - mean_of_all), dims, keepdim);
-    return squares / std::max(count - (unbiased ? 1 : 0), 0.0);
+    const Deviations deviations = deviations_of(of, dims, unbiased);
+    return sum(square(deviations.elements), dims, keepdim) / deviations.divisor;
   });
 }
 
 Tensor std(const Tensor& x, const Dimensions& dims, bool unbiased, bool keepdim) {
-  return sqrt(var(x, dims, unbiased, keepdim));
+  check_is_real("std", x);
+  return in_f32(x, [&](const Tensor& of) {
+    const Deviations deviations = deviations_of(of, dims, unbiased);
+    return norm(deviations.elements, 2, dims, keepdim) / std::sqrt(deviations.divisor);
+  });
 }
 
 // Multiplies halves, so that no more roundings than the logarithm of the size follow each other.
@@ -57,7 +72,8 @@ Tensor prod(const Tensor& x, int dim, bool keepdim) {
   };
   const Tensor product =
       is_integral(x.dtype()) ? of_halves(x.to(DType::i64)).to(DType::i64) : in_f32(x, of_halves);
-  return keepdim ? product : squeeze(product, dim);
+  const Tensor own = product.is_alias_of(x) ? clone(product) : product;  // of one factor each
+  return keepdim ? own : squeeze(own, dim);
 }
 
 Tensor prod(const Tensor& x) {

@@ -123,16 +123,19 @@ struct Activation : ModuleHolder<ActivationImpl<function>> {
   using ModuleHolder<ActivationImpl<function>>::ModuleHolder;
   Activation() : Activation(std::make_shared<ActivationImpl<function>>()) {}
 };
+// What GELU computes: functional::gelu() without an approximation.
 Tensor gelu_by_erf(const Tensor& x);
 using GELU = Activation<gelu_by_erf>;
 using ReLU = Activation<kernbench::relu>;
 using SiLU = Activation<functional::silu>;
 using Sigmoid = Activation<kernbench::sigmoid>;
 using Tanh = Activation<kernbench::tanh>;
+// What Identity returns: x itself.
 Tensor same(const Tensor& x);
 using Identity = Activation<same>;
 
-// softmax() and log_softmax() along a dimension.
+// torch.nn.Softmax, LogSoftmax: softmax() and log_softmax() along a dimension, with the shape of x.
+// They throw DeviceError KB-F001 for a dimension that there is not, and KB-F003 where it is cut.
 struct SoftmaxImpl : Module {
   explicit SoftmaxImpl(int along) : dim(along) {}
   Tensor forward(const Tensor& x) const { return x.softmax(dim); }

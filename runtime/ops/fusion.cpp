@@ -174,7 +174,10 @@ RowFunction with_whole_rows(const Operation& operation) {
     std::vector<tl::Tensor> whole(of.begin(), of.end());
     for (std::size_t i = 0; i < widths.size(); ++i) {
       const Shape shape{folds ? rows.count : whole[i].shape()[0], widths[i]};
-      if (whole[i].shape() != shape) whole[i] = tl.zeros(shape, whole[i].dtype()) + whole[i];
+      if (whole[i].shape() != shape) {
+        // Added to -0, any number stays as it is, and so does its sign.
+        whole[i] = tl.full(shape, -0.0, whole[i].dtype()) + whole[i];
+      }
     }
     return function(tl, whole, rows);
   };

@@ -228,6 +228,8 @@ class Tensor {
   Tensor all(const Dimensions& dims = {}, bool keepdim = false) const;
   Tensor var(const Dimensions& dims = {}, bool unbiased = true, bool keepdim = false) const;
   Tensor std(const Dimensions& dims = {}, bool unbiased = true, bool keepdim = false) const;
+  Tensor var(std::same_as<bool> auto unbiased) const { return var(Dimensions(), unbiased); }
+  Tensor std(std::same_as<bool> auto unbiased) const { return std(Dimensions(), unbiased); }
   Tensor prod() const, prod(int dim, bool keepdim = false) const;
   Tensor logsumexp(const Dimensions& dims, bool keepdim = false) const;
   Tensor norm(double p = 2, const Dimensions& dims = {}, bool keepdim = false) const;
@@ -269,8 +271,8 @@ class Tensor {
   Tensor nonzero() const;
   Tensor masked_select(const Tensor& mask) const;
   Tensor flip(const std::vector<int>& dims) const;
-  Tensor roll(std::int64_t shift, int dim = 0) const;
-  Tensor repeat_interleave(std::int64_t repeats, int dim = 0) const;
+  Tensor roll(std::int64_t shift, std::optional<int> dim = {}) const;
+  Tensor repeat_interleave(std::int64_t repeats, std::optional<int> dim = {}) const;
   Tensor tril(std::int64_t diagonal = 0) const;
   Tensor triu(std::int64_t diagonal = 0) const;
   Tensor reshape(std::initializer_list<std::int64_t> sizes) const;

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <concepts>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -38,6 +39,7 @@ class Dimensions {
  public:
   Dimensions() = default;
   Dimensions(int dimension) : numbers_{dimension} {}
+  Dimensions(std::same_as<bool> auto) = delete;  // it would count as 0 or 1
   Dimensions(std::initializer_list<int> dimensions) : numbers_(dimensions) {}
 
   const std::vector<int>& numbers() const { return numbers_; }

@@ -196,8 +196,9 @@ class RuntimeContext {
     return arange(0, end, 1, options);
   }
 
-  // `steps` numbers from start to end, both included, equally far apart; and a matrix with ones on
-  // its diagonal, of n columns if m is not given.  KB-F001 if there are less than none.
+  // linspace: [steps], numbers from start to end, both included, equally far apart.  eye: [n, m],
+  // ones on the diagonal and 0 elsewhere, of n columns if m is not given.  They throw DeviceError
+  // KB-F001 for a negative number of elements.
   Tensor linspace(double start, double end, std::int64_t steps,
                   const TensorOptions& options = {}) const;
   Tensor eye(std::int64_t n, const TensorOptions& options = {}) const { return eye(n, n, options); }

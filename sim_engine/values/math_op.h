@@ -18,7 +18,7 @@ namespace kernbench::sim {
 // - Comparisons yield 1 or 0.  A comparison with NaN yields 0, except for not_equal.
 // - exp, log, ...: see transcendental.h.  sqrt is correctly rounded.
 // - floor_divide is the quotient rounded towards -infinity, and remainder, which has the divisor's
-//   sign, what it leaves: Python's // and %, and exact but for the rounding of the quotient.
+//   sign, what it leaves, with one rounding: CPython's // and %.
 //   Integers divided by 0 give -1 and leave themselves, as in RISC-V.
 // - convert(a) is a, rounded to the type of the result.
 // - fma(a, b, c) is a * b + c, rounded to f32 once.

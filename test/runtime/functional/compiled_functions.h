@@ -2,6 +2,9 @@
 
 #pragma once
 
+#include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <functional>
 #include <ostream>
 #include <string>
@@ -60,13 +63,21 @@ struct Case {
   bool is_linear = false;  // also of partial tensors
 };
 
+// The bits of each element: -0 is not 0.
+inline std::vector<std::uint32_t> bits(const Floats& elements) {
+  std::vector<std::uint32_t> all;
+  for (const float element : elements) all.push_back(std::bit_cast<std::uint32_t>(element));
+  return all;
+}
+
 struct Outcome {
   Floats y;
   std::vector<Floats> gradients;
   std::size_t kernels = 0;
 
   bool has_values_of(const Outcome& other) const {
-    return y == other.y && gradients == other.gradients;
+    const auto same = [](const Floats& a, const Floats& b) { return bits(a) == bits(b); };
+    return same(y, other.y) && std::ranges::equal(gradients, other.gradients, same);
   }
 };
 

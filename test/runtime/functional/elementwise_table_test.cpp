@@ -196,6 +196,11 @@ void check_without_gradient(OperatorsUnderTest& dut, const Row& row,
   }
 }
 
+// A third operand has the shape of the second, but other elements.
+std::vector<Shape> shapes_of(const Row& row, const Shape& a, const Shape& b) {
+  return row.operands == 3 ? std::vector{a, b, b} : std::vector{a, b};
+}
+
 std::vector<DPPolicy> policies() {
   return {DPPolicy::on_one_pe(), on_pes(kRow),          on_pes(kColumn),
           on_cubes(kR),          on_all(kRow, kColumn), on_all(kColumn, kR)};
@@ -225,7 +230,7 @@ TEST_CASE("functions of two tensors that broadcast, and their gradients", "[elem
         Shapes{{2, 1, 5}, {3, 1}, {2, 3, 5}}, Shapes{{4, 1, 3, 1}, {2, 1, 5}, {4, 2, 3, 5}}}) {
     for (const Row& row : functions_of_two()) {
       for (const DPPolicy& dp : {on_pes(kR), on_pes(kRow), on_all(kRow, kColumn)}) {
-        const Trial trial(dut, row, {a, b}, result, dp, dtype);
+        const Trial trial(dut, row, shapes_of(row, a, b), result, dp, dtype);
       }
     }
   }
@@ -240,7 +245,7 @@ TEST_CASE("functions of integers, bool and 8-bit numbers", "[elementwise][table]
       check_without_gradient(dut, row, {{3, 7}}, {3, 7}, dp, dtype);
     }
     for (const Row& row : functions_of_two()) {
-      check_without_gradient(dut, row, {{3, 1}, {3, 5}}, {3, 5}, dp, dtype);
+      check_without_gradient(dut, row, shapes_of(row, {3, 1}, {3, 5}), {3, 5}, dp, dtype);
     }
   }
 }

@@ -101,6 +101,22 @@ TEST_CASE("what must not be written in place is refused", "[in_place]") {
   CHECK_THAT(refusal([&] { z.sum().backward(); }), Says("KB-A005", "inplace operation"));
 }
 
+TEST_CASE("in place too, what an operator has no numbers for is refused", "[in_place]") {
+  OperatorsUnderTest dut;
+  const auto of_type = [&](DType dtype) {
+    return dut.tensor({2}, {1, 1}, DPPolicy::on_one_pe(), dtype);
+  };
+  const Tensor x = of_type(DType::f32);
+  const Tensor whole = of_type(DType::i64);
+  const Tensor flag = of_type(DType::boolean);
+  CHECK_THAT(error([&] { x.addcdiv_(whole, whole); }),
+             Says("KB-F002", "addcdiv_", "Integer division"));
+  CHECK_THAT(error([&] { flag.addcmul_(flag, flag); }), Says("KB-F002", "addcmul_"));
+  CHECK_THAT(error([&] { whole.lerp_(whole, 0.5); }), Says("KB-F002", "lerp_"));
+  x.addcdiv_(whole, x).addcmul_(whole, x);
+  CHECK(x.to_vector() == Floats{4, 4});  // 1 + 1 / 1, + 1 * 2
+}
+
 TEST_CASE("tensors have torch's methods, and print", "[in_place]") {
   OperatorsUnderTest dut;
   const Tensor x = dut.tensor({2, 3}, {1, 2, 3, 4, 5, 6}, on_pes(kR));

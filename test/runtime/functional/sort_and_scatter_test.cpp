@@ -58,6 +58,29 @@ TEST_CASE("sort orders each row, and gives back gradients to where they came fro
   }
 }
 
+TEST_CASE("indices that were changed are refused in backward", "[sort]") {
+  OperatorsUnderTest dut;
+  const Tensor x = dut.leaf({2, 4}, 1);
+  for (const auto& [values, indices] : {topk(x, 2), sort(x)}) {
+    indices.add_(1);
+    const Tensor loss = values.sum();
+    CHECK_THAT(error_of<CollectiveError>([&] { loss.backward(); }), Says("KB-A005"));
+  }
+}
+
+TEST_CASE("the backward of topk is one kernel, whatever k", "[sort]") {
+  const auto kernels = [](std::int64_t k) {
+    OperatorsUnderTest dut;
+    const Tensor y = topk(dut.leaf({2, 8}, 1), k).first;
+    dut.torch.ahbm.synchronize();
+    const std::size_t before = dut.torch.engine().results().size();
+    y.backward(dut.tensor(y.shape(), small_integers(y.numel(), 2)));
+    dut.torch.ahbm.synchronize();
+    return dut.torch.engine().results().size() - before;
+  };
+  CHECK(kernels(5) == kernels(1));
+}
+
 TEST_CASE("sort is of any dimension, exact, and NaN is the largest", "[sort]") {
   OperatorsUnderTest dut;
   const Tensor columns = dut.tensor({3, 2}, {3, -1, 1, 5, 2, 0}, on_pes(kColumn));

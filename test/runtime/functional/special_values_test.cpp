@@ -125,6 +125,10 @@ TEST_CASE("rounding, remainders and functions near 0 have C's special values", "
   const Tensor b = dut.tensor({4}, {3, 3, -3, -3});
   CHECK(text(a % b) == "1 2 -2 -1");
   CHECK(text(fmod(a, b)) == "1 -1 1 -1");
+  const Tensor zeros = dut.tensor({2}, {0, -0.0F});
+  CHECK(text(fmod(zeros, 3)) == "0 -0");
+  CHECK(text(fmod(zeros, dut.tensor({2}, {-3, -3}))) == "0 -0");
+  CHECK(text(fmod(zeros, 0)) == "nan nan");
   CHECK(text(floor_divide(a, b)) == "2 -3 -3 2");
   const Integers whole{7, -7, std::numeric_limits<std::int64_t>::min(), 5};
   const Tensor n = dut.torch.tensor(std::span<const std::int64_t>(whole), {4}, {});

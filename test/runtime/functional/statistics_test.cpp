@@ -1,6 +1,8 @@
 // Variances, products and logs of sums of exponentials, against plain loops and finite differences;
 // and what rearranges or chooses elements.
 
+#include <type_traits>
+
 #include "test/runtime/functional/operators_under_test.h"
 
 namespace kernbench::test::statistics_test {
@@ -95,6 +97,49 @@ TEST_CASE("statistics of everything, of integers and of nothing", "[statistics]"
              Says("KB-F003"));
 }
 
+TEST_CASE("a flag is not a dimension", "[statistics]") {
+  static_assert(!std::is_constructible_v<Dimensions, bool>);
+  OperatorsUnderTest dut;
+  const Tensor x = dut.tensor({2, 2}, {1, 3, 5, 7});
+  CHECK(x.var(false).item() == 5);
+  CHECK(var(x, true).item() == x.var().item());
+  CHECK(x.std(false).shape() == Shape{});
+  CHECK(std(x, false).item() == Approx(std::sqrt(5.0)));
+}
+
+TEST_CASE("prod of one factor is a tensor of its own", "[statistics]") {
+  const DType dtype = GENERATE(DType::f16, DType::f32, DType::i64);
+  OperatorsUnderTest dut;
+  const auto stays = [](const Tensor& x, const Tensor& product) {
+    const Floats before = product.to_vector();
+    x.add_(1);
+    CHECK(product.to_vector() == before);
+  };
+  for (const bool keepdim : {false, true}) {
+    const Tensor x = dut.tensor({1, 2}, {3, 4}, DPPolicy::on_one_pe(), dtype);
+    const Tensor product = x.prod(0, keepdim);
+    CHECK(product.shape() == (keepdim ? Shape{1, 2} : Shape{2}));
+    stays(x, product);
+    const Tensor point = dut.tensor({}, {3}, DPPolicy::on_one_pe(), dtype);
+    stays(point, point.prod(0, keepdim));
+  }
+  const Tensor point = dut.tensor({}, {3}, DPPolicy::on_one_pe(), dtype);
+  stays(point, point.prod());
+}
+
+TEST_CASE("std has no infinite step between, and a constant row no slope", "[statistics]") {
+  OperatorsUnderTest dut;
+  const Tensor large = dut.tensor({2}, {-1000, 1000}, DPPolicy::on_one_pe(), DType::f16);
+  CHECK(large.std(0, false).item() == 1000);  // its variance, 10^6, is above f16's 65504
+  const Tensor x = dut.tensor({2, 3}, {2, 2, 2, 1, 2, 3}).requires_grad_();
+  const Tensor y = x.std(1);
+  CHECK(y.to_vector() == Floats{0, 1});
+  y.sum().backward();
+  const Floats dx = x.grad().to_vector();
+  CHECK(Floats(dx.begin(), dx.begin() + 3) == Floats{0, 0, 0});
+  CHECK(dx[3] == Approx(-0.5));
+}
+
 TEST_CASE("flip, roll and repeat_interleave rearrange, and gradients go back", "[indexing]") {
   const DType dtype = GENERATE(DType::f16, DType::f32, DType::i64, DType::f8e5m2);
   OperatorsUnderTest dut;
@@ -103,6 +148,14 @@ TEST_CASE("flip, roll and repeat_interleave rearrange, and gradients go back", "
   CHECK(x.flip({0, -1}).to_vector() == Floats{6, 5, 4, 3, 2, 1});
   CHECK(x.roll(1, 1).to_vector() == Floats{3, 1, 2, 6, 4, 5});
   CHECK(x.roll(-4, 1).to_vector() == Floats{2, 3, 1, 5, 6, 4});
+  const Tensor flat = dut.tensor({2, 3}, {1, 2, 3, 4, 5, 6}, DPPolicy::on_one_pe(), dtype);
+  CHECK(flat.roll(1).to_vector() == Floats{6, 1, 2, 3, 4, 5});
+  CHECK(flat.roll(1).shape() == Shape{2, 3});
+  CHECK(flat.repeat_interleave(2).to_vector() == Floats{1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6});
+  CHECK(flat.repeat_interleave(2).shape() == Shape{12});
+  CHECK_FALSE(x.flip({}).is_alias_of(x));
+  CHECK(x.flip({}).to_vector() == x.to_vector());
+  CHECK_THAT(error([&] { x.flip({0, -2}); }), Says("KB-F001", "flip", "multiple times"));
   CHECK(x.repeat_interleave(2, 0).to_vector() == Floats{1, 2, 3, 1, 2, 3, 4, 5, 6, 4, 5, 6});
   const Tensor w = dut.leaf({3}, 1);
   (w.repeat_interleave(2).flip({0}) * dut.tensor({6}, {1, 2, 3, 4, 5, 6})).sum().backward();

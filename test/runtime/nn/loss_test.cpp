@@ -1,6 +1,5 @@
 // Losses as modules, and small layers.
 
-
 #include "runtime/nn/layers.h"
 #include "test/runtime/functional/operators_under_test.h"
 
@@ -52,8 +51,28 @@ TEST_CASE("binary cross entropy and smooth l1 are those of doubles", "[nn][loss]
   }
   CHECK_THAT(error([&] { F::binary_cross_entropy_with_logits(x, t[0]); }),
              Says("KB-F001", "must be the same as input size"));
-  CHECK_THAT(error([&] { F::smooth_l1_loss(x, t, nn::Reduction::mean, 0); }),
+  CHECK_THAT(error([&] { F::smooth_l1_loss(x, t, nn::Reduction::mean, -1); }),
              Says("KB-F001", "beta"));
+  CHECK(F::smooth_l1_loss(x, t, nn::Reduction::none, 0).to_vector() ==
+        F::l1_loss(x, t, nn::Reduction::none).to_vector());
+}
+
+TEST_CASE("binary cross entropy keeps its digits where it is small", "[nn][loss]") {
+  const DType dtype = GENERATE(DType::f16, DType::bf16, DType::f32);
+  const double unit = dtype == DType::f32 ? 0x1p-24 : dtype == DType::f16 ? 0x1p-11 : 0x1p-8;
+  OperatorsUnderTest dut;
+  const Tensor x = dut.tensor({3}, {-5, 5, 0}, DPPolicy::on_one_pe(), dtype).requires_grad_();
+  const Tensor t = dut.tensor({3}, {0, 1, 0.25F}, DPPolicy::on_one_pe(), dtype);
+  const Tensor y = F::binary_cross_entropy_with_logits(x, t, nn::Reduction::none);
+  y.sum().backward();
+  const double small = std::log1p(std::exp(-5.0));
+  const std::vector<double> wanted{small, small, std::log(2.0)};
+  const double slope = 1 / (1 + std::exp(5.0));
+  const std::vector<double> slopes{slope, -slope, 0.25};  // sigmoid(x) - t
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    CHECK(std::abs(y.to_vector()[i] - wanted[i]) <= 8 * unit * wanted[i]);
+    CHECK(std::abs(x.grad().to_vector()[i] - slopes[i]) <= 8 * unit * std::abs(slopes[i]));
+  }
 }
 
 TEST_CASE("layers without parameters are modules too", "[nn]") {
