@@ -25,7 +25,7 @@ constexpr std::array kCollectives = {
 
 using Group = std::vector<int>;
 
-// Of all groups of `fewest` to `most` SIPs of six each `every`-th one.
+// Returns each `every`-th one of all groups of `fewest` to `most` SIPs of six.
 std::vector<Group> groups(std::size_t fewest, std::size_t most, unsigned every) {
   std::vector<Group> all;
   unsigned number = 0;
