@@ -22,7 +22,7 @@ struct TableColumn {
   int digits = -1;        // behind their point; -1: as many as are needed
 };
 
-// What a column takes of a line; of text without a width, the room that it is given.
+// Returns what a column takes of a line; of text without a width, the room that it is given.
 std::size_t width_of(const TableColumn& column);
 
 // The columns of tables at most kLineWidth wide, each of which begins with the first `keys` ones.

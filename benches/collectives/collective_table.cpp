@@ -59,7 +59,7 @@ constexpr std::array kBesideAlone = {
     TableColumn{"slower", "", 7, "slowdown", 1, 2},
 };
 
-// The tables of a collective, side by side where they are too wide.
+// The tables of a collective, one below the other where one would be too wide.
 std::vector<std::vector<TableColumn>> list_tables(TableForm form) {
   if (form == TableForm::one_place) return fold(kOnePlace, 1);
   std::vector<TableColumn> columns(kBothPlaces.begin(), kBothPlaces.end());
@@ -82,7 +82,7 @@ std::string heads_of_places(std::span<const TableColumn> columns) {
       if (width == 0) begin += width_of(column);
     }
     const std::size_t right = begin + (width + std::string_view(title).size()) / 2;
-    if (width > 0) line += fmt::format("{:>{}}", title, right - line.size());
+    if (width > 0) line += fmt::format("{:>{}}", title, std::max(right, line.size()) - line.size());
   }
   return line + '\n';
 }

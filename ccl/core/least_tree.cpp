@@ -18,7 +18,7 @@ int in(const Members& list, int member) {
   return list[static_cast<std::size_t>(member)];
 }
 
-// For each member but the root the one that reaches it at the least cost.
+// Returns for each member but the root the one that reaches it at the least cost.
 Members cheapest_senders(const MessageCosts& costs, int root) {
   Members best(static_cast<std::size_t>(costs.size()), kNobody);
   for (int to = 0; to < costs.size(); ++to) {

@@ -11,7 +11,8 @@ namespace {
 
 using Kind = distributed::CollectiveKind;
 
-// What has to travel: the sums or values of a block, or a block from one member to another.
+// A demand says what has to travel: the sums or values of a block, or a block from one member to
+// another.
 struct Demand {
   int root = -1;  // of trees; -1: any
   bool sums = false;
@@ -124,7 +125,7 @@ class Loads {
   std::vector<double> loads_;
 };
 
-// What one more share on a link adds to the sum of a power of all loads.
+// Returns what one more share on a link adds to the sum of a power of all loads.
 std::vector<double> prices_of_next(const Loads& loads, int power) {
   std::vector<double> prices;
   for (const double load : loads.by_link()) {
@@ -185,7 +186,7 @@ double least_of_all_reduce(const Costs& costs) {
   return least;
 }
 
-// What the busiest link carries at least, if links have these prices.
+// Returns what the busiest link carries at least, if links have these prices.
 double least_load_at(const Ways& ways, Kind kind, const std::vector<Demand>& demands,
                      const std::vector<double>& prices) {
   const Costs costs{ways.costs(prices)};

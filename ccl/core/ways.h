@@ -49,7 +49,7 @@ class Ways {
   std::span<const int> links(int from, int to) const {
     return links_[static_cast<std::size_t>(from * size_ + to)];
   }
-  // What messages cost if a link costs so much.
+  // Returns what messages cost if a link costs so much.
   MessageCosts costs(const std::vector<double>& by_link) const;
 
   // Found when it is first asked for.

@@ -215,7 +215,7 @@ class StepsUnderWay final : public runtime::Prefetched {
   }
 
  private:
-  // What loads and stores of these shards look at, by lines of memory.
+  // Adds what loads and stores of these shards look at, by lines of memory.
   void add_touched(const Shards& shards) {
     const Range range(list_, {.shards = static_cast<int>(&shards - list_.shards.data())}, call_);
     const Tensor::Storage& storage = *range.tensor.storage();

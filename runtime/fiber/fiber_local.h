@@ -15,7 +15,7 @@
 
 namespace kernbench::runtime {
 
-// Where a fiber's operators leave values that are computed when something needs them: what kind of
+// A fiber's operators leave values here that are computed when something needs them.  What kind of
 // place that is, is the operators' business.
 class Deferral {
  protected:

@@ -39,7 +39,7 @@ struct BroadcastLoop {
   std::int64_t size = 1;
   std::uint32_t repeats = 0;  // bit i: operand i has one element here, which is repeated
 };
-// What the blocks of a kernel have to be.  Each needs what the ones before it need.
+// Says what the blocks of a kernel have to be.  Each needs what the ones before it need.
 enum class Along : std::uint8_t {
   elements,  // any rectangles
   rows,      // whole rows: the last dimension is not cut

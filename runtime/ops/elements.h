@@ -43,9 +43,9 @@ struct KernelOperand {
 // blocks are along matrices.
 using BlocksFunction = KernelFunction<std::vector<tl::Tensor>(
     tl::Context&, std::vector<tl::Tensor> operands, const RowBlock& rows)>;
-// As map_into(), for results that lie alike.  They have the shape of the domain or, where that is
-// along rows, one element per row.  `most_values`: how many of its values the function holds at a
-// time.
+// Does as map_into() for results that lie alike.  They have the shape of the domain or, where that
+// is along rows, one element per row.  `most_values`: how many of its values the function holds at
+// a time.
 void map_all_into(const std::vector<Tensor>& results, std::string_view name,
                   const std::vector<KernelOperand>& operands, const BlocksFunction& function,
                   std::size_t most_values, const Domain& domain);
@@ -56,7 +56,7 @@ struct Fold {
   DType computed_in = DType::f32;
   double count = 1;  // elements that one result has
 };
-// As map_all_into(), but what the function computes of the blocks is put together.
+// Does as map_all_into(), but puts together what the function computes of the blocks.
 // REQUIRES: the domain's rows are along one of the operands, and no operand repeats along some of
 // its dimensions before the last alone
 void fold_all_into(const std::vector<Tensor>& results, std::string_view name,
@@ -89,7 +89,7 @@ void add_into(const Tensor& target, const Tensor& x);
 using RowFunction = KernelFunction<tl::Tensor(tl::Context&, std::span<const tl::Tensor> operands,
                                               const RowBlock& rows)>;
 
-// As map(), but with whole rows, of one matrix at a time.  An operand may also have a last
+// Does as map(), but with whole rows, of one matrix at a time.  An operand may also have a last
 // dimension of 1: one element per row.
 Tensor map_rows(std::string_view name, const Placement& placement,
                 const std::vector<Tensor>& operands, const RowFunction& function);

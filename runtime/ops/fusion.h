@@ -55,7 +55,7 @@ class Fusion : public runtime::Deferral {
 // True if a kernel can keep whole rows of all its values in scratch: the last dimension is not cut,
 // has several elements, and as f32 they take at most 1/128 of it.
 bool may_defer_rows(const Tensor& x);
-// For a domain without such an operand yet.
+// The same is asked for a domain that has no such operand yet.
 bool may_defer_rows(const runtime::Simulation& simulation, const Shape& shape,
                     const Placement& placement);
 

@@ -1,4 +1,4 @@
-// What DistributedDataParallel tells of itself, by torch's names, and what of a step's
+// DistributedDataParallel tells of itself here, by torch's names, and what of a step's
 // communication the backward pass has hidden (ADR-0224).
 
 #pragma once

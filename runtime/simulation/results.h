@@ -1,4 +1,4 @@
-// What a run leaves: of each kernel, of each device, of each algorithm of collectives.
+// A run leaves results of each kernel, of each device and of each algorithm of collectives.
 
 #pragma once
 

@@ -129,7 +129,7 @@ void check_is_no_less_than_none(std::string_view name, std::int64_t number) {
 
 }  // namespace
 
-// From the nearer end, as torch: both are met exactly.
+// Elements are counted from the nearer end, as in torch: both ends are met exactly.
 Tensor RuntimeContext::linspace(double start, double end, std::int64_t steps,
                                 const TensorOptions& options) const {
   check_is_no_less_than_none("linspace", steps);

@@ -306,7 +306,7 @@ Tensor RuntimeContext::from_eigen(const Matrix& matrix) {
 
 namespace runtime {
 
-// What errors of a kernel name its tensors from.
+// Keeps the tensors of a launch: errors of its kernel take their names from there.
 std::shared_ptr<const LaunchedTensors> launched_tensors(std::vector<Tensor> tensors);
 
 // Converts an argument of launch() to what the kernel receives.

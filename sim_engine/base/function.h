@@ -5,8 +5,6 @@
 
 #pragma once
 
-#include "sim_engine/base/function.h"
-
 #if __has_include(<bits/std_function.h>)
 #include <bits/std_function.h>  // IWYU pragma: export
 #else

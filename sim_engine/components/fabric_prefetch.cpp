@@ -1,4 +1,4 @@
-// What messages ask the host's memory for ahead (ADR-0231, ADR-0270).
+// Messages ask the host's memory ahead for what they will touch (ADR-0231, ADR-0270).
 
 #include "sim_engine/base/prefetch.h"
 #include "sim_engine/components/fabric.h"

@@ -1,4 +1,4 @@
-// What the events of commands ask the host's memory for ahead (ADR-0231, ADR-0270).
+// The events of commands ask the host's memory ahead for what they will touch (ADR-0231, ADR-0270).
 
 #include <type_traits>
 #include <variant>

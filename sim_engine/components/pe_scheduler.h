@@ -50,7 +50,7 @@ class PeScheduler {
   // store (the DMA's channels, while they set up), the ports of TCM of those that compute, math,
   // gemm.
   std::array<PeUnitUse, 11> unit_uses() const;
-  // What commands that have reached PE_GEMM and PE_MATH read from TCM and write to it.
+  // Returns what commands that have reached PE_GEMM and PE_MATH read from TCM and write to it.
   const ComputeTraffic& compute_traffic() const { return compute_traffic_; }
 
   // Drops reservations, after a run that failed.

@@ -114,7 +114,8 @@ void apply_to_one(MathOp op, const float* in, float* out, std::int64_t count) {
   }
 }
 
-// What floor division leaves.  fmod is exact, and the sum is rounded once, as in CPython.
+// Returns what floor division leaves.  fmod is exact, and the sum is rounded once, as in
+// CPython.
 float floor_remainder(float a, float b) {
   const float left = std::fmod(a, b);
   return left != 0 && (left < 0) != (b < 0) ? left + b : left;

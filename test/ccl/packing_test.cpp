@@ -102,7 +102,7 @@ const Topology& network(int number) {
   return kAll.at(static_cast<std::size_t>(number));
 }
 
-// What the busiest link carries, counted message by message.
+// Returns what the busiest link carries, counted message by message.
 double counted_load(const Ways& ways, const Packing& packing) {
   std::vector<int> loads(static_cast<std::size_t>(ways.link_count()), 0);
   const auto add = [&](int from, int to) {

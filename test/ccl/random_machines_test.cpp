@@ -1,4 +1,4 @@
-// What must hold on every machine: sums are exact, no time is under its bound, more bandwidth is
+// This must hold on every machine: sums are exact, no time is under its bound, more bandwidth is
 // not slower, and neither names, nor the order of keys, nor the unit of time matter.
 
 #include <fmt/format.h>
@@ -199,17 +199,20 @@ Range range_of(const Drawn& drawn, const std::vector<int>& ranks, const Call& ca
   return range;
 }
 
+enum class Times { equal, of_ties, different };
+
 // Where simultaneous events meet, the first in the order of ranks goes first.  So renamed ranks
 // take another time if that order matters: one that lies among the times of other orders.
-bool take_the_same(const Drawn& drawn, const std::vector<int>& others, const Call& call) {
+Times compare_times(const Drawn& drawn, const std::vector<int>& others, const Call& call) {
   std::vector<int> ranks = others;
   std::ranges::sort(ranks);
   const Time time = time_of(drawn, ranks, call);
   const Time other = time_of(drawn, others, call);
-  if (time == other) return true;
+  if (time == other) return Times::equal;
   const Range range = range_of(drawn, ranks, call);
   const Range other_range = range_of(drawn, others, call);
-  return range.least <= other_range.most && other_range.least <= range.most;
+  const bool overlap = range.least <= other_range.most && other_range.least <= range.most;
+  return overlap ? Times::of_ties : Times::different;
 }
 
 TEST_CASE("on 200 random machines ranks that are renamed take the same time",
@@ -220,13 +223,18 @@ TEST_CASE("on 200 random machines ranks that are renamed take the same time",
   const Call broadcast = [](const Member& member, const Tensor& x) {
     member.torch.distributed.broadcast(x, member.ranks.front(), {.group = member.group});
   };
+  int equal = 0;
   for (int i = 0; i < kMachines; ++i) {
     Drawn drawn(i);
     const std::vector<int> others = renamed(drawn.topology.system, drawn.pick);
     CAPTURE(i, drawn.all_reduce.text(), drawn.protocols.text(), others);
-    CHECK(take_the_same(drawn, others, all_reduce));
-    CHECK(take_the_same(drawn, others, broadcast));
+    for (const Call& call : {all_reduce, broadcast}) {
+      const Times times = compare_times(drawn, others, call);
+      CHECK(times != Times::different);
+      if (times == Times::equal) ++equal;
+    }
   }
+  CHECK(equal >= 2 * kMachines * 97 / 100);  // ties are rare: 390 of 400 are equal
 }
 
 std::vector<Topology> with_half_of_one_rate(const Topology& topology) {

@@ -221,7 +221,9 @@ Offences check_layers(const Lines& lines) {
     const auto name = included_by(line.text);
     if (own == nullptr || !name) continue;
     const std::string_view used = folder_included(*name);
-    if (line.text.find('"') != std::string::npos && layer_of(used) == nullptr) {
+    if (*name == line.file) {
+      offend(offences, line, "includes itself");
+    } else if (line.text.find('"') != std::string::npos && layer_of(used) == nullptr) {
       offend(offences, line, "'{}' is not named from the repository root", *name);
     } else if (layer_of(used) != nullptr && used != own->folder &&
                std::ranges::find(own->may_include, used) == own->may_include.end()) {

@@ -29,7 +29,7 @@ Lines read_sources(const std::filesystem::path& root);
 // topologies.
 Lines read_other_texts(const std::filesystem::path& root);
 
-// Includes point down the layers; tp and ccl do not know each other.
+// Includes point down the layers; tp and ccl do not know each other, and no file includes itself.
 Offences check_layers(const Lines& lines);
 
 // The rooms that each room may include, by its folder: "runtime/tensor".

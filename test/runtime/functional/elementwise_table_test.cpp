@@ -160,7 +160,7 @@ DType type_of(Gives gives, DType dtype) {
   }
 }
 
-// Of a type that has no gradients.
+// Checks a row with a type that has no gradients.
 void check_without_gradient(OperatorsUnderTest& dut, const Row& row,
                             const std::vector<Shape>& shapes, const Shape& result,
                             const DPPolicy& dp, DType dtype) {

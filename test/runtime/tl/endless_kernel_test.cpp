@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "runtime/guards/command_budget.h"
+#include "runtime/guards/run_limits.h"
 #include "sim_engine/components/kernel_run.h"
 #include "test/runtime/fiber/run_in_child.h"
 #include "test/runtime/tl/composite_under_test.h"
@@ -30,6 +31,14 @@ std::string error_with_limit(std::int64_t limit, Kernel kernel) {
 void issue(tl::Context& tl, const tl::Pointer& p, std::int64_t count) {
   const tl::Tensor value = tl.load(p, {1}, f16);
   for (std::int64_t i = 1; i < count; ++i) tl.store(p, value);
+}
+
+// run_limits.h is not installed, so the figures stand in RuntimeOptions once more.  That is no
+// literal type: no static_assert can compare them.
+TEST_CASE("the limits of RuntimeOptions are those of RunLimits", "[tl][endless]") {
+  CHECK(RuntimeOptions().command_limit == runtime::RunLimits().commands);
+  CHECK(RuntimeOptions().kernel_time_limit == runtime::RunLimits().kernel_time);
+  CHECK(RuntimeOptions().rank_notice_time == runtime::RunLimits().rank_notice);
 }
 
 TEST_CASE("a kernel that issues commands for ever is a livelock", "[tl][endless][error]") {

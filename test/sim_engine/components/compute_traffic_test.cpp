@@ -1,4 +1,4 @@
-// What PE_GEMM and PE_MATH read from TCM and write to it, and the time that it takes (ADR-0278).
+// PE_GEMM and PE_MATH read from TCM and write to it, and that takes time (ADR-0278).
 
 #include <algorithm>
 #include <catch2/catch.hpp>
