@@ -85,8 +85,8 @@ void run_calibrate(Bench& bench) {
   const std::string& file = bench.settings().text("csv");
   if (file.empty()) {
     throw UsageError("KB-U012",
-                     "--set csv=FILE: give a file with published times, whose head is "
-                     "such as 'bytes,all_reduce_us'");
+                     "--set csv=FILE: give a file of published times, whose head is like "
+                     "'bytes,all_reduce_us'");
   }
   const CalibrationRequest request = read_request(bench);
   const auto published = parse_published_times(read_input_file(file, kMaxCsvBytes), file);

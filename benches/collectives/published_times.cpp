@@ -16,6 +16,7 @@ namespace kernbench::benches::collectives {
 namespace {
 
 constexpr std::string_view kUnit = "_us";
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr double kPicosecondsPerMicrosecond = 1e6;
 
 struct Field {
@@ -42,19 +43,35 @@ std::optional<Number> number_in(std::string_view text) {
   return is_whole && value > 0 ? std::optional(value) : std::nullopt;
 }
 
+// Microseconds as a time of at least a picosecond; nullopt for what Time cannot hold, too.
+std::optional<Time> time_in(std::string_view text) {
+  const double picoseconds = number_in<double>(text).value_or(0) * kPicosecondsPerMicrosecond;
+  if (!(picoseconds >= 1 && picoseconds < 0x1p63)) return std::nullopt;
+  return Time{std::llround(picoseconds)};
+}
+
 // A file while it is read.
 class PublishedFile {
  public:
   explicit PublishedFile(const std::string& name) : errors_(name) {}
 
   void read_line(std::string_view line, int number) {
+    if (number == 1 && line.starts_with(kByteOrderMark)) {
+      fail({1, 1}, "a byte order mark is in the way: save the file without it");
+      line.remove_prefix(kByteOrderMark.size());
+    }
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.empty() || line.starts_with('#')) return;
+    if (const std::size_t quote = line.find('"'); quote != std::string_view::npos) {
+      return fail({number, static_cast<int>(quote) + 1},
+                  "a quote is in the way: write fields without quotes");
+    }
     const std::vector<Field> fields = fields_of(line, number);
     columns_.empty() ? read_head(fields) : read_times(fields);
   }
 
   std::vector<PublishedTime> finish() {
+    errors_.throw_if_any();
     if (columns_.empty()) fail({1, 1}, "no line begins with 'bytes,'");
     errors_.throw_if_any();
     std::vector<PublishedTime> all;
@@ -95,18 +112,18 @@ class PublishedFile {
     const auto size = number_in<Bytes>(fields.front().text);
     if (!size || fields.size() != columns_.size() + 1) {
       return fail(fields.front().mark,
-                  fmt::format("expected a number of bytes and {} times", columns_.size()));
+                  fmt::format("expected a number of bytes and {} time{}", columns_.size(),
+                              columns_.size() == 1 ? "" : "s"));
     }
     for (std::size_t i = 0; i < columns_.size(); ++i) {
       const auto& [text, mark] = fields[i + 1];
       if (text.empty()) continue;
-      const auto us = number_in<double>(text);
-      if (!us) {
+      const auto time = time_in(text);
+      if (!time) {
         fail(mark, fmt::format("expected microseconds such as 13.12, got {}", in_quotes(text)));
         continue;
       }
-      const Time time{std::llround(*us * kPicosecondsPerMicrosecond)};
-      columns_[i].times.push_back({columns_[i].collective, *size, time});
+      columns_[i].times.push_back({columns_[i].collective, *size, *time});
     }
   }
 

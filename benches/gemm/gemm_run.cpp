@@ -11,6 +11,7 @@
 #include "sim_engine/base/error.h"
 #include "sim_engine/base/units.h"
 #include "sim_engine/components/composite_plan.h"
+#include "sim_engine/components/gemm_array.h"
 #include "sim_engine/components/routing.h"
 
 namespace kernbench::benches::gemm {
@@ -267,6 +268,21 @@ int slice_count(const Topology& topology, const GemmLevels& levels) {
          static_cast<int>(sim::ceil_divide(levels.pes.holders, per_slice));
 }
 
+// The time of the share that takes longest over the ports, cut in no tiles: tiles only add to what
+// crosses them.
+Time bound_of_ports(const Topology::Pe& pe, const GemmRow& row) {
+  const Bandwidth port = pe.tcm.compute_bandwidth;
+  if (port.is_unlimited()) return Time{0};
+  const Bytes element = size_of(row.input.dtype);
+  Bytes most = 0;
+  for (const GemmShare& share : row.shares) {
+    const sim::ComputeTraffic traffic =
+        sim::gemm_traffic(pe.gemm, share.size, {element, element, element, 0});
+    most = std::max({most, traffic.read, traffic.written});
+  }
+  return Time{static_cast<std::int64_t>(Wide{most} * kPicosecondsPerSecond / port.per_second)};
+}
+
 // Adds the hardware's lower bounds of the time, rounded down.
 void add_bounds(GemmRow& row, const Topology& topology, const GemmLevels& levels) {
   const GemmSpec& array = topology.pe.gemm;
@@ -288,6 +304,7 @@ void add_bounds(GemmRow& row, const Topology& topology, const GemmLevels& levels
     row.memory_bound = Time{static_cast<std::int64_t>(bytes * kPicosecondsPerSecond / rate)};
     row.hbm_gbs = static_cast<double>(rate) / 1e9;
   }
+  row.tcm_bound = bound_of_ports(topology.pe, row);
 }
 
 // The time from the first PE's start to the last PE's end.  It may exceed every single PE's time,
@@ -307,6 +324,11 @@ std::string_view name_of(GemmOn on) {
 
 double GemmRow::flops() const {
   return 2 * static_cast<double>(products_of(input.size));
+}
+
+std::string_view GemmRow::bound() const {
+  if (compute_bound == roofline()) return "compute";
+  return memory_bound == roofline() ? "memory" : "tcm";
 }
 
 double GemmRow::tflops() const {

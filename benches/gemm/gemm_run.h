@@ -62,6 +62,7 @@ struct GemmRow {
   Bytes hbm_stored = 0;
   Time compute_bound{0};  // all products at the rate of all arrays
   Time memory_bound{0};   // each operand loaded once where it is needed, c stored, by HBM
+  Time tcm_bound{0};      // each share as one product over the ports of PE_GEMM's TCM, the slowest
   std::optional<double> peak_tflops;  // nullopt: unlimited
   std::optional<double> hbm_gbs;      // of those PEs' slices; nullopt: unlimited
   std::optional<std::int64_t> wrong;  // elements; nullopt: not computed
@@ -71,8 +72,8 @@ struct GemmRow {
   double tflops() const;  // 0 if nothing takes time
   std::optional<double> utilization() const;
   Bytes hbm_bytes() const { return hbm_loaded + hbm_stored; }
-  Time roofline() const { return std::max(compute_bound, memory_bound); }
-  std::string_view bound() const { return compute_bound >= memory_bound ? "compute" : "memory"; }
+  Time roofline() const { return std::max({compute_bound, memory_bound, tcm_bound}); }
+  std::string_view bound() const;  // compute, memory or tcm: the first that takes longest
 };
 
 // Runs the product once.  If the context has no data, it is only timed.  Each run needs a context

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <concepts>
 #include <utility>
 
 #include "runtime/random/generator.h"
@@ -11,6 +12,7 @@
 #include "runtime/tensor/tensor_storage.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/values/element_format.h"
 
 namespace kernbench {
 
@@ -25,13 +27,25 @@ Tensor made_like(const Tensor& like, const std::function<void(Tensor::Storage&)>
   return made;
 }
 
+// Numbers as elements of a type: whole ones without a way through f32, which rounds large ones.
+runtime::HostElements elements_of(DType dtype, const std::vector<double>& numbers) {
+  if (!is_integral(dtype)) return std::vector<float>(numbers.begin(), numbers.end());
+  std::vector<std::int64_t> integers;
+  for (const double number : numbers) integers.push_back(sim::to_whole_number(dtype, number));
+  return integers;
+}
+
 }  // namespace
 
 template <class Number>
 Tensor RuntimeContext::make(const Shape& shape, const TensorOptions& options,
                             std::vector<Number> elements) const {
   Tensor made = make(shape, options);
-  runtime::set_elements(*made.storage(), std::move(elements));
+  if constexpr (std::same_as<Number, double>) {
+    runtime::set_elements(*made.storage(), elements_of(made.dtype(), elements));
+  } else {
+    runtime::set_elements(*made.storage(), std::move(elements));
+  }
   return made;
 }
 
@@ -111,9 +125,9 @@ Tensor RuntimeContext::arange(const Scalar& start, const Scalar& end, const Scal
   const double distance = end.real() - start.real();
   if (by > 0 ? distance < 0 : distance > 0) refuse_range(start, end, step);
   const auto count = static_cast<std::int64_t>(std::ceil(distance / by));
-  std::vector<float> elements;
+  std::vector<double> elements;
   for (std::int64_t i = 0; i < count; ++i) {
-    elements.push_back(static_cast<float>(start.real() + static_cast<double>(i) * by));
+    elements.push_back(start.real() + static_cast<double>(i) * by);
   }
   return make({count}, options, std::move(elements));
 }
@@ -134,11 +148,10 @@ Tensor RuntimeContext::linspace(double start, double end, std::int64_t steps,
                                 const TensorOptions& options) const {
   check_is_no_less_than_none("linspace", steps);
   const double step = steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0;
-  std::vector<float> elements;
+  std::vector<double> elements;
   for (std::int64_t i = 0; i < steps; ++i) {
-    elements.push_back(static_cast<float>(i < (steps + 1) / 2
-                                              ? start + static_cast<double>(i) * step
-                                              : end - static_cast<double>(steps - 1 - i) * step));
+    elements.push_back(i < (steps + 1) / 2 ? start + static_cast<double>(i) * step
+                                           : end - static_cast<double>(steps - 1 - i) * step);
   }
   return make({steps}, options, std::move(elements));
 }
@@ -168,12 +181,12 @@ Tensor RuntimeContext::tensor(std::span<const std::int64_t> elements, const Shap
 Tensor RuntimeContext::tensor(std::initializer_list<Scalar> elements, const Shape& shape,
                               const TensorOptions& options) const {
   check_count(elements.size(), shape);
-  const auto are_whole = [&] {
-    return std::ranges::all_of(elements, [](const Scalar& x) { return is_integral(x.type()); });
-  };
-  if (is_integral(options.dtype.value_or(DType::f32)) && are_whole()) {
+  if (const DType dtype = options.dtype.value_or(DType::f32); is_integral(dtype)) {
     std::vector<std::int64_t> integers;
-    for (const Scalar& element : elements) integers.push_back(element.whole());
+    for (const Scalar& element : elements) {
+      integers.push_back(is_integral(element.type()) ? element.whole()
+                                                     : sim::to_whole_number(dtype, element.real()));
+    }
     return make(shape, options, std::move(integers));
   }
   std::vector<float> numbers;

@@ -24,6 +24,16 @@ IpcqMessage make_message(const Command& command, const work::Outgoing& outgoing)
           command.started, outgoing.operation, outgoing.arrow};
 }
 
+// A unit serves the present event's command from `start` to `end`, after a wait for the unit.
+CauseLog::Id cause_after_wait(Engine& engine, std::uint32_t pe, Cause wait, Time start, Cause why,
+                              Time end) {
+  CauseLog* const causes = engine.causes();
+  if (causes == nullptr) [[likely]]
+    return {};
+  const CauseLog::Id begun = causes->add(causes->current(), start, wait, pe);
+  return causes->add(begun, end, why, pe);
+}
+
 }  // namespace
 
 void PeScheduler::issue(Command& command, std::span<const Tile> hazards) {
@@ -228,6 +238,9 @@ void PeScheduler::compute(ComputeUnit& unit, Command& command, Time cycles,
   const Time reading = transfer_time(traffic.read, port);
   const Time writing = transfer_time(traffic.written, port);
   const Time duration = std::max({cycles, reading, writing});
+  // A wait for a unit that a port of TCM holds until its end is one for that port.
+  const Time ports_free = std::max(unit.read_port.next_start(now), unit.write_port.next_start(now));
+  const Cause wait = ports_free == unit.server.next_start(now) ? Cause::tcm : Cause::busy;
   command.started = unit.server.reserve(now, duration);
   unit.read_port.reserve(command.started, reading);
   unit.write_port.reserve(command.started, writing);
@@ -235,17 +248,13 @@ void PeScheduler::compute(ComputeUnit& unit, Command& command, Time cycles,
   if (command.started > now) command.issuer->waits()[WaitCause::unit] += command.started - now;
   const Time end = command.started + duration;
   const Cause why = duration > cycles ? Cause::tcm : Cause::compute;
-  services_.engine.schedule_after(cause_of_service(command.started, end, why), end - now,
-                                  call_at_end<&PeScheduler::finish>(command));
+  services_.engine.schedule_after(
+      cause_after_wait(services_.engine, number_, wait, command.started, why, end), end - now,
+      call_at_end<&PeScheduler::finish>(command));
 }
 
-// A unit serves the present event's command from `start` to `end`.
 CauseLog::Id PeScheduler::cause_of_service(Time start, Time end, Cause why) const {
-  CauseLog* const causes = services_.engine.causes();
-  if (causes == nullptr) [[likely]]
-    return {};
-  const CauseLog::Id begun = causes->add(causes->current(), start, Cause::busy, number_);
-  return causes->add(begun, end, why, number_);
+  return cause_after_wait(services_.engine, number_, Cause::busy, start, why, end);
 }
 
 // Every command ends here.

@@ -36,6 +36,18 @@ TEST_CASE("what is wrong in a file is told with its place", "[calibrate][errors]
   CHECK_THAT(error("bytes,all_reduce_us\n1024,13.1x\n"), Contains("t.csv:2:6: [KB-Y048]"));
   CHECK_THAT(error("bytes,all_reduce_us\n1024,13.1,7\n"), Contains("t.csv:2:1: [KB-Y048]"));
   CHECK_THAT(error("bytes,all_reduce_us\n-4,13.1\n"), Contains("t.csv:2:1: [KB-Y048]"));
+  CHECK_THAT(error("bytes,all_reduce_us\n7\n"),
+             Contains("a number of bytes and 1 time") && !Contains("1 times"));
+  for (const char* time : {"inf", "infinity", "nan", "1e300", "9223372036855", "1e-9", "0", "-1"}) {
+    CAPTURE(time);
+    CHECK_THAT(error(("bytes,all_reduce_us\n1024," + std::string(time) + "\n").c_str()),
+               Contains("t.csv:2:6: [KB-Y048] expected microseconds such as 13.12, got '"));
+  }
+  CHECK(error("\xEF\xBB\xBF"
+              "bytes,all_reduce_us\n1024,13\n") ==
+        "t.csv:1:1: [KB-Y048] a byte order mark is in the way: save the file without it");
+  CHECK(error("bytes,\"all_reduce_us\"\n") ==
+        "t.csv:1:7: [KB-Y048] a quote is in the way: write fields without quotes");
   CHECK_THAT(error("# nothing\n"), Contains("[KB-Y048]"));
   CHECK_THAT(error("bytes,all_reduce_us\n"), Contains("t.csv: [KB-Y048] no rows"));
 }
@@ -59,7 +71,9 @@ TEST_CASE("a row that is off by more than the tolerance fails the run", "[calibr
   CHECK(result.exit_code == 1);
   CHECK_THAT(result.err,
              test::Says("KB-B003", "calibrate", "'all_reduce of 1024 B, 1 us'", "passed", "check"));
-  CHECK(run_program({"run", "--bench", "calibrate"}).exit_code == 2);
+  const ProgramResult refusal = run_program({"run", "--bench", "calibrate"});
+  CHECK(refusal.exit_code == 2);
+  CHECK(refusal.err.size() <= 121);  // with the line's end
 }
 
 }  // namespace

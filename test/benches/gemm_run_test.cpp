@@ -70,6 +70,32 @@ TEST_CASE("bounds and traffic of a square product by hand", "[gemm_run]") {
   CHECK_FALSE(row.wrong.has_value());
 }
 
+// Operands of 2 MiB: 32 columns of folds read all of a, and 32 rows all of b.  Where b stays, it is
+// read once, and sums of 4 MiB are read again for 31 of 32 parts of k.  A byte takes 100 ps.
+TEST_CASE("a product is bound by the ports of TCM, by hand", "[gemm_run]") {
+  Topology topology = load_topology("default");
+  topology.pe.tcm.compute_bandwidth = Bandwidth{10'000'000'000};
+  const gemm::GemmInput input{.size = {1024, 1024, 1024}};
+  const gemm::GemmRow row = run(input, false, topology);
+  CHECK(row.bound() == "tcm");
+  CHECK(row.roofline() == Time{std::int64_t{(32 + 32) * 2} * 1024 * 1024 * 100});
+  CHECK(row.time > row.roofline());
+  topology.pe.gemm.dataflow = Dataflow::weight_stationary;
+  CHECK(run(input, false, topology).roofline() ==
+        Time{std::int64_t{32 * 2 + 2 + 31 * 4} * 1024 * 1024 * 100});
+}
+
+// run_gemm() checks that none is faster than its roofline.
+TEST_CASE("no tile makes less cross the ports of TCM than the roofline says", "[gemm_run]") {
+  Topology topology = load_topology("default");
+  topology.pe.tcm.compute_bandwidth = Bandwidth{1'000'000'000};
+  topology.pe.gemm.dataflow = GENERATE(Dataflow::output_stationary, Dataflow::weight_stationary,
+                                       Dataflow::input_stationary);
+  for (const sim::GemmSize& tile : {sim::GemmSize{}, {97, 101, 131}, {31, 33, 17}, {1, 64, 131}}) {
+    CHECK(run({.size = {97, 101, 131}, .tile = tile}, false, topology).bound() == "tcm");
+  }
+}
+
 // In a row times a matrix each PE has 512 columns: it reads 4096 elements of a and 4096 x 512 of b,
 // and writes 512 of c.
 TEST_CASE("a matrix-vector product is bound by memory, by the slice of its PEs", "[gemm_run]") {

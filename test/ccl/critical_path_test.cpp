@@ -138,6 +138,29 @@ TEST_CASE("a product whose operands come more slowly than it multiplies has the 
                  Catch::Contains("PE_GEMM and PE_MATH read 262.1 kB of TCM and wrote 65.5 kB"));
 }
 
+// The second one waits for the array until the first has its operands.
+TEST_CASE("a wait for a unit that a port holds has the cause TCM", "[ccl][profile][path][tcm]") {
+  Topology topology = ring_with_array(2);
+  const auto path = [&] {
+    return profile_on(topology, "ring_allreduce",
+                      [&](RuntimeContext& torch, int) {
+                        const auto two = [](tl::Context& tl, tl::Pointer) {
+                          const tl::Tensor a = tl.zeros({64, 64}, DType::f32);
+                          const tl::Tensor b = tl.dot(a, a);
+                          const tl::Tensor c = tl.dot(a, a);
+                        };
+                        torch.launch("two", two, torch.zeros({1}, {.dp = DPPolicy::on_one_pe()}));
+                      })
+        .path;
+  };
+  CHECK(path().of(Cause::busy) == time_of_product(64));
+  CHECK(path().of(Cause::tcm) == Time{0});
+  topology.pe.tcm.compute_bandwidth = Bandwidth{1'000'000'000};
+  const std::int64_t matrix = 64 * 64 * 4;
+  CHECK(path().of(Cause::busy) == Time{0});
+  CHECK(path().of(Cause::tcm) == Time{(matrix + 2 * 8 * matrix) * 1000});
+}
+
 TEST_CASE("sequences of uneven lengths: each step's path goes through its longest",
           "[ccl][profile][path]") {
   const std::vector<std::vector<std::int64_t>> lengths = {

@@ -1,4 +1,4 @@
-// fill_ and masked_fill: torch's conversion of a number to a type.
+// Literals, linspace, fill_ and masked_fill: torch's conversion of a number to a type.
 
 #include "test/runtime/functional/operators_under_test.h"
 
@@ -90,6 +90,22 @@ TEST_CASE("masked_fill_ is one kernel", "[dtypes]") {
   const Tensor y = w * 1;
   y.masked_fill_(mask, 0).sum().backward();
   CHECK(w.grad().to_vector() == Floats{1, 0});
+}
+
+// 2^31 - 1, 2^24 + 1 and 2^53 + 1: f32 rounds all of them, f64 the last.
+TEST_CASE("numbers become elements of an integral type without a way through f32", "[dtypes]") {
+  FillUnderTest dut;
+  const TensorOptions i64{.dtype = DType::i64};
+  CHECK(values(dut.torch.tensor({2147483647, -2147483648.0}, {2}, i64)) ==
+        Integers{2147483647, -2147483648});
+  CHECK(values(dut.torch.tensor({16777217, 0.5, 9007199254740993}, {3}, i64)) ==
+        Integers{16777217, 0, 9007199254740993});
+  CHECK(values(dut.torch.tensor({2147483647.0, -1.5}, {2}, {.dtype = DType::i32})) ==
+        Integers{2147483647, -1});
+  CHECK(values(dut.torch.tensor({0.5, 0}, {2}, {.dtype = kBool})) == Integers{1, 0});
+  CHECK(values(dut.torch.linspace(0, 16777217, 3, i64)) == Integers{0, 8388608, 16777217});
+  CHECK(values(dut.torch.arange(16777217.0, 16777220.0, 1, i64)) ==
+        Integers{16777217, 16777218, 16777219});
 }
 
 }  // namespace
