@@ -41,3 +41,11 @@ endfunction()
 function(kernbench_compile_alone)
   set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
+
+# kernbench_optimise(<files>...): files of a room whose loops run over many numbers, in a layer that is not
+# optimised as the others are.
+function(kernbench_optimise)
+  get_directory_property(layer_folder PARENT_DIRECTORY)
+  set_source_files_properties(${ARGN} DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} ${layer_folder}
+    PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O2>")
+endfunction()
