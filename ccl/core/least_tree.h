@@ -7,7 +7,7 @@
 
 namespace kernbench::ccl {
 
-// What a message from one member to another costs.
+// The costs of messages from each member to each other one.
 class MessageCosts {
  public:
   explicit MessageCosts(int size)

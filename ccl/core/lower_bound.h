@@ -42,8 +42,8 @@ Time pe_all_reduce_lower_bound(const Topology& topology, int world_size, Bytes b
 // The blocks of an all_to_all of up to 64 members also cross so many links altogether, and go over
 // every straight cut of the grid.  An all_reduce of all SIPs has all_reduce_lower_bound() instead.
 //
-// In groups of up to 8 on a grid the busiest of the links that messages between members can pass
-// takes Ways::least_load() blocks, if that is longer (ADR-0267).
+// The busiest of the links that messages between up to 8 members of a grid can pass takes at least
+// Ways::least_load() blocks (ADR-0267); the bound is the longer of the two.
 //
 // 0 for one member, or for no bytes.
 Time collective_lower_bound(const Topology& topology, std::span<const int> sips,

@@ -19,8 +19,8 @@
 
 namespace kernbench::ccl {
 
-// How an equal share of what a collective moves travels: along trees, towards a root and away from
-// it, or from one member to another.
+// The route by which an equal share of what a collective moves travels: along trees, towards a root
+// and away from it, or from one member to another.
 struct Route {
   int root = -1;           // of the trees
   std::vector<int> up;     // by member, the next one towards the root; empty: nothing is summed up

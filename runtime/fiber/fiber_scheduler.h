@@ -59,7 +59,7 @@ class FiberScheduler {
   // REQUIRES: current() != nullptr
   void park(DescribeWait describe);
 
-  // From now on the current fiber touches this whenever it goes on; null: nothing is known.
+  // Says what the current fiber touches whenever it goes on; null: nothing is known.
   // REQUIRES: current() != nullptr; it lives until another one is set, or the fiber ends
   void set_prefetched(const Prefetched* touched) { current()->prefetched_ = touched; }
 

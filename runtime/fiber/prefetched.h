@@ -2,7 +2,7 @@
 
 namespace kernbench::runtime {
 
-// What a parked fiber will touch when it goes on.
+// The memory that a parked fiber will touch when it goes on.
 class Prefetched {
  public:
   // Asks the host's memory for it: in stage 0 for what this object names, then for what that refers

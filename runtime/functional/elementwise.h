@@ -90,12 +90,13 @@ Tensor operator&(const Tensor& x, const Scalar& number);
 Tensor operator|(const Tensor& x, const Scalar& number);
 Tensor operator^(const Tensor& x, const Scalar& number);
 Tensor operator~(const Tensor& x);
-// Whether elements are 0; whether both, one at least, just one of them are not: bool.
+// logical_not is true where an element is 0, the others where both, one at least, or just one of
+// two elements are not.  The result is bool.
 Tensor logical_not(const Tensor& x);
 Tensor logical_and(const Tensor& a, const Tensor& b);
 Tensor logical_or(const Tensor& a, const Tensor& b);
 Tensor logical_xor(const Tensor& a, const Tensor& b);
-// Whether elements are NaN, infinite, neither of both: bool.
+// The result is bool: true where an element is NaN, infinite, or neither of both.
 Tensor isnan(const Tensor& x);
 Tensor isinf(const Tensor& x);
 Tensor isfinite(const Tensor& x);

@@ -85,8 +85,8 @@ constexpr ElementwiseOperator kRemainderNumber{
     Computes::in_f32,
     {kIdentity}};
 
-// With the sign of a, that of -0 too: the remainder of the sizes does not depend on signs, and of a
-// 0 it is 0 or NaN.
+// The result has the sign of a, that of -0 too.  The remainder of the sizes does not depend on
+// signs; that of a 0 is 0 or NaN.
 template <class B>
 tl::Tensor fmod_of(tl::Context& tl, const tl::Tensor& a, const B& size_of_b) {
   const tl::Tensor size = tl.remainder(tl.abs(a), size_of_b);

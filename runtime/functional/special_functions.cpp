@@ -81,7 +81,7 @@ constexpr ElementwiseOperator kSoftplus{
     Computes::in_f32,
     {Derivative{[](const Elements& of) { return of.dy() * of.tl.sigmoid(of.a()); }, needs::kA}}};
 
-// With the larger one in front of the root no square is too large.
+// The larger one stands in front of the root, so that no square is too large.
 tl::Tensor hypot_of(tl::Context& tl, const tl::Tensor& a, const tl::Tensor& b) {
   const tl::Tensor more = tl.maximum(tl.abs(a), tl.abs(b));
   const tl::Tensor less = tl.minimum(tl.abs(a), tl.abs(b));
@@ -101,7 +101,7 @@ constexpr ElementwiseOperator kHypot =
               Derivative{[](const Elements& of) { return of.dy() * (of.b() / of.y()); },
                          needs::kB | needs::kResult}}});
 
-// From the nearer end, as torch: both ends are met exactly.
+// Each element is computed from the nearer end, as in torch, so that both ends are met exactly.
 constexpr ElementwiseOperator kLerp{
     "lerp",
     Linearity::none,

@@ -14,7 +14,7 @@ namespace kernbench {
 
 namespace {
 
-// In f32, with one rounding to the type of x at the end.
+// Computes in f32, and rounds once to the type of x at the end.
 template <class Function>
 Tensor in_f32(const Tensor& x, const Function& function) {
   return is_integral(x.dtype()) ? function(x) : function(x.to(DType::f32)).to(x.dtype());

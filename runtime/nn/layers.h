@@ -123,14 +123,14 @@ struct Activation : ModuleHolder<ActivationImpl<function>> {
   using ModuleHolder<ActivationImpl<function>>::ModuleHolder;
   Activation() : Activation(std::make_shared<ActivationImpl<function>>()) {}
 };
-// What GELU computes: functional::gelu() without an approximation.
+// Computes functional::gelu() without an approximation, as GELU does.
 Tensor gelu_by_erf(const Tensor& x);
 using GELU = Activation<gelu_by_erf>;
 using ReLU = Activation<kernbench::relu>;
 using SiLU = Activation<functional::silu>;
 using Sigmoid = Activation<kernbench::sigmoid>;
 using Tanh = Activation<kernbench::tanh>;
-// What Identity returns: x itself.
+// Returns x itself, as Identity does.
 Tensor same(const Tensor& x);
 using Identity = Activation<same>;
 

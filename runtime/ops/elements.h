@@ -50,7 +50,7 @@ void map_all_into(const std::vector<Tensor>& results, std::string_view name,
                   const std::vector<KernelOperand>& operands, const BlocksFunction& function,
                   std::size_t most_values, const Domain& domain);
 
-// How a result is made of what its function computes of each block of whole rows.
+// A result that is folded from what its function computes of each block of whole rows.
 struct Fold {
   Reduction reduction;  // of which it takes all but of_block()
   DType computed_in = DType::f32;

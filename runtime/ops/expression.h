@@ -10,7 +10,7 @@
 
 namespace kernbench::ops {
 
-// What a kernel computes and loads.  What does not fit any more begins another one.
+// The size of a kernel.  An operation that does not fit any more begins another kernel.
 struct KernelSize {
   static constexpr std::size_t kMostSteps = 64;
   static constexpr std::size_t kMostLoads = 16;

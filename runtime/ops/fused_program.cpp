@@ -168,8 +168,8 @@ Domain FusedProgram::domain() const {
   return domain;
 }
 
-// Of values that somebody holds, the kernel also stores what an operator along rows reads, which
-// would otherwise be computed again from what it is made of, and what has one element per row.
+// The kernel also stores some of the values that somebody holds: those that an operator along rows
+// reads, which would otherwise be computed again, and those that have one element per row.
 void FusedProgram::add_what_is_cheaper_stored() {
   const Expression::Form& form = results_.front()->form;
   const auto add_if_held = [&](const Expression& value) {

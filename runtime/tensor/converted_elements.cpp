@@ -1,4 +1,4 @@
-// How host reads make a type of the host of elements.
+// Host reads convert elements to types of the host here.
 
 #include <cstdint>
 #include <limits>

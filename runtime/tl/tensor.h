@@ -166,7 +166,7 @@ template <class A, class B>
 requires WithTensor<A, B> Tensor operator/(const A& a, const B& b) {
   return apply(sim::MathOp::divide, "a / b", {a, b});
 }
-// Of integers alone (KB-K020).
+// Takes integers alone (KB-K020).
 template <class A, class B>
 requires WithTensor<A, B> Tensor operator&(const A& a, const B& b) {
   return apply(sim::MathOp::bit_and, "a & b", {a, b});

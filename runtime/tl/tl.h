@@ -285,9 +285,9 @@ class Context {
   // for.
   void end();
 
-  // For the runtime: asks the host's memory for a message that is waited for (sim::EventPrefetch).
+  // The runtime asks the host's memory for a message that is waited for (sim::EventPrefetch).
   static void prefetch(const RecvFuture& future, int stage);
-  // For the runtime: what the kernel touches whenever it goes on.
+  // The runtime reads here what the kernel touches whenever it goes on.
   Touched& touched() { return *touched_; }
 
   // For the runtime: the kernel's work so far.

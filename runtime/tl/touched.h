@@ -1,4 +1,4 @@
-// What a kernel touches whenever it goes on after a wait (ADR-0270).
+// The memory that a kernel touches whenever it goes on after a wait (ADR-0270).
 
 #pragma once
 

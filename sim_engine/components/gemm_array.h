@@ -38,7 +38,7 @@ struct GemmArrayUse {
 // REQUIRES: no size is negative; rows and columns are at least 1
 std::optional<GemmArrayUse> gemm_array_use(const GemmSpec& array, const GemmSize& size);
 
-// What a product reads from TCM and writes to it.
+// The sizes of a product's operands, which it reads from TCM and writes to it.
 struct GemmOperands {
   Bytes of_a = 0;  // of one element
   Bytes of_b = 0;

@@ -75,8 +75,8 @@ class Machine {
   // All units by their classes, in the order of UnitClass.
   std::array<UnitClassUse, kUnitClassCount> unit_classes() const;
 
-  // What PE_GEMM and PE_MATH of all PEs have read from TCM and written to it so far, as commands
-  // that have reached them will.
+  // Returns the bytes that PE_GEMM and PE_MATH of all PEs have read from TCM and written to it,
+  // counted when a command reaches them.
   ComputeTraffic compute_traffic() const;
 
   // Makes a queue and enters it in both PEs' tables.  Its slots occupy the memory that they lie in

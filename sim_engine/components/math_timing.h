@@ -26,7 +26,7 @@
 
 namespace kernbench::sim {
 
-// How often an operation reads its operands, and writes its result.
+// The passes of an operation over its operands and over its result.
 struct MathPasses {
   int reads = 1;
   int writes = 1;

@@ -43,7 +43,7 @@ struct PeUnitUse {
   Time busy{0};
 };
 
-// What units that compute have read from TCM and written to it.
+// The bytes that units that compute have read from TCM and written to it.
 struct ComputeTraffic {
   Bytes read = 0;
   Bytes written = 0;

@@ -89,7 +89,7 @@ class Engine {
             object, reinterpret_cast<std::uintptr_t>(&argument), prefetch_of<Argument>()};
   }
 
-  // As above; object->Prefetch(argument, stage) asks for memory.
+  // Does the same, and object->Prefetch(argument, stage) asks for memory.
   template <auto Method, auto Prefetch, class Object, class Argument>
   static Event call(Object* object, Argument& argument) {
     Event event = call<Method>(object, argument);

@@ -110,7 +110,7 @@ struct TcmSpec {
   Bytes capacity = 0;   // per PE
   Bandwidth bandwidth;  // of each of its two ports for PE_DMA and messages: one reads, one writes
   Time latency{0};
-  // Of each port for what computes: one reads and one writes for PE_GEMM, and so for PE_MATH.
+  // PE_GEMM and PE_MATH have two ports each with this bandwidth, one to read and one to write.
   Bandwidth compute_bandwidth = {};
 
   friend bool operator==(const TcmSpec&, const TcmSpec&) = default;

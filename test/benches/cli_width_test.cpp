@@ -12,7 +12,7 @@ namespace {
 
 using Arguments = std::vector<std::string>;
 
-// In characters of UTF-8.
+// Counts characters of UTF-8.
 std::size_t width_of(const std::string& line) {
   return static_cast<std::size_t>(
       std::ranges::count_if(line, [](char c) { return (c & 0xc0) != 0x80; }));

@@ -156,7 +156,7 @@ std::vector<int> renamed(const Topology::System& system, Pick& pick) {
 
 using Call = std::function<void(const Member&, const Tensor&)>;
 
-// How long `call` takes on a group of these ranks in this order.
+// Returns how long `call` takes on a group of these ranks in this order.
 Time time_of(const Drawn& drawn, const std::vector<int>& ranks, const Call& call,
              std::optional<std::uint64_t> shuffle_ties = std::nullopt) {
   ccl::register_ahbm_backend();
@@ -252,8 +252,8 @@ std::vector<Topology> with_half_of_one_rate(const Topology& topology) {
   return slower;
 }
 
-// From some size on messages no longer pass slots, which is faster: so it is four times the bytes,
-// and not twice, that are never faster.
+// Messages that are large enough pass no slots, which is faster.  So four times the bytes are never
+// faster, but twice the bytes may be.
 TEST_CASE("on 200 random machines half of one rate, or four times the bytes, are not faster",
           "[ccl][random][network][doubling]") {
   int machines = 0;

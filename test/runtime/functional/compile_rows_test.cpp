@@ -166,7 +166,7 @@ TEST_CASE("what an operator along rows reads is stored for others who need it", 
   const Tensor b = dut.input(2);
   const Shape square{kColumns, kColumns};
   const Tensor w = dut.input(3, square);
-  // As in a transformer's layer: h is normalized, and is added to what comes of it.
+  // A transformer's layer normalizes h, and adds it to what comes of it.
   const auto layer = [&](const Tensor& x, const Tensor& y) {
     const Tensor h = x + y;
     return h + matmul(rms_norm(h, {kColumns}), w);

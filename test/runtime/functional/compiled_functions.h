@@ -17,7 +17,7 @@ namespace kernbench::test::compiled {
 
 using Tensors = std::vector<Tensor>;
 
-// What the kernels on a device of one PE have done.
+// The work that the kernels on a device of one PE have done.
 struct Work {
   std::size_t kernels = 0;
   Bytes loaded = 0;
