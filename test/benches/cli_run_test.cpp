@@ -145,7 +145,7 @@ TEST_CASE("a single device has nothing to exchange", "[cli][run]") {
 }
 
 TEST_CASE("the busiest unit of a large all_reduce is a link between SIPs, of a small one waits",
-          "[cli][run][busiest_unit]") {
+          "[cli][run][busiest_unit][exhaustive]") {
   const auto busiest = [](const std::string& elements) {
     return report_of(allreduce(
         "ring_1d_6", {"n_elem=" + elements, "cube.hbm.channels=16"}))["engine"]["busiest_unit"];

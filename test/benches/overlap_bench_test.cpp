@@ -9,7 +9,7 @@ namespace kernbench::test::overlap_bench_test {
 namespace {
 
 TEST_CASE("a collective is hardly slower beside a composite, loads, and a large collective",
-          "[cli][overlap]") {
+          "[cli][overlap][exhaustive]") {
   const std::string topology = GENERATE("default", "ring_1d_6", "mesh_2d_no_wrap_2x3");
   const ProgramResult result =
       run_program({"run", "--bench", "overlap", "--topology", topology, "--json", "-"});

@@ -255,7 +255,7 @@ TEST_CASE("rank = PE: a shift takes its load, alpha + n beta, and its store",
 
 // TIMING.md 3.2: alpha 500 ns, 50 GB/s, n = 1 MiB and 256 MiB, in ps.
 TEST_CASE("the worked figures of the ring, both rings, the line, the grid and the chain",
-          "[ccl][timing]") {
+          "[ccl][timing][exhaustive]") {
   constexpr Bytes kMiB = 1 << 20;
   const auto ring = [](int p) { return link_topology(SipTopology::ring_1d, p); };
   check(ring(4), deep("ring_allreduce"), kMiB, Time{34'457'280});

@@ -19,7 +19,7 @@ TEST_CASE("latency grows with the size once every link has something to carry",
   }
 }
 
-TEST_CASE("the theory lies between the bound and what is measured", "[evaluation]") {
+TEST_CASE("the theory lies between the bound and what is measured", "[evaluation][exhaustive]") {
   const std::string_view topology = GENERATE(from_range(std::vector(
       evaluation::kEvaluatedTopologies.begin(), evaluation::kEvaluatedTopologies.end())));
   for (const std::int64_t n_elem : {8, 49'152}) {

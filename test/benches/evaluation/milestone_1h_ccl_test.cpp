@@ -9,6 +9,20 @@
 
 namespace kernbench::test::milestone_1h_ccl_test {
 
+// What `gnuplot latency.gp` draws is what the program has drawn.
+void check_drawn_again(const TemporaryFolder& folder) {
+  if (!std::filesystem::exists(folder.path("o/latency.svg"))) {
+    WARN("there is no gnuplot here");
+    return;
+  }
+  const std::string svg = folder.read("o/latency.svg");
+  const std::string png = folder.read("o/latency.png");
+  REQUIRE(run_program({"latency.gp"}, {.program = "/usr/bin/gnuplot", .folder = folder.path("o")})
+              .exit_code == 0);
+  CHECK(folder.read("o/latency.svg") == svg);
+  CHECK(folder.read("o/latency.png") == png);
+}
+
 TEST_CASE("milestone-1h-ccl leaves all its files, and every row is right and above its bound",
           "[evaluation][cli][exhaustive]") {
   const TemporaryFolder folder;
@@ -30,6 +44,7 @@ TEST_CASE("milestone-1h-ccl leaves all its files, and every row is right and abo
   }
   CHECK_FALSE(std::filesystem::exists(folder.path("o/latency.journal")));
   CHECK_THAT(result.err, Catch::Contains("in 2 more orders of simultaneous events"));
+  check_drawn_again(folder);
 }
 
 TEST_CASE("milestone-1h-ccl refuses a topology, since it names its own",
@@ -39,28 +54,6 @@ TEST_CASE("milestone-1h-ccl refuses a topology, since it names its own",
   CHECK(result.exit_code == 2);
   CHECK_THAT(result.err, test::Says("KB-U012", "--topology", "ring_1d_6", "torus_2d_2x3",
                                     "mesh_2d_no_wrap_2x3"));
-}
-
-TEST_CASE("gnuplot draws the same again from the files of a chart", "[evaluation][cli]") {
-  const TemporaryFolder folder;
-  const auto run = [&](const std::string& bench_folder, const ProgramOptions& options) {
-    return run_program({"run", "--bench", "milestone-1h-ccl", "--set", "n_elem=64,128", "--out",
-                        folder.path(bench_folder)},
-                       options);
-  };
-  const ProgramResult with = run("with", {});
-  REQUIRE(with.exit_code == 0);
-  if (with.out.find("no picture") != std::string::npos) {
-    WARN(with.out);
-    return;
-  }
-  const std::string svg = folder.read("with/latency.svg");
-  const std::string png = folder.read("with/latency.png");
-  REQUIRE(
-      run_program({"latency.gp"}, {.program = "/usr/bin/gnuplot", .folder = folder.path("with")})
-          .exit_code == 0);
-  CHECK(folder.read("with/latency.svg") == svg);
-  CHECK(folder.read("with/latency.png") == png);
 }
 
 TEST_CASE("without gnuplot there are CSV and .gp, and a line that says what to install",
