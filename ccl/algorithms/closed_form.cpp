@@ -133,8 +133,8 @@ std::optional<Time> UniformCase::message(AlgorithmPlan algorithm) const {
       ipcq_.slot_bytes / size_of(collective_.dtype),
       most_message_elements(collective_.topology, collective_.dtype, plan, plan.width, 1));
   const Bytes bytes = chunk * size_of(collective_.dtype);
-  const bool has_parts =
-      !is_rank_pe() && cube_count_ == 1 && bytes > 2 * least_part_of(ipcq_.slot_bytes);
+  const Bytes one_part = is_piped(plan) ? kLeastOfPipe : 2 * least_part_of(ipcq_.slot_bytes);
+  const bool has_parts = !is_rank_pe() && cube_count_ == 1 && bytes > one_part;
   if (!are_equal || collective_.n_elem % plan.units != 0 || chunk > most || has_parts) {
     return std::nullopt;
   }

@@ -27,7 +27,6 @@ Bytes bytes_in(Time time, Bandwidth bandwidth) {
 // to the sender, and the message to the receiver, which takes two latencies and what PEs add.
 std::int64_t elements_in_pipe(const Plan& plan, const GrainInput& input) {
   constexpr int kLatencies = 3;
-  constexpr Bytes kLeast = 1 << 10;
   constexpr Bytes kLeastOfTime = 8 << 10;  // in all moves of a time
   constexpr Bytes kMost = 8 << 10;         // where more fills no link better
   constexpr int kParts = 1 + kPostsAhead;  // of little data: one more waits for news
@@ -37,7 +36,7 @@ std::int64_t elements_in_pipe(const Plan& plan, const GrainInput& input) {
   const Bytes in_flight = bytes_in(kLatencies * link.latency, link.bandwidth);
   const Bytes two_parts = 2 * least_part_without_slots(input.topology, plan);
   const Bytes least =
-      std::max(std::min(kLeastOfTime / plan.width, two_parts * input.lanes), kLeast);
+      std::max(std::min(kLeastOfTime / plan.width, two_parts * input.lanes), kLeastOfPipe);
   const std::int64_t of_part = sim::ceil_divide(input.count, plan.units * kParts * input.lanes);
   return std::clamp(of_part, least / size, std::max(in_flight / input.lanes, kMost) / size);
 }

@@ -62,5 +62,7 @@ Bytes least_part_without_slots(const Topology& topology, const Plan& plan);
 
 // True if parts follow each other one by one from member to member.
 bool is_piped(const Plan& plan);
+// They have at least so many bytes.
+inline constexpr Bytes kLeastOfPipe = 1 << 10;
 
 }  // namespace kernbench::ccl

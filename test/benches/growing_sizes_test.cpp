@@ -80,4 +80,17 @@ TEST_CASE("times of all PEs grow with sizes", "[collectives][growth]") {
   }
 }
 
+// The model takes a tree for as fast as packed trees there, and it is.
+TEST_CASE("four SIPs in a line reduce large tensors at their bound", "[collectives][growth]") {
+  ccl::register_ahbm_backend();
+  RuntimeContext torch(load_topology("ring_1d_6"), {.data = false});
+  collectives::MeasuredInput input;
+  input.blocks = {.ranks = 4, .count = 2 << 20};
+  input.members = {0, 1, 2, 3};
+  input.placement = {.cube = Shard::column_wise, .pe = Shard::column_wise};
+  const collectives::Measurement measured = collectives::measure(torch, input);
+  CAPTURE(measured.time.count(), measured.lower_bound->count());
+  CHECK(measured.time.count() * 100 <= measured.lower_bound->count() * 105);
+}
+
 }  // namespace kernbench::benches::growing_sizes_test
