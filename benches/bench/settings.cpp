@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <set>
 
 #include "benches/bench/split_list.h"
@@ -75,7 +76,8 @@ std::string suggestion(std::string_view word, std::span<const std::string_view> 
 
 std::string_view name_of(SettingType type) {
   constexpr std::array<std::string_view, kSettingTypes.size()> kNames = {
-      "any", "integer", "size", "flag", "name", "path", "list of integers", "list of names"};
+      "any",  "integer", "number",           "size",         "flag",
+      "name", "path",    "list of integers", "list of names"};
   return name_in(kNames, type);
 }
 
@@ -119,6 +121,16 @@ std::string Settings::to_text() const {
 
 std::int64_t Settings::integer(std::string_view key, std::int64_t min, std::int64_t max) const {
   return parse(key, text(key), min, max);
+}
+
+double Settings::number(std::string_view key, double min, double max) const {
+  const std::string& given = text(key);
+  double value = 0;
+  const auto [stop, error] = std::from_chars(given.data(), given.data() + given.size(), value);
+  const bool is_number = error == std::errc() && stop == given.data() + given.size();
+  if (is_number && value >= min && value <= max) return value;
+  wrong_value(key,
+              fmt::format("expected a number from {} to {}, got {}", min, max, in_quotes(given)));
 }
 
 std::vector<std::int64_t> Settings::integers(std::string_view key, std::int64_t min,

@@ -18,6 +18,7 @@ namespace kernbench::benches {
 enum class SettingType : std::uint8_t {
   any,  // not told: it may be a list
   integer,
+  number,
   size,  // of bytes
   flag,
   name,
@@ -27,8 +28,9 @@ enum class SettingType : std::uint8_t {
 };
 
 inline constexpr std::array kSettingTypes = {
-    SettingType::any,  SettingType::integer, SettingType::size,     SettingType::flag,
-    SettingType::name, SettingType::path,    SettingType::integers, SettingType::names};
+    SettingType::any,  SettingType::integer,  SettingType::number,
+    SettingType::size, SettingType::flag,     SettingType::name,
+    SettingType::path, SettingType::integers, SettingType::names};
 std::string_view name_of(SettingType type);
 
 // A setting that a bench declares.
@@ -68,6 +70,8 @@ class Settings {
   // All settings with their values in force, one "key=value" per line, sorted by key.
   std::string to_text() const;
   std::int64_t integer(std::string_view key, std::int64_t min, std::int64_t max) const;
+  // "2", "1.25".
+  double number(std::string_view key, double min, double max) const;
   // "1024,4096": one or more, separated by commas.
   std::vector<std::int64_t> integers(std::string_view key, std::int64_t min,
                                      std::int64_t max) const;

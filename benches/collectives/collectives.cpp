@@ -19,6 +19,8 @@ namespace kernbench::benches::collectives {
 namespace {
 
 constexpr Bytes kLargestSize = Bytes{1} << 36;
+constexpr double kLeastFactor = 1.01;
+constexpr double kLargestFactor = 1e9;
 constexpr int kMostIterations = 1000;
 constexpr std::array kShards = {Shard::replicate, Shard::row_wise, Shard::column_wise};
 
@@ -60,20 +62,21 @@ constexpr std::size_t kMostSizes = 10'000;
 std::vector<Bytes> read_sizes(const Settings& settings) {
   const Bytes begin = settings.bytes("begin", 1, kLargestSize);
   const Bytes end = settings.bytes("end", begin, kLargestSize);
-  const std::int64_t factor = settings.integer("factor", 2, kLargestSize);
+  const double factor = settings.number("factor", kLeastFactor, kLargestFactor);
   if (settings.is_set("step") && settings.is_set("factor")) {
     throw UsageError("KB-U012",
                      "--set step: sizes grow by a step or by a factor; give one of them");
   }
   const Bytes step = settings.is_set("step") ? settings.bytes("step", 1, kLargestSize) : 0;
   std::vector<Bytes> sizes;
-  for (Bytes size = begin; size <= end; size = step > 0 ? size + step : size * factor) {
-    sizes.push_back(size);
+  double size = static_cast<double>(begin);  // exact: sizes are below 2^53
+  while (size <= static_cast<double>(end)) {
+    sizes.push_back(static_cast<Bytes>(size));
     if (sizes.size() > kMostSizes) {
       throw UsageError("KB-U012", fmt::format("--set step: more than {} sizes from {} to {} B",
                                               kMostSizes, begin, end));
     }
-    if (step == 0 && size > end / factor) break;
+    size = step > 0 ? size + static_cast<double>(step) : size * factor;
   }
   return sizes;
 }
@@ -271,7 +274,7 @@ BenchInfo collectives_bench() {
             SettingType::names},
            {"begin", "8", "the smallest size: 8, 64Ki, 1Mi", SettingType::size},
            {"end", "64Mi", "no size is larger", SettingType::size},
-           {"factor", "2", "from a size to the next", SettingType::integer},
+           {"factor", "2", "from a size to the next: 2, 1.25", SettingType::number},
            {"step", "", "bytes from a size to the next, instead of a factor", SettingType::size},
            {"dtype", "f32", "f16, bf16 or f32", SettingType::name},
            {"redop", "sum", "sum, avg, prod, min or max", SettingType::name},

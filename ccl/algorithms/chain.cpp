@@ -34,7 +34,7 @@ void plan_chain(const PlanRequest& request, Plan& plan) {
   const GroupShape& shape = request.shape;
   const int ahead = nearest_ahead(shape, shape.ring.position_of(request.root));
   plan.length = std::max(ahead, shape.size - 1 - ahead) + 1;
-  plan.window = 4;
+  plan.window = 1;
   plan.interval = 1;
   add_chain(request, plan, {}, ahead);
 }

@@ -8,7 +8,7 @@
 #include "ccl/algorithms/swing.h"
 #include "ccl/algorithms/tree.h"
 #include "ccl/core/layout.h"
-#include "ccl/steps/step.h"
+#include "ccl/steps/grain.h"
 #include "sim_engine/components/routing.h"
 
 namespace kernbench::ccl {
@@ -132,8 +132,13 @@ std::optional<Time> UniformCase::message(AlgorithmPlan algorithm) const {
   const std::int64_t most = std::min<std::int64_t>(
       ipcq_.slot_bytes / size_of(collective_.dtype),
       most_message_elements(collective_.topology, collective_.dtype, plan, plan.width, 1));
-  if (!are_equal || collective_.n_elem % plan.units != 0 || chunk > most) return std::nullopt;
-  return way_.of(chunk * size_of(collective_.dtype));
+  const Bytes bytes = chunk * size_of(collective_.dtype);
+  const Bytes one_part = is_piped(plan) ? kLeastOfPipe : 2 * least_part_of(ipcq_.slot_bytes);
+  const bool has_parts = !is_rank_pe() && cube_count_ == 1 && bytes > one_part;
+  if (!are_equal || collective_.n_elem % plan.units != 0 || chunk > most || has_parts) {
+    return std::nullopt;
+  }
+  return way_.of(bytes);
 }
 
 // A slot is free again when the next message but depth is sent: it was taken out as soon as it had

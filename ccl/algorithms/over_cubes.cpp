@@ -43,7 +43,7 @@ void plan_over_cubes(AlgorithmPlan exchange, const PlanRequest& request, Plan& p
   const Branch branch = branch_of_cube(tree, member, request.self % tree.count);
 
   Plan whole(request.kind, member);
-  exchange({request.shape, request.kind, request.root, member}, whole);
+  exchange({request.shape, request.kind, request.root, member, tree}, whole);
   plan.nodes_per_member = tree.count;
   plan.units = whole.units;
   plan.length = whole.length + 2 * depth;

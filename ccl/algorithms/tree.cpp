@@ -7,12 +7,17 @@ namespace kernbench::ccl {
 
 void plan_tree(const PlanRequest& request, Plan& plan) {
   const std::vector<Branch>& tree = request.shape.tree;
-  const int depth = std::ranges::max_element(tree, {}, &Branch::distance)->distance;
+  // Between SIPs parts of a value follow each other one by one, up and down the same links; where
+  // cubes share them, each cube would wait for each part.
+  const bool is_piped = !request.shape.is_of_pes && request.cubes.count == 1;
+  const int hop = is_piped ? kTimesOfHop : 1;
+  const int depth = hop * std::ranges::max_element(tree, {}, &Branch::distance)->distance;
   plan.length = 2 * depth + 1;
   plan.width = 2;
-  plan.window = 4;
+  plan.window = is_piped ? 1 : 4;
   plan.interval = 1;
-  const Branch& up = tree[static_cast<std::size_t>(request.self)];
+  Branch up = tree[static_cast<std::size_t>(request.self)];
+  up.distance *= hop;
   // The child with the deepest subtree, whose value was added last, is served first.
   Branch down = up;
   std::ranges::reverse(down.outer);

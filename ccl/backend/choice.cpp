@@ -7,7 +7,7 @@
 
 #include "ccl/core/config_rules.h"
 #include "ccl/steps/fragments.h"
-#include "ccl/steps/step.h"
+#include "ccl/steps/grain.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/components/routing.h"
 #include "sim_engine/topology/sip_network.h"

@@ -213,8 +213,11 @@ void GroupCommunicator::transfer(std::uint64_t operation, const Block& source,
   std::shared_ptr<PlanCache>& plans = message_plans_[{ends.sips.front(), ends.sips.back()}];
   if (plans == nullptr)
     plans = std::make_shared<PlanCache>(make_group_shape(torch_.topology(), ends));
-  const auto meeting = std::make_shared<Meeting>(
-      Meeting{{torch_.topology(), cuts_, plans, ends, {&kMessage, CollectiveKind::all_to_all}}});
+  const CallSettings settings{.algorithm = &kMessage,
+                              .kind = CollectiveKind::all_to_all,
+                              .slot_bytes = launcher_.config().ipcq().slot_bytes};
+  const auto meeting =
+      std::make_shared<Meeting>(Meeting{{torch_.topology(), cuts_, plans, ends, settings}});
   std::vector<CollectiveCall>& requests = meeting->call.requests;
   for (CollectiveCall& request : requests) request.kind = CollectiveKind::all_to_all;
   requests.front().gives = {source};
@@ -243,13 +246,13 @@ std::shared_ptr<GroupCommunicator::Meeting> GroupCommunicator::meet(const Collec
     const Protocol* const protocol =
         choice_.protocol_for(call.kind, bytes_of(call), size_of_call(call));
     const sim::IpcqParams ipcq = launcher_.config().ipcq();
-    const Bytes slot = is_default_ && protocol == nullptr ? ipcq.slot_bytes : 0;
-    entry = std::make_shared<Meeting>(
-        Meeting{{torch_.topology(),
-                 cuts_,
-                 plans_,
-                 devices_,
-                 {&algorithm, call.kind, launcher_.config().root(), slot, ipcq.depth}}});
+    const bool has_slots = is_default_ && protocol == nullptr;
+    entry = std::make_shared<Meeting>(Meeting{{torch_.topology(),
+                                               cuts_,
+                                               plans_,
+                                               devices_,
+                                               {&algorithm, call.kind, launcher_.config().root(),
+                                                ipcq.slot_bytes, ipcq.depth, has_slots}}});
     entry->protocol = protocol;
   }
   const std::shared_ptr<Meeting> meeting = entry;

@@ -15,11 +15,6 @@ namespace kernbench::ccl {
 
 namespace {
 
-// Messages that are no larger cost more for their number than for their bytes.  Each cube of a tree
-// over cubes waits for the whole message.
-constexpr Bytes kDealt = 4096;
-constexpr Bytes kDealtOverCubes = 1024;
-
 // The different blocks of a plan, as chunks of one unit.
 std::vector<Chunk> blocks_of(const Plan& plan) {
   std::set<Chunk> blocks;
@@ -71,15 +66,10 @@ const CollectiveCall& PlannedCall::request(int member) const {
 void PlannedCall::prepare() {
   find_cubes();
   // Queues of ccl.yaml do not join all members.
-  uses_slots_ = settings_.slot_bytes > 0 && settings_.algorithm->network == Network::any;
-  find_grain();
+  uses_slots_ = settings_.has_slots && settings_.algorithm->network == Network::any;
+  find_grain(least_part_of(settings_.slot_bytes));
   if (uses_slots_) leave_slots_that_hold_up();
   order_ = best_order();
-}
-
-// True if parts follow each other one by one from member to member.
-bool PlannedCall::is_piped(const Plan& plan) const {
-  return plan.window == 1 && plan.interval == 1 && !plan.moves.empty() && !devices_.are_pes();
 }
 
 // A part of all lanes takes `part` of each link.  Interleaved, it waits so long at each member.  In
@@ -87,7 +77,7 @@ bool PlannedCall::is_piped(const Plan& plan) const {
 // latencies of the way.
 PartOrder PlannedCall::best_order() {
   const std::shared_ptr<const Plan> plan = plan_of(0);
-  if (!is_piped(*plan)) return PartOrder::interleaved;
+  if (devices_.are_pes() || !is_piped(*plan)) return PartOrder::interleaved;
   const Chunk& chunk = plan->moves.front().chunk;
   const std::shared_ptr<const Cut> cut = shared_cut(std::max(chunk.giver, chunk.taker)).cut;
   std::int64_t parts = 0;
@@ -106,15 +96,29 @@ PartOrder PlannedCall::best_order() {
   return in_sequence < interleaved ? PartOrder::in_sequence : PartOrder::interleaved;
 }
 
+// Without slots the news of the first receives cost a latency: parts that could do with slots if
+// they were fewer begin together only if they have as much to carry in all steps.
 void PlannedCall::leave_slots_that_hold_up() {
   const std::shared_ptr<const Plan> plan = plan_of(0);
-  const auto [parts, classes] = most_parts(*plan);
-  uses_slots_ = parts <= plan->window &&
-                sim::ceil_divide(std::int64_t{parts} * plan->burst(), classes) <= settings_.depth;
-  if (parts <= plan->window) return;
-  shared_cuts_.clear();  // larger parts than a slot are fewer
+  if (slots_suffice(*plan)) return;
+  const Bytes least = least_part_of(settings_.slot_bytes);
+  const bool can_use_slots = plan->burst() <= settings_.depth * most_parts(*plan).classes;
+  if (can_use_slots) cut_again(std::max(least_part_without_slots(topology_, *plan), least));
+  uses_slots_ = slots_suffice(*plan);
+  if (most_parts(*plan).parts > plan->window)
+    cut_again(least);  // larger ones than a slot are fewer
+}
+
+bool PlannedCall::slots_suffice(const Plan& plan) {
+  const auto [parts, classes] = most_parts(plan);
+  return parts <= plan.window &&
+         sim::ceil_divide(std::int64_t{parts} * plan.burst(), classes) <= settings_.depth;
+}
+
+void PlannedCall::cut_again(Bytes least_part) {
+  shared_cuts_.clear();
   pair_cuts_.clear();
-  find_grain();
+  find_grain(least_part);
 }
 
 // The most fragments of a lane, and the fewest classes of lanes; more fragments than any window if
@@ -172,66 +176,30 @@ const PlanCache::Planned& PlannedCall::planned(int node) {
   return plans_->plan(settings_.algorithm->plan, settings_.kind, request(0).root, node, cubes_);
 }
 
-void PlannedCall::find_grain() {
-  const std::shared_ptr<const Plan> plan = plan_of(0);
+// Parts of less than `least_part` bytes do not begin together.
+void PlannedCall::find_grain(Bytes least_part) {
+  const Block& block = any_block();
   std::size_t summands = 1;
-  const DType dtype = any_block().tensor.dtype();
   for (int member = 0; member < static_cast<int>(requests.size()); ++member) {
     for (const auto* blocks : {&request(member).gives, &request(member).takes}) {
       if (blocks->empty() || devices_.are_pes()) continue;
       summands = std::max(summands, cuts_->layout_of(blocks->front().tensor)->most_summands());
     }
   }
-  if (cubes_.count > 1)
-    summands = std::max<std::size_t>(summands / static_cast<std::size_t>(cubes_.count), 1);
-  std::int64_t slot = std::numeric_limits<std::int64_t>::max();
-  if (uses_slots_) slot = std::max<std::int64_t>(settings_.slot_bytes / size_of(dtype), 1);
-  const std::int64_t piped = elements_in_pipe(*plan);
-  const auto most_of = [&](int width) {
-    return std::min({slot, piped, most_message_elements(topology_, dtype, *plan, width, summands)});
-  };
-  const std::int64_t message = most_of(plan->width);
-  // A lane that has a share of the chunks mostly has at most half of those of a time.
-  std::int64_t dealt = std::min(slot, plan->width > 1 ? 2 * message : message);
-  dealt = std::min(dealt, (cubes_.count > 1 ? kDealtOverCubes : kDealt) / size_of(dtype));
-  const auto of_fragment = [&](std::int64_t elements) {
-    return elements * plan->units / plan->largest_chunk();
-  };
-  const bool is_joined =
-      std::ranges::any_of(plan->moves, [](const Move& move) { return !move.parts.empty(); });
-  grain_ = {of_fragment(message),
-            of_fragment(dealt),
-            of_fragment(most_of(plan->width / plan->colours)) / plan->colours,
-            plan->colours,
-            plan->units,
-            is_joined,
-            cubes_.count > 1};
-}
-
-// Where parts follow each other one by one from member to member, the less a part has, the sooner
-// all members are busy.  But a link must not run dry before the news of the next receive have come
-// to the sender, and the message to the receiver, which takes two latencies and what PEs add.
-std::int64_t PlannedCall::elements_in_pipe(const Plan& plan) {
-  constexpr int kLatencies = 3;
-  constexpr Bytes kLeast = 1 << 10;
-  constexpr Bytes kLeastOfTime = 8 << 10;  // in all moves of a time
-  constexpr Bytes kMost = 8 << 10;         // where more fills no link better
-  constexpr int kLeastParts = 4;           // of little data
-  const LinkSpec& link = topology_.system.sip_link;
-  if (!is_piped(plan) || link.bandwidth.is_unlimited()) {
-    return std::numeric_limits<std::int64_t>::max();
+  std::int64_t shards = 1;
+  if (!devices_.are_pes()) {
+    shards = static_cast<std::int64_t>(cuts_->layout_of(block.tensor)->shard_count());
   }
-  const Block& block = any_block();
-  const Bytes size = size_of(block.tensor.dtype());
-  const auto lanes = std::max<std::int64_t>(
-      static_cast<std::int64_t>(cuts_->layout_of(block.tensor)->shard_count()) / cubes_.count, 1);
-  const double seconds = 1e-12 * static_cast<double>((kLatencies * link.latency).count());
-  const double in_flight = seconds * static_cast<double>(link.bandwidth.per_second);
-  const Bytes least = std::max(kLeastOfTime / plan.width, kLeast);
-  const Bytes of_part = block.count * size / plan.units / kLeastParts;
-  return std::clamp(of_part / lanes, least,
-                    std::max(static_cast<Bytes>(in_flight) / lanes, kMost)) /
-         size;
+  const auto cubes = static_cast<std::size_t>(cubes_.count);
+  grain_ = ccl::find_grain(*plan_of(0), {.topology = topology_,
+                                         .dtype = block.tensor.dtype(),
+                                         .count = block.count,
+                                         .lanes = std::max<std::int64_t>(shards / cubes_.count, 1),
+                                         .summands = std::max<std::size_t>(summands / cubes, 1),
+                                         .cubes = cubes_.count,
+                                         .are_pes = devices_.are_pes(),
+                                         .slot = uses_slots_ ? settings_.slot_bytes : 0,
+                                         .least_part = least_part});
 }
 
 // Cuts
@@ -343,6 +311,7 @@ std::shared_ptr<const Cut> PlannedCall::cut_of_shards(const Chunk& chunk) {
   const Block& taken = *block_for(requests.front().takes, chunk.giver);
   const std::int64_t count = given.count / member_count();
   auto cut = std::make_shared<Cut>();
+  cut->class_of = {0};
   if (count > 0) {
     append_in_parts(
         cut->fragments[Lane{}],

@@ -10,6 +10,7 @@
 
 #include "ccl/core/algorithm.h"
 #include "ccl/steps/cut_cache.h"
+#include "ccl/steps/grain.h"
 #include "ccl/steps/step_cache.h"
 #include "runtime/distributed/collective.h"
 
@@ -60,8 +61,9 @@ struct CallSettings {
   const Algorithm* algorithm = nullptr;
   distributed::CollectiveKind kind = distributed::CollectiveKind::all_reduce;
   Root root = Root::center;  // of the trees over cubes
-  Bytes slot_bytes = 0;      // of the queues between neighbours; 0: they have no slots
+  Bytes slot_bytes = 0;      // of the queues between neighbours
   int depth = 0;             // their slots
+  bool has_slots = false;    // messages may go through them
 };
 
 class PlannedCall {
@@ -104,15 +106,15 @@ class PlannedCall {
 
   const distributed::Block& any_block() const;
   void find_cubes();
-  void find_grain();
+  void find_grain(Bytes least_part);
   struct Parts {
     int parts = 1;
     int classes = 1;
   };
   Parts most_parts(const Plan& plan);
   void leave_slots_that_hold_up();
-  std::int64_t elements_in_pipe(const Plan& plan);
-  bool is_piped(const Plan& plan) const;
+  bool slots_suffice(const Plan& plan);
+  void cut_again(Bytes least_part);
   PartOrder best_order();
   const PlanCache::Planned& planned(int node);
   std::shared_ptr<const Plan> plan_of(int node) { return planned(node).plan; }

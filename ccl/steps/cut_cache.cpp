@@ -9,9 +9,8 @@ namespace kernbench::ccl {
 
 namespace {
 
-// Small messages cost more than their bytes, so lanes do not take part in every chunk if a message
-// can carry as much as several lanes have of it.  If all lanes have much of it, links are busy, and
-// many messages keep them so.  The result is a multiple of `colours`.
+// Small messages cost more than their bytes, so of a chunk no more lanes have a share than messages
+// of grain.most_dealt elements are needed.  The result is a multiple of `colours`.
 int class_count(const Cut& cut, const Grain& grain, int colours) {
   const auto lanes = static_cast<int>(cut.fragments.size());
   std::int64_t largest = 1;
@@ -19,12 +18,31 @@ int class_count(const Cut& cut, const Grain& grain, int colours) {
     if (fragments.size() > 1) return colours;
     largest = std::max(largest, fragments.front().count());
   }
-  if (largest * lanes > 2 * grain.most_dealt) return colours;
-  int classes = lanes;
-  while (classes > colours && (lanes % classes != 0 || largest * classes > grain.most_dealt)) {
-    classes -= colours;
+  const std::int64_t most = grain.most_dealt / largest;
+  if (most >= lanes) return std::max(lanes, colours);
+  int classes = colours;
+  for (int one = colours; one <= most; one += colours) {
+    if (lanes % one == 0) classes = one;
   }
-  return std::max(classes, colours);
+  while (2 * classes <= most) classes *= 2;  // few numbers divide the lanes
+  return classes;
+}
+
+// Deals lanes to classes.  The cubes are divided among colours; lanes of a class lie on different
+// cubes where they can, since the PEs of a cube share its memory.
+std::vector<int> classes_of_lanes(const Cut& cut, int colours) {
+  std::vector<std::tuple<int, int, int, std::size_t>> lanes;  // colour, PE, cube, number
+  const int count = static_cast<int>(cut.fragments.size());
+  for (const auto& [lane, fragments] : cut.fragments) {
+    const int number = static_cast<int>(lanes.size());
+    lanes.emplace_back(number * colours / count, lane.pe, lane.cube, number);
+  }
+  std::ranges::sort(lanes);
+  std::vector<int> classes(lanes.size());
+  for (int i = 0; i < count; ++i) {
+    classes[std::get<3>(lanes[static_cast<std::size_t>(i)])] = i * cut.classes / count;
+  }
+  return classes;
 }
 
 bool has_lanes_for_colours(const std::vector<Fragment>& fragments, const Grain& grain) {
@@ -81,7 +99,9 @@ std::shared_ptr<const Cut> CutCache::cut(const std::vector<BlockLayout>& layouts
   for (const Fragment& fragment : wholes) {
     append_in_parts(cut->fragments[fragment.lane], fragment, finest);
   }
-  cut->classes = class_count(*cut, grain, by_colour ? grain.colours : 1);
+  const int colours = by_colour ? grain.colours : 1;
+  cut->classes = class_count(*cut, grain, colours);
+  cut->class_of = classes_of_lanes(*cut, colours);
   known = cut;
   return known;
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ccl/steps/fragments.h"
+#include "ccl/steps/grain.h"
 #include "runtime/tensor/tensor.h"
 
 namespace kernbench::ccl {
@@ -43,20 +44,7 @@ struct Cut {
   // The block's units are dealt to so many classes of lanes, one after the other: a lane has the
   // chunks of its class alone.  1: every lane has a part of every chunk.
   int classes = 1;
-};
-
-// How finely blocks are cut.
-struct Grain {
-  std::int64_t most = 1;            // elements of a fragment
-  std::int64_t most_dealt = 1;      // elements of which each class of lanes has a share
-  std::int64_t most_of_colour = 1;  // elements of a fragment, where a lane has one colour alone
-  int colours = 1;                  // Plan::colours
-  int units = 1;                    // that it will be cut into
-  // Values of its parts are put together again, so parts must be consecutive elements.
-  bool is_joined = false;
-  bool on_one_cube = false;  // cut_in_fragments()
-
-  friend auto operator<=>(const Grain&, const Grain&) = default;
+  std::vector<int> class_of;  // by lane, in the order of `fragments`
 };
 
 class CutCache {

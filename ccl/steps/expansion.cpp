@@ -68,9 +68,9 @@ class Expansion {
     const ChunkPlace& place = place_of(move.chunk);
     if (place.cut == nullptr) return;
     const Cut& cut = *place.cut;
-    int number = 0;  // of the lane
+    auto class_of = cut.class_of.begin();
     for (const auto& [lane, fragments] : cut.fragments) {
-      const Deal deal{number++ * cut.classes / static_cast<int>(cut.fragments.size()), cut.classes};
+      const Deal deal{*class_of++, cut.classes};
       StepList& list = lists_[lane];
       Step step;
       step.move = index;

@@ -20,13 +20,6 @@ using distributed::CollectiveCall;
 
 namespace {
 
-constexpr Bytes kShareOfScratch = 3;
-
-// How many times ahead of the present step receives are posted, and loads are issued.  The news of
-// a post must be with its sender when it has the message; both take a latency.
-constexpr int kPostsAhead = 2;
-constexpr int kLoadsAhead = 1;
-
 // A queue that allocates nothing once it has grown.
 template <class T>
 class Fifo {
@@ -345,20 +338,6 @@ void send(tl::Context& tl, const NodePort& to, const tl::Tensor& value) {
 }
 
 }  // namespace
-
-std::int64_t most_message_elements(const Topology& topology, DType dtype, const Plan& plan,
-                                   int width, std::size_t summands) {
-  // Counts messages, summands and results of all times that have begun.
-  const bool reduces = std::ranges::any_of(
-      plan.moves, [](const Move& move) { return move.has_source && !move.from.empty(); });
-  const Bytes loads = reduces ? (1 + kLoadsAhead) * static_cast<Bytes>(summands) : 0;
-  const Bytes posted = plan.halves ? 1 : kPostsAhead;
-  const Bytes values = plan.window * (width * (1 + posted + loads) + 1);
-  const Bytes own = topology.communication.scratch;
-  const Bytes third = topology.pe.tcm.capacity / kShareOfScratch;
-  return std::max<std::int64_t>((own > 0 ? std::min(own, third) : third) / values / size_of(dtype),
-                                1);
-}
 
 // Later steps begin first, so that their messages and loads arrive while this one waits.  All of
 // the next times have posted their receives before this step sends: no sender waits for ever,

@@ -93,6 +93,11 @@ struct StepList {
   }
 };
 
+// How many times ahead of the present step receives are posted, and loads are issued.  The news of
+// a post must be with its sender when it has the message; both take a latency.
+inline constexpr int kPostsAhead = 2;
+inline constexpr int kLoadsAhead = 1;
+
 // A lane's ports to and from each node of a plan.
 struct NodePort {
   tl::Port port;
@@ -108,13 +113,6 @@ struct Reduction {
   DType dtype = DType::f32;
   int member_count = 1;
 };
-
-// Returns the most elements that a message of a plan may have, so that a kernel keeps about a third
-// of a PE's scratch, or Topology::Communication::scratch if that is less: compute kernels run
-// beside it.  `width` moves come at a time: Plan::width, or fewer in a lane that has not all of
-// them.  `summands` is the number of summands of a value inside its SIP.
-std::int64_t most_message_elements(const Topology& topology, DType dtype, const Plan& plan,
-                                   int width, std::size_t summands);
 
 // The kernel of every collective, on a PE of the caller's of `call`.
 void run_steps(tl::Context& tl, const StepList& list, const NodePorts& ports,

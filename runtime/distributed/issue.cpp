@@ -32,6 +32,12 @@ std::vector<Tensor> collect_tensors(const std::vector<Block>& blocks) {
   return tensors;
 }
 
+// True if the call makes a partial tensor replicated.
+bool changes_placement(const CollectiveCall& call) {
+  return std::ranges::any_of(
+      call.takes, [](const Block& block) { return runtime::is_sum(*block.tensor.storage()); });
+}
+
 int device_of(const CollectiveCall& call) {
   return (call.takes.empty() ? call.gives : call.takes).front().tensor.device();
 }
@@ -220,6 +226,7 @@ Work DistributedContext::State::run_beside(Issued issued, bool queued) {
   for (const Tensor& tensor : collect_tensors(call.gives)) work->keep(tensor, false);
   for (const Tensor& tensor : written) work->keep(tensor, is_written);
   issued.work = work;
+  work->holds_up_host = changes_placement(call);
   const bool has_tensor = !call.gives.empty() || !call.takes.empty();
   work->device = has_tensor ? device_of(call) : local().device;
   call.group->last_work(call.rank) = work;
@@ -237,13 +244,12 @@ Work DistributedContext::State::run_beside(Issued issued, bool queued) {
 }
 
 // A collective that makes a partial tensor replicated blocks its rank, since the rank reads how the
-// tensor lies; so does a barrier, and a driver that calls for several devices.
+// tensor lies, or with async_op who waits for it; so does a barrier, and a driver that calls for
+// several devices.
 bool DistributedContext::State::is_queued(const CollectiveCall& call) const {
   return simulation->queues_launches() && backend->runs_on_streams() &&
          !backend->has_single_driver() && call.kind != CollectiveKind::barrier &&
-         std::ranges::none_of(call.takes, [](const Block& block) {
-           return runtime::is_sum(*block.tensor.storage());
-         });
+         (call.event.is_async || !changes_placement(call));
 }
 
 // A call that blocks the host begins after all that the host has launched before.

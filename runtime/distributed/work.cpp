@@ -125,7 +125,7 @@ Work::State& Work::checked() const {
 
 bool Work::wait(std::optional<std::chrono::milliseconds>) const {
   State& state = checked_for_wait();
-  if (!state.is_on_stream() || state.is_done) return wait_on_host();
+  if (!state.is_on_stream() || state.is_done || state.holds_up_host) return wait_on_host();
   state.order_stream();
   return true;
 }

@@ -86,6 +86,7 @@ struct Work::State final : runtime::Activity {
   Instant ended_on_device;
   Time ended{0};  // when the host knows of it
   bool is_done = false;
+  bool holds_up_host = false;  // until it is done, who waits for it does not know how a tensor lies
   bool is_aborted = false;     // ended because the run ended first
   bool is_waited_for = false;  // or its end was seen by a poll or a host read
   std::exception_ptr failure;

@@ -247,7 +247,7 @@ TEST_CASE("collectives refuses what cannot be", "[cli][collectives][errors]") {
       {{"begin=0"}, 2, "--set begin: expected bytes from 1 to"},
       {{"begin=64M"}, 2, "--set begin: expected bytes from 1 to"},
       {{"begin=8", "end=4"}, 2, "--set end: expected bytes from 8 to"},
-      {{"factor=1"}, 2, "--set factor: 1 not in [2,"},
+      {{"factor=1"}, 2, "--set factor: expected a number from 1.01 to"},
       {{"factor=2", "step=8"}, 2, "sizes grow by a step or by a factor; give one of them"},
       {{"collective=reduce", "root=6"}, 2, "--set root: 6 not in [0, 5]"},
       {{"collective=reduce", "group=1,2", "root=2"}, 2, "--set root: 2 not in [0, 1]"},

@@ -201,7 +201,7 @@ TEST_CASE("every element that was not taken is counted", "[measured_collective]"
 TEST_CASE("times are those of the closed forms", "[measured_collective][timing]") {
   const Time news = kAlpha + 16 * kByte;
   for (const int ranks : {3, 5}) {
-    for (const std::int64_t count : {1, 4096}) {
+    for (const std::int64_t count : {1, 256}) {
       const Time block = count * 4 * kByte;
       const auto time_of = [&](collectives::MeasuredCollective collective) {
         return measure_on(ring(ranks), input_of(collective, ranks, count)).time;

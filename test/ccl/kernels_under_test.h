@@ -88,8 +88,8 @@ class KernelsUnderTest {
         torch_.topology(), std::make_shared<ccl::CutCache>(torch_.topology()),
         std::make_shared<ccl::PlanCache>(shape), devices,
         ccl::CallSettings{&config.algorithm(), distributed::CollectiveKind::all_reduce,
-                          config.root(), protocol == nullptr ? config.ipcq().slot_bytes : 0,
-                          config.ipcq().depth});
+                          config.root(), config.ipcq().slot_bytes, config.ipcq().depth,
+                          protocol == nullptr});
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
       const distributed::Block block = distributed::whole(tensors_[i]);
       call_->requests[i].kind = distributed::CollectiveKind::all_reduce;

@@ -146,6 +146,24 @@ TEST_CASE("a sum over a device's own PEs blocks its rank, which reads how the te
   });
 }
 
+TEST_CASE("an async sum over a device's own PEs holds up only who waits for it", "[ccl][stream]") {
+  run(false, [](RuntimeContext& torch, int) {
+    const Tensor x = torch.full({4}, 1, {.dp = {.cube = Shard::partial, .num_pes = 1}});
+    const Tensor y = torch.ones({4}, kOnOnePe);
+    torch.ahbm.synchronize();
+    const Time begin = torch.engine().now();
+    torch.launch("works", works, y, 2'000);
+    const distributed::Work work = torch.distributed.all_reduce(x, {}, {.async_op = true});
+    torch.launch("add_one", add_one, y);
+    CHECK(torch.engine().now() == begin);
+    CHECK(work.wait());
+    CHECK(torch.engine().now() > begin);
+    CHECK(x.dp().cube == Shard::replicate);
+    CHECK(x.to_vector() == Floats(4, 4));
+    CHECK(y.to_vector() == Floats(4, 2));
+  });
+}
+
 TEST_CASE("a kernel that fails before a collective is the error of all", "[ccl][stream]") {
   const auto spawn = [] {
     run(false, [](RuntimeContext& torch, int rank) {
