@@ -1,5 +1,7 @@
 // Random choices, medians, additions at indices, and assignments to parts of tensors.
 
+#include <algorithm>
+#include <numbers>
 #include <set>
 
 #include "test/runtime/functional/operators_under_test.h"
@@ -135,6 +137,22 @@ TEST_CASE("logarithms of sums and powers have torch's special values", "[special
   CHECK(low.pow(-2.5).at({0}) == 0);
   CHECK(flip(dut.tensor({}, {3}), {0}).item() == 3);
   CHECK(roll(dut.tensor({}, {3}), 1).item() == 3);
+}
+
+TEST_CASE("inverse and hyperbolic functions have C's values at their ends", "[special_values]") {
+  OperatorsUnderTest dut;
+  const Tensor x = dut.tensor({5}, {HUGE_VALF, -HUGE_VALF, 1, -1, -0.0F});
+  constexpr auto kHalf = static_cast<float>(std::numbers::pi / 2);
+  CHECK(atan(x).at({0}) == kHalf);
+  CHECK(atan(x).at({1}) == -kHalf);
+  CHECK(asin(x).at({2}) == kHalf);
+  CHECK(acos(x).at({3}) == 2 * kHalf);
+  CHECK(acos(x).at({2}) == 0);
+  for (const Tensor& y : {asin(x), acos(x)}) CHECK(std::isnan(y.at({0})));
+  for (const Tensor& y : {asin(x), atan(x), sinh(x)}) CHECK(std::signbit(y.at({4})));
+  const Tensor large = dut.tensor({2}, {89, -89});  // e^89 is no f32
+  CHECK(std::abs(sinh(large).at({1}) / std::sinh(-89.0) - 1) <= 64 * 0x1p-24);
+  CHECK(std::abs(cosh(large).at({0}) / std::cosh(89.0) - 1) <= 64 * 0x1p-24);
 }
 
 }  // namespace
