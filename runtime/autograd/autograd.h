@@ -35,6 +35,7 @@ struct FiberLocal;
 class NoGradGuard {
  public:
   explicit NoGradGuard(RuntimeContext& torch);
+  explicit NoGradGuard(const Tensor& of);  // for the tensor's context
   explicit NoGradGuard(runtime::Simulation& simulation);
   ~NoGradGuard();
   NoGradGuard(const NoGradGuard&) = delete;

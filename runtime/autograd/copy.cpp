@@ -207,7 +207,7 @@ void autograd::record_in_place(std::string_view name, const std::vector<Tensor>&
   set_history(written, std::move(node));
 }
 
-Tensor& Tensor::copy_(const Tensor& source, Location location) {
+const Tensor& Tensor::copy_(const Tensor& source, Location location) const {
   checked();
   source.checked();
   if (source.shape() != shape()) {
@@ -222,7 +222,8 @@ Tensor& Tensor::copy_(const Tensor& source, Location location) {
   return *this;
 }
 
-Tensor& Tensor::copy_shard_(std::size_t index, const Tensor& source, Location location) {
+const Tensor& Tensor::copy_shard_(std::size_t index, const Tensor& source,
+                                  Location location) const {
   checked();
   source.checked();
   if (!is_host() && is_recorded(*this, source)) {

@@ -1,10 +1,22 @@
 #include "runtime/autograd/autograd.h"
 #include "runtime/simulation/simulation.h"
+#include "runtime/tensor/tensor_storage.h"
 #include "runtime/torch/runtime_context.h"
 
 namespace kernbench {
 
+namespace {
+
+runtime::Simulation& simulation_of(const Tensor& tensor) {
+  runtime::check_on_device(tensor, "NoGradGuard");
+  return *tensor.storage()->simulation;
+}
+
+}  // namespace
+
 NoGradGuard::NoGradGuard(RuntimeContext& torch) : NoGradGuard(torch.simulation()) {}
+
+NoGradGuard::NoGradGuard(const Tensor& of) : NoGradGuard(simulation_of(of)) {}
 
 NoGradGuard::NoGradGuard(runtime::Simulation& simulation)
     : local_(simulation.local()), was_enabled_(local_.is_grad_enabled) {

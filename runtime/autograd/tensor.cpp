@@ -19,7 +19,7 @@ Meta& meta_of(Tensor::Storage& storage) {
 }  // namespace
 }  // namespace autograd
 
-Tensor& Tensor::requires_grad_(bool requires_grad) {
+const Tensor& Tensor::requires_grad_(bool requires_grad) const {
   Storage& storage = checked();
   if (storage.is_host()) {
     throw CollectiveError("KB-A002",
@@ -60,11 +60,11 @@ Tensor Tensor::grad() const {
   return meta == nullptr ? Tensor() : meta->grad;
 }
 
-Tensor& Tensor::mutable_grad() {
+Tensor& Tensor::mutable_grad() const {
   return autograd::meta_of(checked()).grad;
 }
 
-void Tensor::zero_grad() {
+void Tensor::zero_grad() const {
   if (const auto& meta = checked().autograd; meta != nullptr) meta->grad = {};
 }
 

@@ -4,7 +4,9 @@
 
 #include <array>
 
+#include "runtime/functional/elementwise.h"
 #include "runtime/functional/elementwise_operator.h"
+#include "runtime/functional/shape_operators.h"
 #include "sim_engine/base/enum_names.h"
 #include "sim_engine/base/error.h"
 
@@ -170,6 +172,17 @@ Tensor silu(const Tensor& x) {
 Tensor leaky_relu(const Tensor& x, double negative_slope) {
   ops::check_is_floating("leaky_relu", x);
   return apply(kLeakyRelu, {x}, {negative_slope});
+}
+
+Tensor glu(const Tensor& x, int dim) {
+  ops::check_is_floating("glu", x);
+  if (x.dim() == 0 || x.size(dim) % 2 != 0) {
+    ops::refuse_shapes("glu", fmt::format("Halving dimension must be even, but dimension {} is of "
+                                          "{}",
+                                          dim, to_string(x.shape())));
+  }
+  const std::vector<Tensor> halves = chunk(x, 2, dim);
+  return halves.front() * sigmoid(halves.back());
 }
 
 Tensor gelu(const Tensor& x, Approximate approximate) {

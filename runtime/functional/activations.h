@@ -28,6 +28,11 @@ Tensor silu(const Tensor& x);
 // x, or negative_slope x where x is negative.
 Tensor softplus(const Tensor& x);
 Tensor leaky_relu(const Tensor& x, double negative_slope = 0.01);
+// log(sigmoid(x)), and x, or alpha (e^x - 1) where x is negative.
+Tensor logsigmoid(const Tensor& x);
+Tensor elu(const Tensor& x, double alpha = 1);
+// a sigmoid(b) for the two halves a and b along a dimension of an even size (KB-F001).
+Tensor glu(const Tensor& x, int dim = -1);
 
 enum class Approximate : std::uint8_t { none, tanh };
 

@@ -7,8 +7,10 @@
 
 #include "runtime/autograd/autograd.h"
 #include "runtime/functional/shape_operators.h"
+#include "runtime/ops/device_kernel.h"
 #include "runtime/ops/pieces.h"
 #include "runtime/ops/placement.h"
+#include "runtime/tensor/tensor_storage.h"
 
 namespace kernbench {
 
@@ -122,6 +124,48 @@ Tensor stack(const std::vector<Tensor>& tensors, int dim) {
     unsqueezed.push_back(unsqueeze(tensor, dim));
   }
   return cat(unsqueezed, dim);
+}
+
+namespace {
+
+// A tensor beside x with x's sizes but one, all elements of which are a number.
+Tensor filled_beside(const Tensor& x, std::size_t dimension, std::int64_t size,
+                     const Scalar& value) {
+  Tensor filled = ops::make_like(x, "pad", ops::with_size(x.shape(), dimension, size), x.dtype(),
+                                 ops::gradient_placement(ops::placement_of(x)));
+  runtime::fill(*filled.storage(), value);
+  return filled;
+}
+
+}  // namespace
+
+Tensor nn::functional::pad(const Tensor& x, const std::vector<std::int64_t>& pad,
+                           const Scalar& value) {
+  ops::check_operands("pad", {x}, ops::Types::any);
+  ops::check_is_whole("pad", x);
+  const std::size_t rank = x.shape().rank();
+  if (pad.size() % 2 != 0 || pad.size() / 2 > rank) {
+    ops::refuse_shapes("pad", fmt::format("Padding length must be divisible by two and at most "
+                                          "twice the number of dimensions of the input. Pad has "
+                                          "{} values, and the input is {}",
+                                          pad.size(), to_string(x.shape())));
+  }
+  Tensor y = x;
+  for (std::size_t i = 0; i < pad.size(); i += 2) {
+    const std::size_t dimension = rank - 1 - i / 2;
+    const auto dim = static_cast<int>(dimension);
+    const auto taken = [](std::int64_t by) { return by < 0 ? -by : 0; };
+    const std::int64_t left = taken(pad[i]);
+    if (left + taken(pad[i + 1]) > 0) {
+      y = narrow(y, dim, left, y.size(dim) - left - taken(pad[i + 1]));
+    }
+    std::vector<Tensor> parts;
+    if (pad[i] > 0) parts.push_back(filled_beside(y, dimension, pad[i], value));
+    parts.push_back(y);
+    if (pad[i + 1] > 0) parts.push_back(filled_beside(y, dimension, pad[i + 1], value));
+    if (parts.size() > 1) y = cat(parts, dim);
+  }
+  return y;
 }
 
 std::vector<Tensor> chunk(const Tensor& x, std::int64_t chunks, int dim) {

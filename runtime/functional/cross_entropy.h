@@ -6,7 +6,8 @@
 
 namespace kernbench::nn::functional {
 
-enum class Reduction : std::uint8_t { mean, sum, none };
+// batchmean, the sum divided by the first dimension, is kl_div's.
+enum class Reduction : std::uint8_t { mean, sum, none, batchmean };
 
 struct CrossEntropyOptions {
   double label_smoothing = 0;  // from 0 to 1: the share that is spread evenly over all classes

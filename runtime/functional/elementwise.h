@@ -144,9 +144,16 @@ Tensor pow(const Scalar& base, const Tensor& exponent);
 Tensor sin(const Tensor& x);
 Tensor cos(const Tensor& x);
 Tensor tan(const Tensor& x);
+// Within a few roundings of f32: asin and acos of what no angle has are NaN.
+Tensor asin(const Tensor& x);
+Tensor acos(const Tensor& x);
+Tensor atan(const Tensor& x);
+Tensor sinh(const Tensor& x);
+Tensor cosh(const Tensor& x);
 Tensor erf(const Tensor& x);
 Tensor exp2(const Tensor& x);
 Tensor log2(const Tensor& x);
+Tensor log10(const Tensor& x);
 // log(1 + x) and e^x - 1, exact to a few roundings near 0 too.
 Tensor log1p(const Tensor& x);
 Tensor expm1(const Tensor& x);

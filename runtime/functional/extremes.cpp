@@ -8,6 +8,7 @@
 #include "runtime/functional/indexing.h"
 #include "runtime/functional/reductions.h"
 #include "runtime/functional/shape_operators.h"
+#include "runtime/ops/placement.h"
 
 namespace kernbench {
 
@@ -42,6 +43,30 @@ std::pair<Tensor, Tensor> max(const Tensor& x, int dim, bool keepdim) {
 }
 std::pair<Tensor, Tensor> min(const Tensor& x, int dim, bool keepdim) {
   return first_of(x, dim, keepdim, false);
+}
+
+std::pair<Tensor, Tensor> median(const Tensor& x, int dim, bool keepdim) {
+  if (ops::is_point("median", x, dim)) {
+    const auto [value, index] = median(reshape(x, {1}), 0);
+    return {value, index};
+  }
+  const auto [sorted, order] = sort(x, dim);
+  const std::int64_t size = x.size(dim);
+  if (size == 0) ops::refuse_shapes("median", "Expected reduction dim to have non-zero size");
+  const auto at = [&](const Tensor& of, std::int64_t i) {
+    const Tensor kept = narrow(of, dim, i, 1);
+    return keepdim ? kept : squeeze(kept, dim);
+  };
+  const std::int64_t middle = (size - 1) / 2;
+  if (is_integral(x.dtype())) return {at(sorted, middle), at(order, middle)};
+  const Tensor is_nan = isnan(at(sorted, size - 1).detach());  // NaN comes last
+  return {where(is_nan, at(sorted, size - 1), at(sorted, middle)),
+          where(is_nan, at(order, size - 1), at(order, middle))};
+}
+
+Tensor median(const Tensor& x) {
+  if (x.numel() == 0 && !is_integral(x.dtype())) return mean(x);  // NaN
+  return median(flatten(x), 0).first;
 }
 
 bool equal(const Tensor& a, const Tensor& b) {

@@ -92,7 +92,9 @@ tl::Tensor power(tl::Context& tl, const tl::Tensor& x, const Scalar& exponent) {
   const double real = exponent.real();
   if (real == 0.5) return tl.sqrt(x);
   if (real == -0.5) return tl.rsqrt(x);
-  if (real != std::trunc(real)) return tl.exp(tl.log(x) * real);
+  if (real != std::trunc(real)) {
+    return tl.where(x == -HUGE_VAL, std::pow(-HUGE_VAL, real), tl.exp(tl.log(x) * real));
+  }
   if (std::abs(real) <= kMostFactors) {
     return whole_power(tl, x, static_cast<std::int64_t>(real));
   }

@@ -28,18 +28,22 @@ ops::Indices read_indices(const Tensor& index) {
   return runtime::read_integers(index, runtime::HostRead::indices);
 }
 
-namespace {
-
-ops::Indices indices_along(std::string_view name, const Tensor& x, const Tensor& index,
-                           std::size_t dimension) {
+std::vector<std::int64_t> checked_indices(std::string_view name, const Tensor& index,
+                                          std::size_t dimension, std::int64_t size) {
   ops::Indices indices = read_indices(index);
-  const std::int64_t size = x.shape()[dimension];
   for (const std::int64_t i : indices) {
     if (i >= 0 && i < size) continue;
     ops::refuse_shapes(name, fmt::format("index {} is out of bounds for dimension {} with size {}",
                                          i, dimension, size));
   }
   return indices;
+}
+
+namespace {
+
+ops::Indices indices_along(std::string_view name, const Tensor& x, const Tensor& index,
+                           std::size_t dimension) {
+  return checked_indices(name, index, dimension, x.shape()[dimension]);
 }
 
 // The operand of an operator that takes elements of it by their indices in one dimension.
@@ -94,11 +98,13 @@ Tensor index_select(const Tensor& of, int dim, const Tensor& index) {
 Tensor flip(const Tensor& x, const std::vector<int>& dims) {
   std::set<std::size_t> seen;
   for (const int dim : dims) {
-    if (seen.insert(ops::dimension_of("flip", x, dim)).second) continue;
+    const bool is_point = ops::is_point("flip", x, dim);
+    if (seen.insert(is_point ? 0 : ops::dimension_of("flip", x, dim)).second) continue;
     ops::refuse_shapes("flip",
                        fmt::format("dim {} appears multiple times in the list of dims", dim));
   }
-  Tensor y = dims.empty() ? clone(x) : x;
+  if (dims.empty() || x.dim() == 0) return clone(x);
+  Tensor y = x;
   for (const int dim : dims) {
     y = rearranged("flip", y, dim, 1,
                    [](std::int64_t i, std::int64_t size) { return size - 1 - i; });
@@ -138,19 +144,26 @@ Tensor masked_select(const Tensor& of, const Tensor& of_mask) {
   return selected("masked_select", contiguous(x), 0, indices);
 }
 
-Tensor gather(const Tensor& of, int dim, const Tensor& index) {
-  const auto [x, dimension] = indexed_operand("gather", of, dim, index);
+Tensor gather(const Tensor& whole, int dim, const Tensor& index) {
   const Shape& shape = index.shape();
-  if (shape.rank() != x.shape().rank()) {
+  if (shape.rank() != whole.shape().rank()) {
     ops::refuse_shapes("gather",
                        "Index tensor must have the same number of dimensions as input tensor");
   }
+  const std::size_t along = ops::dimension_of("gather", whole, dim);
+  Tensor of = whole;
   for (std::size_t d = 0; d < shape.rank(); ++d) {
-    if (d == dimension || shape[d] == x.shape()[d]) continue;
-    ops::refuse_shapes("gather", fmt::format("index {} and self {} must have equal sizes apart "
-                                             "from dimension {}",
-                                             to_string(shape), to_string(x.shape()), dimension));
+    if (d == along || shape[d] == of.shape()[d]) continue;
+    if (shape[d] > of.shape()[d]) {
+      ops::refuse_shapes("gather",
+                         fmt::format("Size does not match at dimension {} expected index "
+                                     "{} to be smaller than self {} apart from dimension "
+                                     "{}",
+                                     d, to_string(shape), to_string(whole.shape()), along));
+    }
+    of = narrow(of, static_cast<int>(d), 0, shape[d]);
   }
+  const auto [x, dimension] = indexed_operand("gather", of, dim, index);
   const ops::Indices indices = indices_along("gather", x, index, dimension);
   return autograd::record(
       "gather", ops::gathered(x, dimension, indices, shape), {x},

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,7 +21,7 @@ namespace kernbench {
 Tensor index_select(const Tensor& x, int dim, const Tensor& index);
 
 // Returns x's element with each index along the dimension, at the same place along the others, in
-// which `index` has x's sizes (torch.gather).  KB-F001, KB-F003.
+// which `index` has at most x's sizes (torch.gather).  KB-F001, KB-F003.
 Tensor gather(const Tensor& x, int dim, const Tensor& index);
 
 // Returns x with src's elements at these indices along the dimension, at the same place along the
@@ -29,6 +30,12 @@ Tensor gather(const Tensor& x, int dim, const Tensor& index);
 Tensor scatter(const Tensor& x, int dim, const Tensor& index, const Tensor& src);
 Tensor scatter(const Tensor& x, int dim, const Tensor& index, const Scalar& value);
 Tensor scatter_add(const Tensor& x, int dim, const Tensor& index, const Tensor& src);
+
+// Returns x, to whose elements with these indices along the dimension alpha times those of src are
+// added (torch.index_add); what several of them add to one place is summed up first.  KB-F001,
+// KB-F002, KB-F003.
+Tensor index_add(const Tensor& x, int dim, const Tensor& index, const Tensor& src,
+                 double alpha = 1);
 
 // Returns the indices of the elements that are not 0, [n, x.dim()] in i64, on x's holders
 // (torch.nonzero).  The host reads x, and so waits: the shape depends on values.
@@ -64,6 +71,9 @@ std::pair<Tensor, Tensor> topk(const Tensor& x, std::int64_t k, int dim = -1, bo
 
 // For operators: reads indices, row by row; zeros in a run without values.
 std::vector<std::int64_t> read_indices(const Tensor& index);
+// Throws DeviceError KB-F001 for one that is out of range of a dimension of this size.
+std::vector<std::int64_t> checked_indices(std::string_view name, const Tensor& index,
+                                          std::size_t dimension, std::int64_t size);
 
 namespace nn::functional {
 using kernbench::one_hot;

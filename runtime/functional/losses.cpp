@@ -4,19 +4,49 @@
 
 #include "runtime/functional/activations.h"
 #include "runtime/functional/elementwise.h"
+#include "runtime/functional/elementwise_operator.h"
 #include "runtime/functional/ids.h"
 #include "runtime/functional/reductions.h"
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/device_kernel.h"
+#include "sim_engine/base/enum_names.h"
 
 namespace kernbench::nn::functional {
 
 namespace {
 
 Tensor reduced(const Tensor& losses, Reduction reduction) {
+  if (!is_enumerator(reduction, 3)) {
+    ops::refuse_shapes("loss", fmt::format("there is no reduction {} here; there are: mean, sum, "
+                                           "none",
+                                           number_of(reduction)));
+  }
   if (reduction == Reduction::none) return losses;
   return reduction == Reduction::sum ? sum(losses) : mean(losses);
 }
+
+// The logarithm of a probability p, and of 1 - p, both at least -100.
+tl::Tensor log_of(tl::Context& tl, const tl::Tensor& p) {
+  return tl.maximum(tl.log(p), -100);
+}
+
+// Of a probability a and a target b.
+constexpr ElementwiseOperator kBinaryCrossEntropy{
+    "binary_cross_entropy",
+    ops::Linearity::none,
+    [](const Elements& of) {
+      return of.b() * -log_of(of.tl, of.a()) - (1 - of.b()) * log_of(of.tl, 1 - of.a());
+    },
+    Computes::in_f32,
+    {Derivative{[](const Elements& of) {
+                  const tl::Tensor spread = of.tl.maximum((1 - of.a()) * of.a(), 1e-12);
+                  return of.dy() * (of.a() - of.b()) / spread;
+                },
+                needs::kA | needs::kB},
+     Derivative{[](const Elements& of) {
+                  return of.dy() * (log_of(of.tl, 1 - of.a()) - log_of(of.tl, of.a()));
+                },
+                needs::kA}}};
 
 }  // namespace
 
@@ -48,6 +78,39 @@ Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, Reduction reduc
   return reduced(
       where(distance.detach() < beta, square(distance) * (0.5 / beta), distance - 0.5 * beta),
       reduction);
+}
+
+Tensor huber_loss(const Tensor& input, const Tensor& target, Reduction reduction, double delta) {
+  if (!(delta > 0)) {
+    ops::refuse_shapes("huber_loss", fmt::format("delta is {}; a number above 0 is wanted", delta));
+  }
+  const Tensor distance = abs(input - target);
+  return reduced(
+      where(distance.detach() < delta, square(distance) * 0.5, (distance - 0.5 * delta) * delta),
+      reduction);
+}
+
+Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, Reduction reduction) {
+  if (input.shape() != target.shape()) {
+    ops::refuse_shapes("binary_cross_entropy",
+                       fmt::format("Using a target size {} that is different to the input size {} "
+                                   "is refused",
+                                   to_string(target.shape()), to_string(input.shape())));
+  }
+  return reduced(apply(kBinaryCrossEntropy, {input, target}), reduction);
+}
+
+Tensor kl_div(const Tensor& input, const Tensor& target, const KlDivOptions& options) {
+  const Tensor share = options.log_target ? exp(target) : target;
+  const Tensor logarithm = options.log_target ? target : log(where(target == 0, 1, target));
+  const Tensor losses = share * (logarithm - input);
+  if (options.reduction != Reduction::batchmean) return reduced(losses, options.reduction);
+  return sum(losses) / (input.dim() == 0 ? 1 : input.size(0));
+}
+
+Tensor cosine_similarity(const Tensor& a, const Tensor& b, int dim, double eps) {
+  const auto length = [&](const Tensor& x) { return clamp(norm(x, 2, dim, true), eps); };
+  return sum((a / length(a)) * (b / length(b)), dim);
 }
 
 Tensor nll_loss(const Tensor& input, const Tensor& target, Reduction reduction,

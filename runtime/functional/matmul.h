@@ -2,6 +2,9 @@
 
 #pragma once
 
+#include <string_view>
+#include <vector>
+
 #include "runtime/tensor/tensor.h"
 
 namespace kernbench {
@@ -36,6 +39,12 @@ Tensor mm(const Tensor& a, const Tensor& b);
 Tensor bmm(const Tensor& a, const Tensor& b);
 Tensor mv(const Tensor& a, const Tensor& b);
 Tensor dot(const Tensor& a, const Tensor& b);
+// The sum of the operands' products over the dimensions whose letters the result has not, as in
+// einsum("bhid,bhjd->bhij", {q, k}) (torch.einsum).  "..." stands for further dimensions, which
+// broadcast; without "->" the result has the letters that stand once, in their order.  Operands are
+// multiplied from left to right: by one matmul() if there is something to sum over, else by an
+// elementwise product.  Throws DeviceError KB-F001 in torch's words, KB-F002, KB-F003.
+Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands);
 // a[i] b[j] for vectors (torch.outer).  KB-F001.
 Tensor outer(const Tensor& a, const Tensor& b);
 

@@ -16,11 +16,17 @@ KERNBENCH_FUNCTION(sign)
 KERNBENCH_FUNCTION(exp2)
 KERNBENCH_FUNCTION(expm1)
 KERNBENCH_FUNCTION(log2)
+KERNBENCH_FUNCTION(log10)
 KERNBENCH_FUNCTION(log1p)
 KERNBENCH_FUNCTION(sin)
 KERNBENCH_FUNCTION(cos)
 KERNBENCH_FUNCTION(tan)
 KERNBENCH_FUNCTION(erf)
+KERNBENCH_FUNCTION(asin)
+KERNBENCH_FUNCTION(acos)
+KERNBENCH_FUNCTION(atan)
+KERNBENCH_FUNCTION(sinh)
+KERNBENCH_FUNCTION(cosh)
 KERNBENCH_FUNCTION(floor)
 KERNBENCH_FUNCTION(ceil)
 KERNBENCH_FUNCTION(trunc)
@@ -29,6 +35,8 @@ KERNBENCH_FUNCTION(isnan)
 KERNBENCH_FUNCTION(isinf)
 KERNBENCH_FUNCTION(isfinite)
 KERNBENCH_FUNCTION(prod)
+KERNBENCH_FUNCTION(median)
+KERNBENCH_FUNCTION(bernoulli)
 #undef KERNBENCH_FUNCTION
 
 Tensor Tensor::remainder(const Tensor& other) const {
@@ -162,6 +170,18 @@ Tensor Tensor::roll(std::int64_t shift, std::optional<int> dim) const {
 }
 Tensor Tensor::repeat_interleave(std::int64_t repeats, std::optional<int> dim) const {
   return kernbench::repeat_interleave(*this, repeats, dim);
+}
+Tensor Tensor::multinomial(std::int64_t num_samples, bool replacement) const {
+  return kernbench::multinomial(*this, num_samples, replacement);
+}
+std::pair<Tensor, Tensor> Tensor::median(int dim, bool keepdim) const {
+  return kernbench::median(*this, dim, keepdim);
+}
+Tensor Tensor::unfold(int dim, std::int64_t size, std::int64_t step) const {
+  return kernbench::unfold(*this, dim, size, step);
+}
+Tensor Tensor::unflatten(int dim, const std::vector<std::int64_t>& sizes) const {
+  return kernbench::unflatten(*this, dim, sizes);
 }
 Tensor Tensor::nonzero() const {
   return kernbench::nonzero(*this);

@@ -85,15 +85,20 @@ struct ParameterGradients {
   Tensor bias;
 };
 
-// Returns the sums over all rows of dy r, the weight's gradient, and of dy, the bias's.
-ParameterGradients gradients_of_parameters(const Norm& norm, const Tensor& dy, const Tensor& x) {
+// Returns the sums over all rows of dy r, the weight's gradient, and, where there is a bias, of dy.
+ParameterGradients gradients_of_parameters(const Norm& norm, const Tensor& dy, const Tensor& x,
+                                           bool has_bias) {
   const std::int64_t n = x.shape()[x.shape().rank() - 1];
   const auto placement = ops::by_level(
       ops::elementwise_placement(norm.name, dy, x, ops::Linearity::each),
       [](Level level) -> std::optional<Level> { return level.is_cut() ? ops::kPartial : level; });
   ParameterGradients result;
   result.weight = ops::make_like(x, "weight.grad", {n}, x.dtype(), *placement);
-  result.bias = ops::make_like(x, "bias.grad", {n}, x.dtype(), *placement);
+  std::vector<Tensor> results{result.weight};
+  if (has_bias) {
+    result.bias = ops::make_like(x, "bias.grad", {n}, x.dtype(), *placement);
+    results.push_back(result.bias);
+  }
   const auto body = [=](tl::Context& tl) {
     const ops::LocalPart of_dy = ops::local_part(dy, tl);
     const ops::LocalPart of_x = ops::local_part(x, tl);
@@ -105,13 +110,14 @@ ParameterGradients gradients_of_parameters(const Norm& norm, const Tensor& dy, c
       const tl::Tensor block = tl.load(of_x.data + row * n, shape, x.dtype());
       const tl::Tensor rows = Normalized::of(tl, block, norm).rows;
       of_weight = of_weight + tl.sum(g * rows, 0, {.keep_dims = true});
-      of_bias = of_bias + tl.sum(g, 0, {.keep_dims = true});
+      if (has_bias) of_bias = of_bias + tl.sum(g, 0, {.keep_dims = true});
     });
     tl.store(ops::local_part(result.weight, tl).data, tl.cast(of_weight, x.dtype()));
-    tl.store(ops::local_part(result.bias, tl).data, tl.cast(of_bias, x.dtype()));
+    if (has_bias) {
+      tl.store(ops::local_part(result.bias, tl).data, tl.cast(of_bias, x.dtype()));
+    }
   };
-  ops::launch_on_rows(fmt::format("{}_backward_parameters", norm.name),
-                      {result.weight, result.bias}, {dy, x}, n, body);
+  ops::launch_on_rows(fmt::format("{}_backward_parameters", norm.name), results, {dy, x}, n, body);
   return result;
 }
 
@@ -146,16 +152,16 @@ Tensor normalize(const Norm& norm, const Tensor& of, const Shape& normalized_sha
   check(norm, x, normalized_shape, bias, "bias");
   Tensor y = forward(norm, x, weight, bias);
   if (!needs_grad(x, weight, bias)) return y;
-  const auto backward = [norm, x = SavedTensor(x),
-                         weight = weight.defined() ? SavedTensor(weight) : SavedTensor(),
-                         has_weight = weight.defined(), of_x = needs_grad(x),
-                         of_parameters = needs_grad(weight, bias)](const Tensor& dy) {
-    const Tensor used = has_weight ? weight.get() : Tensor();
-    ParameterGradients parameters;
-    if (of_parameters) parameters = gradients_of_parameters(norm, dy, x.get());
-    return std::vector{of_x ? gradient_of_x(norm, dy, x.get(), used) : Tensor(), parameters.weight,
-                       parameters.bias};
-  };
+  const auto backward =
+      [norm, x = SavedTensor(x), weight = weight.defined() ? SavedTensor(weight) : SavedTensor(),
+       has_weight = weight.defined(), has_bias = bias.defined(), of_x = needs_grad(x),
+       of_parameters = needs_grad(weight, bias)](const Tensor& dy) {
+        const Tensor used = has_weight ? weight.get() : Tensor();
+        ParameterGradients parameters;
+        if (of_parameters) parameters = gradients_of_parameters(norm, dy, x.get(), has_bias);
+        return std::vector{of_x ? gradient_of_x(norm, dy, x.get(), used) : Tensor(),
+                           parameters.weight, parameters.bias};
+      };
   return autograd::record(norm.name, std::move(y), {x, weight, bias}, backward);
 }
 

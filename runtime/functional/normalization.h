@@ -24,4 +24,33 @@ Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& 
 Tensor rms_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight = {},
                 std::optional<double> eps = {});
 
+struct BatchNormOptions {
+  Tensor weight = {};
+  Tensor bias = {};
+  bool training = false;
+  double momentum = 0.1;
+  double eps = 1e-5;
+};
+
+// (x - mean) / sqrt(variance + eps) weight + bias with one mean and variance for each channel of x
+// [n, c, ...]: the batch's in training, when the running ones move towards them by `momentum`, with
+// the unbiased variance; else the running ones.  Those and weight and bias are [c], or undefined.
+// Several kernels, in f32, with one rounding.  In training the batch must not be cut (KB-F003), as
+// nothing adds up the holders' means.
+Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& running_var,
+                  const BatchNormOptions& options = {});
+
+// layer_norm() of each of num_groups groups of channels of each x [n, c, ...], then weight [c] and
+// bias [c].
+Tensor group_norm(const Tensor& x, std::int64_t num_groups, const Tensor& weight = {},
+                  const Tensor& bias = {}, double eps = 1e-5);
+
+struct NormalizeOptions {
+  double p = 2;
+  int dim = 1;
+  double eps = 1e-12;
+};
+// x / max(its p-norm along the dimension, eps) (torch.nn.functional.normalize).
+Tensor normalize(const Tensor& x, const NormalizeOptions& options = {});
+
 }  // namespace kernbench::nn::functional

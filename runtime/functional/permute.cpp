@@ -13,6 +13,7 @@
 #include "runtime/functional/shape_operators.h"
 #include "runtime/functional/views.h"
 #include "runtime/ops/elements.h"
+#include "runtime/ops/indexed.h"
 #include "runtime/ops/pieces.h"
 #include "runtime/ops/reduce.h"
 #include "runtime/ops/strided_copy.h"
@@ -221,6 +222,74 @@ Tensor slice(const Tensor& x, int dim, std::int64_t start, std::int64_t end, std
         }
         return whole;
       });
+}
+
+namespace {
+
+// The windows along a dimension, as views of a tensor and of its gradient.
+struct Windows {
+  std::size_t dimension = 0;
+  std::int64_t size = 0;
+  std::int64_t step = 1;
+  std::int64_t length = 0;  // of the dimension
+
+  std::int64_t count() const { return (length - size) / step + 1; }
+
+  Tensor of(const Tensor& x) const {
+    const Shape& shape = x.shape();
+    const auto with_windows = [&](auto values, std::int64_t own, std::int64_t last) {
+      std::vector<std::int64_t> result(values.begin(), values.end());
+      result[dimension] = own;
+      result.push_back(last);
+      return result;
+    };
+    const DPPolicy dp =
+        policy_after("unfold", x, shape.rank() + 1, [](std::size_t d) { return d; });
+    return runtime::strided_view(
+        x, Shape(with_windows(shape, count(), size)), dp, [&](const ShardInfo& shard) {
+          const std::vector<std::int64_t> strides = runtime::strides_of(shard);
+          const std::int64_t stride = strides[dimension];
+          return PartOfView{with_windows(shard.offset, 0, 0),
+                            Shape(with_windows(shard.shape, count(), size)),
+                            with_windows(strides, stride * step, stride), 0};
+        });
+  }
+
+  // Adds up what all windows have of each element.
+  Tensor gradient(const Tensor& dy) const {
+    Order order(dy.shape().rank());
+    std::iota(order.begin(), order.end(), 0);
+    std::rotate(order.begin() + static_cast<std::ptrdiff_t>(dimension) + 1, order.end() - 1,
+                order.end());
+    const Tensor turned = ops::dense(permuted(dy, order), "unfold_backward");
+    std::vector<std::int64_t> sizes(turned.shape().begin(), turned.shape().end());
+    sizes[dimension] *= size;
+    sizes.erase(sizes.begin() + static_cast<std::ptrdiff_t>(dimension) + 1);
+    ops::Indices indices;
+    for (std::int64_t i = 0; i < count() * size; ++i) {
+      indices.push_back(i / size * step + i % size);
+    }
+    return ops::given_back(ops::viewed(turned, Shape(sizes), dy.dp()), dimension, indices, length);
+  }
+};
+
+}  // namespace
+
+Tensor unfold(const Tensor& x, int dim, std::int64_t size, std::int64_t step) {
+  ops::check_operands("unfold", {x}, ops::Types::any);
+  const std::size_t dimension = ops::dimension_of("unfold", x, dim);
+  const std::int64_t length = x.shape()[dimension];
+  if (size < 0 || size > length) {
+    ops::refuse_shapes("unfold", fmt::format("maximum size for tensor at dimension {} is {} but "
+                                             "size is {}",
+                                             dimension, length, size));
+  }
+  if (step <= 0) ops::refuse_shapes("unfold", fmt::format("step is {} but must be > 0", step));
+  ops::check_is_uncut("unfold", x, dimension);
+  const Windows windows{dimension, size, step, length};
+  return autograd::record_view(
+      "unfold", windows.of(x), x, [windows](const Tensor& of) { return windows.of(of); },
+      [windows](const Tensor& dy) { return windows.gradient(dy); });
 }
 
 Tensor select(const Tensor& x, int dim, std::int64_t index) {

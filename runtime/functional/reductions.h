@@ -68,6 +68,12 @@ Tensor argmax(const Tensor& x);  // among all elements, row by row
 std::pair<Tensor, Tensor> sort(const Tensor& x, int dim = -1, bool descending = false);
 Tensor argsort(const Tensor& x, int dim = -1, bool descending = false);
 
+// The element that comes in the middle along a dimension, the lower of two, and its index; NaN if
+// there is one.  Without a dimension among all elements, NaN of none; gradients flow to the first
+// of equal ones, where torch spreads them (torch.median).  It is found by sort().
+Tensor median(const Tensor& x);
+std::pair<Tensor, Tensor> median(const Tensor& x, int dim, bool keepdim = false);
+
 // The sums of the elements up to each, along a dimension that is whole on each PE (KB-F003); i64 of
 // integers.
 Tensor cumsum(const Tensor& x, int dim);

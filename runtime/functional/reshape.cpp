@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -222,6 +223,18 @@ Tensor repeat(const Tensor& x, const std::vector<std::int64_t>& times) {
     y = cat(std::vector(static_cast<std::size_t>(times[d]), y), static_cast<int>(d));
   }
   return y;
+}
+
+Tensor unflatten(const Tensor& x, int dim, const std::vector<std::int64_t>& sizes) {
+  ops::check_operands("unflatten", {x}, ops::Types::any);
+  const auto at = static_cast<std::ptrdiff_t>(ops::dimension_of("unflatten", x, dim));
+  std::vector<std::int64_t> all(x.shape().begin(), x.shape().end());
+  std::vector<std::int64_t> parts = sizes;
+  std::int64_t known = 1;
+  for (const std::int64_t size : parts) known *= size == -1 ? 1 : size;
+  std::ranges::replace(parts, -1, known > 0 ? all[static_cast<std::size_t>(at)] / known : 0);
+  all.insert(all.erase(all.begin() + at), parts.begin(), parts.end());
+  return reshape(x, Shape(all));
 }
 
 }  // namespace kernbench

@@ -71,6 +71,13 @@ Tensor repeat(const Tensor& x, const std::vector<std::int64_t>& times);
 // Applies select() to each index (torch.unbind).
 std::vector<Tensor> unbind(const Tensor& x, int dim = 0);
 
+// A view of all windows of `size` elements along a dimension that is not cut, `step` apart: it has
+// their number there, and a further dimension of their elements at the end (torch.Tensor.unfold).
+// KB-F001, KB-F003.
+Tensor unfold(const Tensor& x, int dim, std::int64_t size, std::int64_t step);
+// Replaces a dimension by several, of which one may be -1: the inverse of flatten().
+Tensor unflatten(const Tensor& x, int dim, const std::vector<std::int64_t>& sizes);
+
 // Returns x with another placement on its device: one kernel reads from other PEs' memories what a
 // holder needs; what is partial is summed up on the way, in f32 or exactly (DTensor.redistribute).
 // KB-F003 for a partial placement, whose summands nobody could say.
@@ -82,5 +89,15 @@ Tensor redistribute(const Tensor& x, const DPPolicy& dp);
 Tensor split_heads(const Tensor& x, std::int64_t heads);
 // Turns [heads, s, d] into [s, heads d]: the inverse of split_heads().
 Tensor merge_heads(const Tensor& x);
+
+namespace nn::functional {
+
+// Elements with a value before and behind those of the last dimensions: {left, right} of the last
+// one, {left, right, top, bottom} of the last two, ..., as a copy for each dimension
+// (torch.nn.functional.pad, mode constant).  A negative number takes elements away.  KB-F001, and
+// KB-F003 for a dimension that is cut.
+Tensor pad(const Tensor& x, const std::vector<std::int64_t>& pad, const Scalar& value = 0);
+
+}  // namespace nn::functional
 
 }  // namespace kernbench

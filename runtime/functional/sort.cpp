@@ -12,6 +12,7 @@
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/elements.h"
 #include "runtime/ops/indexed.h"
+#include "runtime/ops/pieces.h"
 #include "runtime/tensor/host_read.h"
 #include "runtime/tensor/tensor_storage.h"
 

@@ -1,5 +1,6 @@
 // Trigonometric functions, other exponentials and logarithms, and functions of several tensors.
 
+#include <array>
 #include <cmath>
 #include <numbers>
 
@@ -71,6 +72,86 @@ constexpr ElementwiseOperator kExpm1 =
     real("expm1", [](const Elements& of) { return expm1_of(of.tl, of.a()); },
          {[](const Elements& of) { return of.dy() * (of.y() + 1.0); }, needs::kResult});
 
+constexpr ElementwiseOperator kLog10 =
+    real("log10",
+         [](const Elements& of) {
+           return of.tl.log2(of.a()) * (std::numbers::ln2 / std::numbers::ln10);
+         },
+         {[](const Elements& of) { return of.dy() / (of.a() * std::numbers::ln10); }, needs::kA});
+
+// Above tan(pi / 8) and tan(3 pi / 8) the argument is turned by 45 and by 90 degrees; below, four
+// terms are within a few roundings of f32 (Moshier, Cephes, atanf).
+tl::Tensor atan_of(tl::Context& tl, const tl::Tensor& x) {
+  constexpr std::array kTerms = {8.05374449538e-2, -1.38776856032e-1, 1.99777106478e-1,
+                                 -3.33329491539e-1};
+  const tl::Tensor size = tl.abs(x);
+  const tl::Tensor is_far = size > 2.414213562373095;
+  const tl::Tensor is_near = size <= 0.4142135623730950;
+  const tl::Tensor turned = tl.where(is_far, -1 / size, (size - 1.0) / (size + 1.0));
+  const tl::Tensor t = tl.where(is_near, size, turned);
+  const tl::Tensor from =
+      tl.where(is_near, 0, tl.where(is_far, std::numbers::pi / 2, std::numbers::pi / 4));
+  const tl::Tensor square = t * t;
+  tl::Tensor sum = tl.fma(square, kTerms[0], kTerms[1]);
+  for (std::size_t i = 2; i < kTerms.size(); ++i) sum = tl.fma(sum, square, kTerms[i]);
+  const tl::Tensor angle = from + tl.fma(sum * square, t, t);
+  // Of an infinity the quotients are NaN; and -0 stays as it is.
+  const tl::Tensor whole = tl.where(size == HUGE_VAL, std::numbers::pi / 2, angle);
+  return tl.where(x < 0, -whole, tl.where(x == 0, x, whole));
+}
+// The cosine of an angle of this sine; no digits cancel where x is near 1.
+tl::Tensor cosine_of(tl::Context& tl, const tl::Tensor& x) {
+  return tl.sqrt((1 - x) * (1 + x));
+}
+
+constexpr ElementwiseOperator kAtan =
+    real("atan", [](const Elements& of) { return atan_of(of.tl, of.a()); },
+         {[](const Elements& of) { return of.dy() / of.tl.fma(of.a(), of.a(), 1); }, needs::kA});
+
+constexpr ElementwiseOperator kAsin = real(
+    "asin", [](const Elements& of) { return atan_of(of.tl, of.a() / cosine_of(of.tl, of.a())); },
+    {[](const Elements& of) { return of.dy() / cosine_of(of.tl, of.a()); }, needs::kA});
+
+constexpr ElementwiseOperator kAcos =
+    real("acos",
+         [](const Elements& of) {
+           return atan_of(of.tl, of.tl.sqrt((1 - of.a()) / (1 + of.a()))) * 2.0;
+         },
+         {[](const Elements& of) { return -of.dy() / cosine_of(of.tl, of.a()); }, needs::kA});
+
+// Halves of e^|x| and of its reciprocal.  The root of the former is squared, since it is finite
+// where twice the result would not be.
+struct HalfPowers {
+  tl::Tensor grown;
+  tl::Tensor shrunk;
+
+  static HalfPowers of(tl::Context& tl, const tl::Tensor& size) {
+    const tl::Tensor root = tl.exp(size * 0.5);
+    return {root * 0.5 * root, tl.exp(-size) * 0.5};
+  }
+};
+tl::Tensor cosh_of(tl::Context& tl, const tl::Tensor& x) {
+  const HalfPowers halves = HalfPowers::of(tl, tl.abs(x));
+  return halves.grown + halves.shrunk;
+}
+// Below 1 the difference would lose digits: there it is (d + d / (d + 1)) / 2 for d = e^|x| - 1.
+tl::Tensor sinh_of(tl::Context& tl, const tl::Tensor& x) {
+  const tl::Tensor size = tl.abs(x);
+  const HalfPowers halves = HalfPowers::of(tl, size);
+  const tl::Tensor more = expm1_of(tl, tl.minimum(size, 1));
+  const tl::Tensor near = (more + more / (more + 1.0)) * 0.5;
+  const tl::Tensor y = tl.where(size < 1, near, halves.grown - halves.shrunk);
+  return tl.where(x < 0, -y, tl.where(x == 0, x, y));
+}
+
+constexpr ElementwiseOperator kSinh =
+    real("sinh", [](const Elements& of) { return sinh_of(of.tl, of.a()); },
+         {[](const Elements& of) { return of.dy() * cosh_of(of.tl, of.a()); }, needs::kA});
+
+constexpr ElementwiseOperator kCosh =
+    real("cosh", [](const Elements& of) { return cosh_of(of.tl, of.a()); },
+         {[](const Elements& of) { return of.dy() * sinh_of(of.tl, of.a()); }, needs::kA});
+
 // log(1 + exp(x)), of which the exponential of a large x is too large.
 constexpr ElementwiseOperator kSoftplus{
     "softplus",
@@ -80,6 +161,30 @@ constexpr ElementwiseOperator kSoftplus{
     },
     Computes::in_f32,
     {Derivative{[](const Elements& of) { return of.dy() * of.tl.sigmoid(of.a()); }, needs::kA}}};
+
+// -softplus(-x).
+constexpr ElementwiseOperator kLogSigmoid{
+    "logsigmoid",
+    Linearity::none,
+    [](const Elements& of) {
+      return of.tl.minimum(of.a(), 0) - log1p_of(of.tl, of.tl.exp(-of.tl.abs(of.a())));
+    },
+    Computes::in_f32,
+    {Derivative{[](const Elements& of) { return of.dy() * of.tl.sigmoid(-of.a()); }, needs::kA}}};
+
+constexpr ElementwiseOperator kElu{
+    "elu",
+    Linearity::none,
+    [](const Elements& of) {
+      const tl::Tensor below = expm1_of(of.tl, of.tl.minimum(of.a(), 0)) * of.numbers[0];
+      return of.tl.where(of.a() > 0, of.a(), below);
+    },
+    Computes::in_f32,
+    {Derivative{[](const Elements& of) {
+                  const tl::Tensor slope = of.tl.exp(of.tl.minimum(of.a(), 0)) * of.numbers[0];
+                  return of.tl.where(of.a() > 0, of.dy(), of.dy() * slope);
+                },
+                needs::kA}}};
 
 // The larger one stands in front of the root, so that no square is too large.
 tl::Tensor hypot_of(tl::Context& tl, const tl::Tensor& a, const tl::Tensor& b) {
@@ -167,6 +272,32 @@ Tensor log1p(const Tensor& x) {
 }
 Tensor expm1(const Tensor& x) {
   return apply(kExpm1, {x});
+}
+Tensor log10(const Tensor& x) {
+  return apply(kLog10, {x});
+}
+Tensor asin(const Tensor& x) {
+  return apply(kAsin, {x});
+}
+Tensor acos(const Tensor& x) {
+  return apply(kAcos, {x});
+}
+Tensor atan(const Tensor& x) {
+  return apply(kAtan, {x});
+}
+Tensor sinh(const Tensor& x) {
+  return apply(kSinh, {x});
+}
+Tensor cosh(const Tensor& x) {
+  return apply(kCosh, {x});
+}
+Tensor nn::functional::logsigmoid(const Tensor& x) {
+  ops::check_is_floating("logsigmoid", x);
+  return apply(kLogSigmoid, {x});
+}
+Tensor nn::functional::elu(const Tensor& x, double alpha) {
+  ops::check_is_floating("elu", x);
+  return apply(kElu, {x}, {alpha});
 }
 Tensor nn::functional::softplus(const Tensor& x) {
   ops::check_is_floating("softplus", x);

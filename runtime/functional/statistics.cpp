@@ -81,8 +81,9 @@ Tensor prod(const Tensor& x) {
 }
 
 Tensor logsumexp(const Tensor& x, const Dimensions& dims, bool keepdim) {
-  check_is_real("logsumexp", x);
+  if (is_integral(x.dtype())) return logsumexp(x.to(DType::f32), dims, keepdim);
   return in_f32(x, [&](const Tensor& of) {
+    if (of.numel() == 0) return log(sum(exp(of), dims, keepdim));  // -infinity of none
     const Tensor most = amax(of.detach(), dims, true);
     const Tensor origin = where(isfinite(most), most, 0);
     const Tensor sums = log(sum(exp(of - origin), dims, true)) + origin;

@@ -79,8 +79,9 @@ Tensor Module::register_parameter(std::string name, Tensor tensor, bool requires
   return parameters_.insert(std::move(name), std::move(tensor));
 }
 
-Tensor Module::register_buffer(std::string name, Tensor tensor) {
+Tensor Module::register_buffer(std::string name, Tensor tensor, bool persistent) {
   check_name("Buffer", name);
+  if (!persistent) not_persistent_.push_back(name);
   return buffers_.insert(std::move(name), std::move(tensor));
 }
 
@@ -127,7 +128,10 @@ std::vector<std::shared_ptr<Module>> Module::children() const {
 
 StateDict Module::state_dict() const {
   StateDict state = parameters_;
-  for (const auto& item : buffers_) state.insert(item.key(), item.value());
+  for (const auto& item : buffers_) {
+    if (std::ranges::count(not_persistent_, item.key()) > 0) continue;
+    state.insert(item.key(), item.value());
+  }
   for (const auto& child : children_) {
     for (const auto& item : child.value()->state_dict()) {
       state.insert(fmt::format("{}.{}", child.key(), item.key()), item.value());

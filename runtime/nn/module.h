@@ -139,7 +139,8 @@ class Module : public std::enable_shared_from_this<Module> {
   // Give a name to what belongs to the module, and return it.  Throw CollectiveError KB-A010 in
   // torch's words for an empty name, one with a dot, or one that is taken.
   Tensor register_parameter(std::string name, Tensor tensor, bool requires_grad = true);
-  Tensor register_buffer(std::string name, Tensor tensor);
+  // A buffer that is not persistent is no part of state_dict().
+  Tensor register_buffer(std::string name, Tensor tensor, bool persistent = true);
   template <class Of>
   std::shared_ptr<Of> register_module(std::string name, std::shared_ptr<Of> module) {
     add_child(std::move(name), module);
@@ -261,6 +262,7 @@ class Module : public std::enable_shared_from_this<Module> {
 
   OrderedDict<Tensor> parameters_;
   OrderedDict<Tensor> buffers_;
+  std::vector<std::string> not_persistent_;
   OrderedDict<std::shared_ptr<Module>> children_;
   std::map<unsigned, ForwardPreHook> before_forward_;
   std::map<unsigned, ForwardHook> after_forward_;

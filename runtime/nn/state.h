@@ -25,6 +25,7 @@ class OrderedDict {
     const std::string& key() const { return this->first; }
     const T& value() const { return this->second; }
     T& value() { return this->second; }
+    const T* operator->() const { return &value(); }
   };
 
   // Throws CollectiveError KB-A010 if there is such a key.

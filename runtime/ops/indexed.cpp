@@ -49,9 +49,10 @@ void store_sum(tl::Context& tl, const Around& from, const Indices& indices, cons
   for_each_matrix_block(tl, to.outer, to.inner, [&](const MatrixBlock& block) {
     tl::Tensor sum = indices.empty() ? tl.zeros({block.height, block.width}, to.data.dtype())
                                      : load(tl, from, indices.front(), block);
-    if (indices.size() > 1) sum = tl.cast(sum, DType::f32);
+    const DType sums = is_integral(to.data.dtype()) ? DType::i64 : DType::f32;
+    if (indices.size() > 1) sum = tl.cast(sum, sums);
     for (std::size_t i = 1; i < indices.size(); ++i) {
-      sum = sum + tl.cast(load(tl, from, indices[i], block), DType::f32);
+      sum = sum + tl.cast(load(tl, from, indices[i], block), sums);
     }
     tl.store(to.data + block.row * to.pitch() + index * to.inner + block.column,
              tl.cast(sum, to.data.dtype()), to.pitch());

@@ -16,7 +16,7 @@ using Indices = std::vector<std::int64_t>;
 // REQUIRES: x is not strided nor cut along it; the indices are in range
 Tensor taken(const Tensor& x, std::size_t dimension, const Indices& indices);
 // The gradient of taken() for x of `size` elements along the dimension: what several indices take
-// is added up in f32 and rounded once.
+// is added up in f32 and rounded once, or exactly.
 Tensor given_back(const Tensor& dy, std::size_t dimension, const Indices& indices,
                   std::int64_t size);
 

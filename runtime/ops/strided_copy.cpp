@@ -55,19 +55,25 @@ class PartCopy {
       : tl_(tl), view_(view), dense_(dense), direction_(direction), outer_(copy_loops_of(shard)) {
     inner_ = take(outer_, outer_.end() - 1);
     const auto unit = std::ranges::find(outer_, 1, &CopyLoop::in_view);
-    is_transposed_ = inner_.in_view != 1 && unit != outer_.end();
-    if (is_transposed_) {
-      other_ = take(outer_, unit);
-    } else if (inner_.in_view == 1 && !outer_.empty()) {
-      other_ = take(outer_, std::ranges::max_element(outer_, {}, &CopyLoop::size));
-    } else {
-      other_ = {1, inner_.size, inner_.size};
-    }
+    // Rows of windows overlap (unfold()), and those of a matrix must not.
+    is_transposed_ = inner_.in_view != 1 && unit != outer_.end() && inner_.in_view >= unit->size;
+    const auto rows = is_transposed_ ? unit : most_rows();
+    other_ = rows != outer_.end() ? take(outer_, rows) : CopyLoop{1, inner_.size, inner_.size};
   }
 
   void run() { run_outer(0, 0, 0); }
 
  private:
+  // The loop with the most rows of elements that follow each other; the end if there is none.
+  std::vector<CopyLoop>::iterator most_rows() {
+    auto most = outer_.end();
+    for (auto loop = outer_.begin(); loop != outer_.end(); ++loop) {
+      const bool are_rows = inner_.in_view == 1 && loop->in_view >= inner_.size;
+      if (are_rows && (most == outer_.end() || loop->size > most->size)) most = loop;
+    }
+    return most;
+  }
+
   void run_outer(std::size_t loop, std::int64_t in_view, std::int64_t in_dense) {
     if (loop == outer_.size()) return move(in_view, in_dense);
     for (std::int64_t i = 0; i < outer_[loop].size; ++i) {

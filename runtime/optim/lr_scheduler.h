@@ -21,13 +21,14 @@ class LRScheduler {
   void step();
   std::vector<double> get_last_lr() const;
   std::int64_t last_epoch() const { return epoch_; }
+  // The rate of a group in an epoch, for its first one.
+  virtual double rate(double base, std::int64_t epoch) const = 0;
 
  protected:
-  // Keeps each group's present rate, and sets those of epoch 0: subclasses end their constructors
-  // with begin().
+  // Takes each group's first rate, that before any scheduler (torch's initial_lr), and sets those
+  // of epoch 0: subclasses end their constructors with begin().
   explicit LRScheduler(Optimizer& optimizer);
   void begin() { set(); }
-  virtual double rate(double base, std::int64_t epoch) const = 0;
 
  private:
   void set();
@@ -80,6 +81,41 @@ class CosineAnnealingLR : public LRScheduler {
   double rate(double base, std::int64_t epoch) const override;
   std::int64_t period_;
   double least_;
+};
+
+// base * gamma^(number of milestones that have been reached).
+class MultiStepLR : public LRScheduler {
+ public:
+  MultiStepLR(Optimizer& optimizer, std::vector<std::int64_t> milestones, double gamma = 0.1);
+
+ private:
+  double rate(double base, std::int64_t epoch) const override;
+  std::vector<std::int64_t> milestones_;
+  double gamma_;
+};
+
+// base * gamma^epoch.
+class ExponentialLR : public LRScheduler {
+ public:
+  ExponentialLR(Optimizer& optimizer, double gamma);
+
+ private:
+  double rate(double base, std::int64_t epoch) const override;
+  double gamma_;
+};
+
+// One scheduler after the other: the next one takes over at each milestone, with epoch 0, as a
+// warm-up and what follows it do.  They live longer than this one, which alone is stepped.  Throws
+// DeviceError KB-F001, in torch's words, unless there is one milestone less than schedulers.
+class SequentialLR : public LRScheduler {
+ public:
+  SequentialLR(Optimizer& optimizer, std::vector<LRScheduler*> schedulers,
+               std::vector<std::int64_t> milestones);
+
+ private:
+  double rate(double base, std::int64_t epoch) const override;
+  std::vector<LRScheduler*> schedulers_;
+  std::vector<std::int64_t> milestones_;
 };
 
 }  // namespace kernbench::optim

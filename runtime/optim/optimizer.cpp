@@ -145,6 +145,10 @@ Update adam_update(const Tensor& parameter, ParameterState& state,
 
 }  // namespace
 
+double Optimizer::initial_lr(std::size_t group) {
+  return initial_lrs_.try_emplace(group, lr(group)).first->second;
+}
+
 void Optimizer::zero_grad(bool set_to_none) {
   nn::zero_grad(parameters(), set_to_none);
 }

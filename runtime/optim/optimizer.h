@@ -39,6 +39,8 @@ class Optimizer {
   virtual std::size_t group_count() const = 0;
   virtual double lr(std::size_t group) const = 0;
   virtual void set_lr(std::size_t group, double lr) = 0;
+  // The rate that a group had when it was first asked for, by a scheduler (torch's initial_lr).
+  double initial_lr(std::size_t group);
   virtual std::vector<Tensor> parameters() const = 0;
 
   // Drops the gradients; with set_to_none = false, fills them with 0.
@@ -54,6 +56,9 @@ class Optimizer {
   // Copies such a state, over the host link.  Throws CollectiveError KB-A012, in torch's words, for
   // other numbers of groups or parameters.
   virtual void load_state_dict(const nn::State& state) = 0;
+
+ private:
+  std::map<std::size_t, double> initial_lrs_;
 };
 
 class SGDOptions {

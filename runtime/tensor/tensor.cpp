@@ -271,12 +271,15 @@ template std::vector<std::int64_t> Tensor::read(Read, std::size_t) const;
 std::size_t Tensor::position_of(std::initializer_list<std::int64_t> index) const {
   std::int64_t position = 0;
   std::size_t dimension = 0;
-  for (const std::int64_t i : index) {
-    if (dimension >= shape().rank() || i < 0 || i >= shape()[dimension]) {
+  for (const std::int64_t given : index) {
+    const std::int64_t size = dimension < shape().rank() ? shape()[dimension] : 0;
+    const std::int64_t i = given < 0 ? given + size : given;
+    if (i < 0 || i >= size) {
       throw DeviceError("KB-M017", fmt::format("index [{}] is out of range of tensor '{}' {}",
                                                fmt::join(index, ", "), name(), to_string(shape())));
     }
-    position = position * shape()[dimension++] + i;
+    position = position * size + i;
+    ++dimension;
   }
   if (dimension != shape().rank()) {
     throw DeviceError("KB-M017", fmt::format("tensor '{}' {} takes {} indices, not {}", name(),

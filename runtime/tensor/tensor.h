@@ -41,6 +41,14 @@ using Location = std::source_location;
 class Tensor {
  public:
   Tensor() = default;  // no tensor
+  Tensor(const Tensor&) = default;
+  Tensor(Tensor&&) noexcept = default;
+  // A variable becomes a handle to another tensor.  What an expression returns is written into, as
+  // in libtorch: x[0] = y is x[0].copy_(y), and x[0] = 1 is x[0].fill_(1).
+  Tensor& operator=(const Tensor&) & = default;
+  Tensor& operator=(Tensor&&) & noexcept = default;
+  const Tensor& operator=(const Tensor& source) && { return copy_(source); }
+  const Tensor& operator=(const Scalar& value) && { return fill_(value); }
 
   bool defined() const { return storage_ != nullptr; }
   const Shape& shape() const;
@@ -79,21 +87,21 @@ class Tensor {
   // copied, with gradients enabled, into a leaf that requires a gradient or a view of such a leaf;
   // KB-A009 for a view that was made without gradients; KB-G003 if an operation that was issued
   // and not waited for uses this tensor.
-  Tensor& copy_(const Tensor& source, Location location = Location::current());
+  const Tensor& copy_(const Tensor& source, Location location = Location::current()) const;
 
   // Writes one holder's shard alone: shards()[index] becomes `source`, which has that shard's
   // shape.  The summands of a partial tensor are set in this way (DTensor.from_local).
   // Throws DeviceError KB-M017 if there is no such shard, KB-M015 if the shapes differ;
   // CollectiveError KB-A008 if a gradient would have to flow through it, which is not recorded.
-  Tensor& copy_shard_(std::size_t index, const Tensor& source,
-                      Location location = Location::current());
+  const Tensor& copy_shard_(std::size_t index, const Tensor& source,
+                            Location location = Location::current()) const;
 
   // Autograd, as in PyTorch (ADR-0130).  Errors are CollectiveErrors with PyTorch's texts.
 
   // From now on operators on this tensor are recorded, so that backward() of a result adds to
   // grad().  Throws KB-A002 for a host tensor, for one of integers, and if a computed tensor shall
   // need no gradient.
-  Tensor& requires_grad_(bool requires_grad = true);
+  const Tensor& requires_grad_(bool requires_grad = true) const;
   // True also for tensors that were computed from one that requires a gradient.
   bool requires_grad() const;
   // True if no recorded operator made this tensor.
@@ -104,12 +112,12 @@ class Tensor {
   Tensor grad() const;
   // grad() to assign to, such as a view of a flat buffer (libtorch's name).  backward() adds to
   // what it finds there, and throws KB-A006 if that does not fit this leaf.
-  Tensor& mutable_grad();
+  Tensor& mutable_grad() const;
   // From now on backward() leaves the gradient of this computed tensor in grad(); of a leaf it does
   // so anyway.  Throws KB-A014 for a tensor that requires no gradient.
   void retain_grad() const;
   // Makes grad() undefined (torch's set_to_none).
-  void zero_grad();
+  void zero_grad() const;
   // Returns a tensor with the same elements in the same memory, without the recorded history.
   Tensor detach() const;
   Tensor data() const { return detach(); }
@@ -166,7 +174,8 @@ class Tensor {
   T item() const {
     return converted<T>(Read::item).front();
   }
-  // Returns one element, as to_vector().  Throws DeviceError KB-M017 if the index is out of range.
+  // Returns one element, as to_vector(); negative indices count from the end.  Throws DeviceError
+  // KB-M017 if the index is out of range.
   template <class T = float>
   T at(std::initializer_list<std::int64_t> index) const {
     return converted<T>(Read::element, position_of(index)).front();
@@ -188,21 +197,17 @@ class Tensor {
   Tensor add(const Scalar& number) const;
   Tensor sub(const Tensor& other, double alpha = 1) const;
   Tensor sub(const Scalar& number) const;
-  Tensor mul(const Tensor& other) const;
-  Tensor mul(const Scalar& number) const;
-  Tensor div(const Tensor& other) const;
-  Tensor div(const Scalar& number) const;
+  Tensor mul(const Tensor&other) const, mul(const Scalar&number) const;
+  Tensor div(const Tensor&other) const, div(const Scalar&number) const;
   Tensor neg() const, abs() const, sign() const, square() const, reciprocal() const;
   Tensor exp() const, exp2() const, expm1() const, log() const, log2() const, log1p() const;
   Tensor sqrt() const, rsqrt() const, sin() const, cos() const, tan() const, erf() const;
+  Tensor asin() const, acos() const, atan() const, sinh() const, cosh() const, log10() const;
   Tensor floor() const, ceil() const, trunc() const, round() const;
   Tensor isnan() const, isinf() const, isfinite() const;
-  Tensor remainder(const Tensor& other) const;
-  Tensor remainder(const Scalar& number) const;
-  Tensor fmod(const Tensor& other) const;
-  Tensor fmod(const Scalar& number) const;
-  Tensor floor_divide(const Tensor& other) const;
-  Tensor floor_divide(const Scalar& number) const;
+  Tensor remainder(const Tensor&other) const, remainder(const Scalar&number) const;
+  Tensor fmod(const Tensor&other) const, fmod(const Scalar&number) const;
+  Tensor floor_divide(const Tensor&other) const, floor_divide(const Scalar&number) const;
   Tensor lerp(const Tensor& end, double weight) const;
   Tensor addcmul(const Tensor& a, const Tensor& b, const Scalar& value = 1) const;
   Tensor addcdiv(const Tensor& a, const Tensor& b, const Scalar& value = 1) const;
@@ -244,18 +249,16 @@ class Tensor {
   Tensor scatter(int dim, const Tensor& index, const Tensor& src) const;
   Tensor scatter(int dim, const Tensor& index, const Scalar& value) const;
   Tensor scatter_add(int dim, const Tensor& index, const Tensor& src) const;
-  Tensor eq(const Tensor& other) const;
-  Tensor eq(const Scalar& number) const;
-  Tensor ne(const Tensor& other) const;
-  Tensor ne(const Scalar& number) const;
-  Tensor lt(const Tensor& other) const;
-  Tensor lt(const Scalar& number) const;
-  Tensor le(const Tensor& other) const;
-  Tensor le(const Scalar& number) const;
-  Tensor gt(const Tensor& other) const;
-  Tensor gt(const Scalar& number) const;
-  Tensor ge(const Tensor& other) const;
-  Tensor ge(const Scalar& number) const;
+  Tensor index_add(int dim, const Tensor& index, const Tensor& src, double alpha = 1) const;
+  Tensor multinomial(std::int64_t num_samples, bool replacement = false) const;
+  Tensor median() const, bernoulli() const;
+  std::pair<Tensor, Tensor> median(int dim, bool keepdim = false) const;
+  Tensor eq(const Tensor&other) const, eq(const Scalar&number) const;
+  Tensor ne(const Tensor&other) const, ne(const Scalar&number) const;
+  Tensor lt(const Tensor&other) const, lt(const Scalar&number) const;
+  Tensor le(const Tensor&other) const, le(const Scalar&number) const;
+  Tensor gt(const Tensor&other) const, gt(const Scalar&number) const;
+  Tensor ge(const Tensor&other) const, ge(const Scalar&number) const;
   Tensor logical_not() const;
   Tensor logical_and(const Tensor& other) const;
   Tensor logical_or(const Tensor& other) const;
@@ -297,6 +300,8 @@ class Tensor {
   std::vector<Tensor> split(const std::vector<std::int64_t>& sizes, int dim = 0) const;
   std::vector<Tensor> chunk(std::int64_t chunks, int dim = 0) const;
   std::vector<Tensor> unbind(int dim = 0) const;
+  Tensor unfold(int dim, std::int64_t size, std::int64_t step) const;
+  Tensor unflatten(int dim, const std::vector<std::int64_t>& sizes) const;
   Tensor contiguous() const;
   // True if its elements lie row by row in the memory of each holder.
   bool is_contiguous() const;
@@ -335,6 +340,10 @@ class Tensor {
   const Tensor& clamp_(const Scalar& min = -std::numeric_limits<double>::infinity(),
                        const Scalar& max = std::numeric_limits<double>::infinity()) const;
   const Tensor& masked_fill_(const Tensor& mask, const Scalar& value) const;
+  const Tensor& scatter_(int dim, const Tensor& index, const Tensor& src) const;
+  const Tensor& scatter_(int dim, const Tensor& index, const Scalar& value) const;
+  const Tensor& scatter_add_(int dim, const Tensor& index, const Tensor& src) const;
+  const Tensor& index_add_(int dim, const Tensor& index, const Tensor& src, double alpha = 1) const;
   const Tensor& fill_(const Scalar& value) const;  // of a partial tensor: 0 alone
   const Tensor& zero_() const;
   // Random numbers of the device's generator, drawn by the host outside of simulated time, as those
@@ -372,6 +381,7 @@ class Tensor {
 // is a host read.
 std::string to_string(const Tensor& tensor);
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
+std::ostream& operator<<(std::ostream& out, const Shape& shape);  // "[1, 64]"
 
 }  // namespace kernbench
 

@@ -72,6 +72,9 @@ std::string to_string(const Tensor& tensor) {
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {
   return out << to_string(tensor);
 }
+std::ostream& operator<<(std::ostream& out, const Shape& shape) {
+  return out << to_string(shape);
+}
 
 }  // namespace kernbench
 

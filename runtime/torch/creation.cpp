@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <concepts>
+#include <numeric>
 #include <utility>
 
 #include "runtime/random/generator.h"
@@ -220,6 +221,19 @@ Tensor RuntimeContext::randint(std::int64_t low, std::int64_t high, const Shape&
     elements.push_back(static_cast<std::int64_t>(static_cast<std::uint64_t>(low) + bits % range));
   }
   return make(shape, with_dtype(options, DType::i64), std::move(elements));
+}
+
+Tensor RuntimeContext::randperm(std::int64_t n, const TensorOptions& options) const {
+  check_is_no_less_than_none("randperm", n);
+  const random::Draw draw = random::Generator::of(*simulation_, ahbm.current_device()).draw();
+  std::vector<std::int64_t> numbers(static_cast<std::size_t>(n));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  for (std::int64_t i = n - 1; i > 0; --i) {  // Fisher and Yates
+    const std::uint64_t bits = std::uint64_t{draw.bits(2 * i)} << 32 | draw.bits(2 * i + 1);
+    std::swap(numbers[static_cast<std::size_t>(i)],
+              numbers[bits % (static_cast<std::uint64_t>(i) + 1)]);
+  }
+  return make({n}, with_dtype(options, DType::i64), std::move(numbers));
 }
 
 Tensor RuntimeContext::tensor(std::initializer_list<std::initializer_list<float>> rows) {

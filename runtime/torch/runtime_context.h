@@ -23,6 +23,7 @@
 #include "runtime/tensor/tensor.h"
 #include "runtime/tl/tl.h"
 #include "runtime/torch/device_namespaces.h"
+#include "runtime/torch/torch_functions.h"
 #include "sim_engine/base/function.h"
 #include "sim_engine/base/units.h"
 #include "sim_engine/components/unit_use.h"
@@ -154,7 +155,7 @@ class EngineView {
 
 // One simulated system and the host program's view of it.  A context must not be shared between
 // threads; contexts in different threads are independent.
-class RuntimeContext {
+class RuntimeContext : public TorchFunctions {
  public:
   // Throws ConfigError if the topology cannot be built, CollectiveError KB-R018 if an option is
   // negative.
@@ -214,6 +215,8 @@ class RuntimeContext {
   Tensor randint(std::int64_t high, const Shape& shape, const TensorOptions& options = {}) const {
     return randint(0, high, shape, options);
   }
+  // The numbers below n in a random order, i64 if no type is given.
+  Tensor randperm(std::int64_t n, const TensorOptions& options = {}) const;
   // Seeds the generator of the caller's device; outside of ranks, those of all devices.
   void manual_seed(std::uint64_t seed) const;
 

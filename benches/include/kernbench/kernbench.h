@@ -20,6 +20,7 @@
 #include "runtime/fiber/cancelled.h"
 #include "runtime/functional/functional.h"
 #include "runtime/nn/checkpoint.h"
+#include "runtime/nn/convolution.h"
 #include "runtime/nn/init.h"
 #include "runtime/nn/layers.h"
 #include "runtime/nn/state.h"

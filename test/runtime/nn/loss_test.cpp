@@ -75,6 +75,30 @@ TEST_CASE("binary cross entropy keeps its digits where it is small", "[nn][loss]
   }
 }
 
+// The figures are those of torch 1.13.1.
+TEST_CASE("losses of probabilities and of directions are torch's", "[nn][loss]") {
+  namespace F = nn::functional;
+  OperatorsUnderTest dut;
+  const Tensor p = dut.tensor({3}, {0.25F, 1, 0.5F}).requires_grad_();
+  const Tensor t = dut.tensor({3}, {1, 0, 0.5F});
+  const Tensor each = F::binary_cross_entropy(p, t, F::Reduction::none);
+  CHECK(std::abs(each.at({0}) - 1.3862944F) <= 0x1p-22F);
+  CHECK(each.at({1}) == 100);
+  each.sum().backward();
+  CHECK(std::abs(p.grad().at({0}) + 4) <= 0x1p-21F);
+  CHECK(p.grad().at({2}) == 0);
+  const Tensor q = dut.tensor({2, 2}, {0, 1, 0.5F, 0.5F});
+  const Tensor kl =
+      F::kl_div(dut.tensor({2, 2}, {-1, -1, -1, -1}), q, {.reduction = F::Reduction::batchmean});
+  CHECK(std::abs(kl.item() - (2 - 0.6931472F) / 2) <= 0x1p-22F);
+  CHECK(F::huber_loss(dut.tensor({2}, {0, 0}), dut.tensor({2}, {0.5F, 3}), F::Reduction::sum, 2)
+            .item() == 4.125F);
+  const Tensor x = dut.tensor({2, 2}, {3, 4, 0, 0});
+  CHECK(F::normalize(x, {.dim = -1}).to_vector() == Floats{0.6F, 0.8F, 0, 0});
+  CHECK(F::cosine_similarity(x, dut.tensor({2, 2}, {3, 4, 1, 1})).at({1}) == 0);
+  CHECK_THAT(error([&] { (void)F::mse_loss(p, t, F::Reduction::batchmean); }), Says("KB-F001"));
+}
+
 TEST_CASE("layers without parameters are modules too", "[nn]") {
   OperatorsUnderTest dut;
   const Tensor x = dut.leaf({2, 3, 4}, 1);

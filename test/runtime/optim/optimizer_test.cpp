@@ -228,6 +228,30 @@ TEST_CASE("schedules are torch's", "[optim]") {
   CHECK(std::abs(is[2] - 0.5) <= 1e-15);
 }
 
+// The figures are those of torch 1.13.1.
+TEST_CASE("schedules in a row begin with the rate before any of them, as torch's", "[optim]") {
+  OperatorsUnderTest dut;
+  const Tensor a = dut.tensor({1}, {1}).requires_grad_();
+  const auto check = [](optim::LRScheduler& schedule, const std::vector<double>& wanted) {
+    for (const double rate : wanted) {
+      CHECK(std::abs(schedule.get_last_lr()[0] - rate) <= 1e-15);
+      schedule.step();
+    }
+  };
+  optim::SGD sgd({a}, 0.8);
+  optim::LinearLR warm_up(sgd, 0.25, 1, 3);
+  optim::CosineAnnealingLR cosine(sgd, 5);
+  optim::SequentialLR both(sgd, {&warm_up, &cosine}, {3});
+  check(both, {0.2, 0.4, 0.6000000000000001, 0.8, 0.723606797749979, 0.523606797749979,
+               0.27639320225002106, 0.07639320225002107});
+  optim::MultiStepLR steps(sgd, {2, 5}, 0.5);
+  check(steps, {0.8, 0.8, 0.4, 0.4, 0.4, 0.2, 0.2, 0.2});
+  optim::ExponentialLR halves(sgd, 0.5);
+  check(halves, {0.8, 0.4, 0.2, 0.1, 0.05});
+  CHECK_THAT(error([&] { optim::SequentialLR(sgd, {&cosine}, {3}); }),
+             Says("KB-F001", "one more than the number of milestone points"));
+}
+
 TEST_CASE("gradients are clipped as torch does, and only then", "[optim]") {
   OperatorsUnderTest dut;
   const DPPolicy dp = GENERATE(on_pes(kR), on_pes(kRow));

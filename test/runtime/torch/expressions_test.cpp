@@ -153,6 +153,32 @@ TEST_CASE_METHOD(Expressions, "functions as in PyTorch compile and run", "[expre
   RUNS(F::dropout(x, 0.5));
 }
 
+TEST_CASE_METHOD(Expressions, "functions of torch are members of the context", "[expressions]") {
+  RUNS(torch.exp(x) + torch.sin(x) * torch.pow(x, 2) + torch.pow(2.0, x));
+  RUNS(torch.cat({x, y}, 1));
+  RUNS(torch.stack({x, y}));
+  RUNS(torch.cat(x.chunk(2, 1)));
+  RUNS(torch.einsum("ij,kj->ik", {x, y}));
+  RUNS(torch.where(mask, x, 0.0));
+  RUNS(torch.clamp(x, 0.5, 1));
+  RUNS(torch.sum(x));
+  RUNS(torch.sum(x, 1, true));
+  RUNS(torch.mean(x, {0, 1}));
+  RUNS(torch.std(x, {-1}, false));
+  RUNS(torch.permute(x, {1, 0}));
+  RUNS(torch.reshape(x, {3, 8}));
+  RUNS(torch.split(x, {1, 3}));
+  RUNS(torch.max(x, 1));
+  RUNS(torch.min(x, y));
+  RUNS(torch.topk(x, 2));
+  RUNS(torch.softmax(x, -1));
+  RUNS(torch.matmul(x, y.t()));
+  RUNS(torch.triu(torch.full({3, 3}, -HUGE_VAL, on_one), 1));
+  RUNS(torch.multinomial(torch.softmax(x, -1), 1));
+  RUNS(torch.allclose(x, x));
+  CHECK(torch.equal(torch.outer(v, v), outer(v, v)));
+}
+
 TEST_CASE_METHOD(Expressions, "reductions as in PyTorch compile and run", "[expressions]") {
   RUNS(sum(x));
   RUNS(x.sum());

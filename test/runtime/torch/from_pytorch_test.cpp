@@ -9,6 +9,7 @@
 #include "runtime/autograd/autograd.h"
 #include "runtime/distributed/local_backend.h"
 #include "runtime/nn/checkpoint.h"
+#include "runtime/nn/convolution.h"
 #include "runtime/nn/init.h"
 #include "runtime/nn/layers.h"
 #include "runtime/nn/state.h"
@@ -125,6 +126,17 @@ TEST_CASE("what the guide says of functions works", "[guide]") {
   CHECK(f.dot(f).item() == torch.eye(5).mv(f).square().sum().item());
   const kb::Tensor average = torch.zeros({5});
   average.lerp_(f, 0.1).addcmul_(f, f, 0.5);
+  CHECK(torch.exp(f).equal(f.exp()));
+  const kb::Tensor grid = torch.eye(2);
+  grid[0] = 1;
+  CHECK(grid.to_vector() == Floats{1, 1, 0, 1});
+  CHECK(torch.einsum("ij,kj->ik", {grid, grid}).equal(matmul(grid, grid.t())));
+  CHECK(torch.multinomial(grid, 1).at<int>({1, 0}) == 1);
+  CHECK(torch.randperm(8).sum().item<int>() == 28);
+  CHECK(grid.median().item() == 1);
+  const kb::Tensor order = torch.arange(2);
+  grid.index_add_(0, order, grid);
+  CHECK(grid.sum().item() == 6);
   kb::nn::CrossEntropyLoss criterion;
   CHECK(criterion(torch.eye(3), torch.arange(3)).item() < 1);
 }
@@ -157,6 +169,11 @@ TEST_CASE("what the guide says of training works", "[guide]") {
   kb::nn::Sequential model(kb::nn::Linear(torch, 8, 16), kb::nn::ReLU(), kb::nn::Dropout(0.1), net);
   kb::optim::AdamW optimizer(net->parameters(), kb::optim::AdamWOptions(1e-3).weight_decay(0.1));
   kb::optim::StepLR scheduler(optimizer, 10, 0.5);
+  kb::optim::LinearLR warm_up(optimizer, 0.1, 1, 3);
+  kb::optim::CosineAnnealingLR cosine(optimizer, 100);
+  kb::optim::SequentialLR both(optimizer, {&warm_up, &cosine}, {3});
+  CHECK(std::abs(both.get_last_lr()[0] - 1e-4) < 1e-15);
+  optimizer.set_lr(0, 1e-3);
   kb::nn::init::xavier_uniform_(net->fc->weight);
   const kb::Tensor x = torch.randn({4, 8});
   const kb::Tensor target = torch.tensor({0, 1, 2, 3}, {4}, {.dtype = kb::DType::i64});
@@ -198,8 +215,13 @@ TEST_CASE("what the guide says of larger models works", "[guide]") {
   net->register_forward_hook(watch);
   kb::nn::ModuleDict<kb::nn::Linear> heads;
   heads->insert("a", kb::nn::Linear(torch, 8, 4));
+  const kb::nn::Sequential images(kb::nn::Conv2d(torch, kb::nn::Conv2dOptions(3, 8, 3).padding(1)),
+                                  kb::nn::BatchNorm2d(torch, 8),
+                                  kb::nn::MaxPool2d(3, {.stride = 2}));
+  CHECK(images(torch.randn({2, 3, 5, 5})).shape() == Shape{2, 8, 2, 2});
   const kb::nn::MultiheadAttention mha(torch, 8, 2);
   const kb::Tensor q = torch.randn({1, 2, 4, 8});
+  CHECK(F::normalize(q, {.dim = -1}).norm(2, -1).mean().item() > 0.99F);
   const kb::Tensor mask = torch.zeros({4, 4});
   CHECK(q.to("ahbm:1").cpu().is_host());
   CHECK(F::scaled_dot_product_attention(q, q, q, {.attn_mask = mask}).shape() == q.shape());

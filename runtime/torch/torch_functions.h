@@ -1,0 +1,109 @@
+// torch's functions of tensors as members of the context, so that `torch.exp(x)` is exp(x)
+// (ADR-0280).  runtime/functional documents and declares them; where that is not included there is
+// nothing to call.
+
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "runtime/tensor/tensor.h"
+
+// The functions whose later arguments are tensors, numbers, texts and variables, and below those
+// with a list in braces, of dimensions or of sizes.
+// clang-format off
+#define KERNBENCH_EACH_FUNCTION(visit)                                                           \
+  visit(abs) visit(acos) visit(add) visit(addcdiv) visit(addcmul) visit(addmm)                   \
+  visit(allclose) visit(argmax) visit(argmin) visit(argsort) visit(asin) visit(atan)             \
+  visit(bernoulli) visit(bmm) visit(ceil) visit(chunk) visit(clamp) visit(clone) visit(cos)      \
+  visit(cosh) visit(cumsum) visit(div) visit(dot) visit(equal) visit(erf) visit(exp)             \
+  visit(exp2) visit(expm1) visit(flatten) visit(floor) visit(floor_divide) visit(fmod)           \
+  visit(gather) visit(hypot) visit(index_add) visit(index_select) visit(isfinite)                \
+  visit(isinf) visit(isnan) visit(lerp) visit(log) visit(log10) visit(log1p) visit(log2)         \
+  visit(log_softmax) visit(logical_and) visit(logical_not) visit(logical_or)                     \
+  visit(logical_xor) visit(masked_fill) visit(masked_select) visit(matmul) visit(max)            \
+  visit(maximum) visit(median) visit(min) visit(minimum) visit(mm) visit(mul)                    \
+  visit(multinomial) visit(mv) visit(narrow) visit(neg) visit(nonzero) visit(outer)              \
+  visit(pow) visit(prod) visit(reciprocal) visit(relu) visit(remainder)                          \
+  visit(repeat_interleave) visit(roll) visit(round) visit(rsqrt) visit(scatter)                  \
+  visit(scatter_add) visit(select) visit(sigmoid) visit(sign) visit(sin) visit(sinh)             \
+  visit(softmax) visit(sort) visit(sqrt) visit(square) visit(squeeze) visit(sub) visit(tan)      \
+  visit(tanh) visit(topk) visit(transpose) visit(tril) visit(triu) visit(trunc) visit(unbind)    \
+  visit(unsqueeze) visit(where)
+#define KERNBENCH_EACH_FUNCTION_WITH_A_LIST(visit)                                               \
+  visit(all, Dimensions) visit(amax, Dimensions) visit(amin, Dimensions)                         \
+  visit(any, Dimensions) visit(logsumexp, Dimensions) visit(mean, Dimensions)                    \
+  visit(sum, Dimensions) visit(var, Dimensions) visit(flip, std::vector<int>)                    \
+  visit(permute, std::vector<int>) visit(reshape, Shape)                                         \
+  visit(split, std::vector<std::int64_t>)
+// clang-format on
+
+namespace kernbench {
+
+// Each calls the function of its name that belongs to its arguments.
+namespace functions {
+
+#define KERNBENCH_CALL(name)                                                         \
+  inline constexpr auto name##_of = [](const auto&... arguments) -> decltype(auto) { \
+    return name(arguments...);                                                       \
+  };
+#define KERNBENCH_CALL_WITH_A_LIST(name, List) KERNBENCH_CALL(name)
+KERNBENCH_EACH_FUNCTION(KERNBENCH_CALL)
+KERNBENCH_EACH_FUNCTION_WITH_A_LIST(KERNBENCH_CALL_WITH_A_LIST)
+KERNBENCH_CALL(cat)
+KERNBENCH_CALL(stack)
+inline constexpr auto einsum_of = [](std::string_view equation, const auto& operands) {
+  return einsum(equation, operands);
+};
+#undef KERNBENCH_CALL
+#undef KERNBENCH_CALL_WITH_A_LIST
+
+}  // namespace functions
+
+struct TorchFunctions {
+#define KERNBENCH_MEMBER(name)                                \
+  template <class... Arguments>                               \
+  static decltype(auto) name(const Arguments&... arguments) { \
+    return functions::name##_of(arguments...);                \
+  }
+// A list in braces has no type of its own: it is the default one.
+#define KERNBENCH_MEMBER_WITH_A_LIST(name, List)                                     \
+  static decltype(auto) name(const auto& x) {                                        \
+    return functions::name##_of(x);                                                  \
+  }                                                                                  \
+  template <class Of, class Second = List, class... Rest>                            \
+  static decltype(auto) name(const Of& x, const Second& list, const Rest&... rest) { \
+    return functions::name##_of(x, list, rest...);                                   \
+  }
+  KERNBENCH_EACH_FUNCTION(KERNBENCH_MEMBER)
+  KERNBENCH_EACH_FUNCTION_WITH_A_LIST(KERNBENCH_MEMBER_WITH_A_LIST)
+#undef KERNBENCH_MEMBER
+#undef KERNBENCH_MEMBER_WITH_A_LIST
+
+  // `std` alone names a namespace.
+  static Tensor std(const Tensor& x, const auto&... rest) {
+    return x.std(rest...);
+  }
+  static Tensor std(const Tensor& x, const Dimensions& dims, const auto&... rest) {
+    return x.std(dims, rest...);
+  }
+
+  template <class List = std::vector<Tensor>>
+  static Tensor cat(const List& tensors, int dim = 0) {
+    return functions::cat_of(tensors, dim);
+  }
+  template <class List = std::vector<Tensor>>
+  static Tensor stack(const List& tensors, int dim = 0) {
+    return functions::stack_of(tensors, dim);
+  }
+  template <class List = std::vector<Tensor>>
+  static Tensor einsum(std::string_view equation, const List& operands) {
+    return functions::einsum_of(equation, operands);
+  }
+};
+
+}  // namespace kernbench
+
+#undef KERNBENCH_EACH_FUNCTION
+#undef KERNBENCH_EACH_FUNCTION_WITH_A_LIST
