@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <set>
 
 #include "benches/bench/split_list.h"
@@ -56,12 +57,17 @@ Scaled split_unit(std::string_view text) {
 std::int64_t parse(std::string_view key, std::string_view text, std::int64_t min,
                    std::int64_t max) {
   const Scaled scaled = split_unit(text);
-  const std::int64_t most = max >> scaled.shift;
-  const ParsedScalar parsed =
-      scaled.shift == 0 ? parse_integer(text, min, max) : parse_integer(scaled.digits, 0, most);
-  if (!parsed.code.empty()) wrong_value(key, parsed.fault);
+  if (scaled.shift == 0) {
+    const ParsedScalar parsed = parse_integer(text, min, max);
+    if (!parsed.code.empty()) wrong_value(key, parsed.fault);
+    return parsed.value;
+  }
+  const std::int64_t most = std::numeric_limits<std::int64_t>::max() >> scaled.shift;
+  const ParsedScalar parsed = parse_integer(scaled.digits, 0, most);
   const std::int64_t value = parsed.value << scaled.shift;
-  if (value < min) wrong_value(key, fmt::format("{} not in [{}, {}]", shown(text), min, max));
+  if (!parsed.code.empty() || value < min || value > max) {
+    wrong_value(key, fmt::format("{} is no integer from {} to {}", in_quotes(text), min, max));
+  }
   return value;
 }
 

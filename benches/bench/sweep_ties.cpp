@@ -50,17 +50,16 @@ bool SweepRun::simulate_in_other_orders(Point& point, std::vector<Row>& rows) {
     for (std::size_t i = 0; i < rows.size(); ++i) spreads[i].add(others[i]);
   }
   if (run_.tie_orders() == 0) return ok;
-  for (std::size_t i = 0; i < rows.size(); ++i) rows[i].set(kTieSpread, spreads[i].largest());
+  for (std::size_t i = 0; i < rows.size(); ++i) spreads[i].write(rows[i]);
   return ok;
 }
 
 void SweepRun::note_ties() const {
   TieSummary ties;
   for (const Point& point : points_) {
-    double spread = 0;
-    for (const Row& row : point.outcome->rows)
-      spread = std::max(spread, number_in(row, kTieSpread));
-    ties.add(spread, point.key);
+    const auto spread_of = [](const Row& row) { return number_in(row, kTieSpread); };
+    const std::vector<Row>& rows = point.outcome->rows;
+    if (!rows.empty()) ties.add(*std::ranges::max_element(rows, {}, spread_of), point.key);
   }
   bench_.note("ties", ties.text(name_, run_.tie_orders()));
 }

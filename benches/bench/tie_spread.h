@@ -10,8 +10,10 @@
 
 namespace kernbench::benches {
 
-// The column of rows that were simulated in several orders.
+// The columns of rows that were simulated in several orders: how far their times vary, and the one
+// that varies most.
 inline constexpr std::string_view kTieSpread = "tie_spread";
+inline constexpr std::string_view kTieColumn = "tie_column";
 
 // Of a row's times, its columns `..._ns` but for waits.
 class TieSpread {
@@ -21,12 +23,14 @@ class TieSpread {
   // The same row in another order.
   void add(const Row& row);
 
-  // The largest of (most - least) / least over all orders; 0 if all give the same.  Times that are
-  // 0 in one of them, such as what is hidden, have no such ratio and are left out.
-  double largest() const;
+  // Sets the largest of (most - least) / least over all orders, 0 if all give the same, and the
+  // column of that time.  Times that are 0 in one of them, such as what is hidden, have no such
+  // ratio and are left out.
+  void write(Row& row) const;
 
  private:
   struct Range {
+    std::string column;
     double least = 0;
     double most = 0;
   };
@@ -36,7 +40,7 @@ class TieSpread {
 // The points whose times vary.
 class TieSummary {
  public:
-  void add(double spread, std::string_view point);
+  void add(const Row& row, std::string_view point);
   // "latency in 2 more orders of simultaneous events: other times at 3 of 9 points, ..."
   std::string text(std::string_view name, int orders) const;
 

@@ -132,7 +132,7 @@ void add_bench(CLI::App& app, OperatorArguments& arguments) {
   bench->add_flag("--plot", arguments.plot,
                   "Batch 1 only, and figures of the speed-up over the length");
   bench->add_flag("--profile", arguments.profile,
-                  "Chrome traces of batch 1 and the largest dimension");
+                  "Chrome traces, one for each number of tokens, of the largest dim");
   add_run_options(bench, arguments.run);
   add_grid_options(bench, arguments.run);
   bench->footer(

@@ -195,7 +195,10 @@ std::optional<std::string> Exchange::last_algorithm() const {
 void Exchange::add_theory(Measurement& measured) const {
   if (!is_shift()) add_bounds(measured);  // of a shift none is known
   measured.algorithm = last_algorithm();
-  if (!is_of_all()) return;
+  if (!is_of_all()) {
+    if (!measured.algorithm) measured.algorithm = "none";  // one rank has nothing to exchange
+    return;
+  }
   const Topology& topology = torch_.topology();
   const ccl::Algorithm* algorithm = measured.algorithm ? ccl::find_algorithm(*measured.algorithm)
                                                        : &ccl::default_algorithm(config_);

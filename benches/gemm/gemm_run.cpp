@@ -202,7 +202,7 @@ GemmSize DistributedGemm::choose_tile_for(const PeLocation& pe, const GemmSize& 
   const sim::Path& path = torch_.simulation().machine().fabric().path(
       {sim::Endpoint::Kind::hbm, pe}, {sim::Endpoint::Kind::tcm, pe});
   const Time overhead = 2 * unit.scheduler_dispatch + unit.dma_setup + unit.mmu_latency;
-  return sim::choose_tile(plan, input_.tile, unit.gemm, {path.bottleneck, path.latency + overhead},
+  return sim::choose_tile(plan, input_.tile, unit, {path.bottleneck, path.latency + overhead},
                           unit.tcm.capacity)
       .value_or(input_.tile);
 }

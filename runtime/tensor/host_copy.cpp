@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "runtime/simulation/call_site.h"
 #include "runtime/simulation/simulation.h"
@@ -31,29 +32,42 @@ class HostCopy {
 
  private:
   Tensor::Storage& storage() { return *target_.storage(); }
+  void send(std::uint64_t index, sim::Endpoint::Kind from);
   void landed(std::uint64_t index);
   const sim::Value& value_of(const ShardWrite& write);
 
   const Tensor target_;
   const std::vector<ShardWrite> writes_;
-  std::map<const HostElements*, sim::Value> values_;  // never iterated
+  // Never iterated: the values, and what is still to be written of them.
+  std::map<const HostElements*, sim::Value> values_;
+  std::map<const HostElements*, std::vector<std::uint64_t>> further_;
   std::size_t under_way_;
   Completion done_{*target_.storage()->simulation};
   Time started_{0};
 };
 
+// Equal elements cross the host link once; their further copies leave the IO chiplet (ADR-0284).
 void HostCopy::run() {
   Simulation& simulation = *storage().simulation;
-  sim::Fabric& fabric = simulation.machine().fabric();
   started_ = simulation.now();
   for (std::size_t i = 0; i < writes_.size(); ++i) {
-    const sim::DeviceBuffer& buffer = storage().buffers().at(writes_[i].shard);
-    const sim::Path& path = fabric.path({sim::Endpoint::Kind::host, {buffer.home.sip, 0, 0}},
-                                        {sim::Endpoint::Kind::hbm, buffer.home});
-    fabric.send(path, buffer.element_count * size_of(buffer.dtype),
-                sim::Engine::call<&HostCopy::landed>(this, i));
+    const auto [place, is_first] = further_.try_emplace(writes_[i].elements.get());
+    if (is_first) {
+      send(i, sim::Endpoint::Kind::host);
+    } else {
+      place->second.push_back(i);
+    }
   }
   simulation.wait(done_, [&] { return fmt::format("copy_ into tensor '{}'", storage().name); });
+}
+
+void HostCopy::send(std::uint64_t index, sim::Endpoint::Kind from) {
+  const sim::DeviceBuffer& buffer = storage().buffers().at(writes_[index].shard);
+  sim::Fabric& fabric = storage().simulation->machine().fabric();
+  const sim::Path& path =
+      fabric.path({from, {buffer.home.sip, 0, 0}}, {sim::Endpoint::Kind::hbm, buffer.home});
+  fabric.send(path, buffer.element_count * size_of(buffer.dtype),
+              sim::Engine::call<&HostCopy::landed>(this, index));
 }
 
 const sim::Value& HostCopy::value_of(const ShardWrite& write) {
@@ -83,6 +97,9 @@ void HostCopy::landed(std::uint64_t index) {
                          buffer.element_count};
   machine.op_log().append(op);
   machine.engine().fold(digest(op));
+  for (const std::uint64_t further : std::exchange(further_[write.elements.get()], {})) {
+    send(further, sim::Endpoint::Kind::io_cpu);
+  }
   if (--under_way_ == 0) done_.signal();
 }
 

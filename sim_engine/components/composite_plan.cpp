@@ -34,28 +34,56 @@ void for_each_kind(const Cut& cut, const Use& use) {
   if (cut.rest > 0) use(cut.rest, std::int64_t{1});
 }
 
-// The array's cycles for all tiles, one after the other.
-Wide array_cycles(const GemmSize& size, const GemmSize& tile, const GemmSpec& array) {
-  Wide cycles = 0;
-  for_each_kind(Cut(size.m, tile.m), [&](std::int64_t m, std::int64_t m_count) {
-    for_each_kind(Cut(size.n, tile.n), [&](std::int64_t n, std::int64_t n_count) {
-      for_each_kind(Cut(size.k, tile.k), [&](std::int64_t k, std::int64_t k_count) {
-        const auto use = gemm_array_use(array, {m, n, k});
-        if (use) cycles += static_cast<Wide>(use->cycles) * m_count * n_count * k_count;
-      });
-    });
-  });
-  return cycles;
-}
-
 template <class Unit>
 Wide time_of(Wide count, Rate<Unit> rate) {
   return rate.is_unlimited() ? Wide{0} : count * kPicosecondsPerSecond / rate.per_second;
 }
 
+// What products ask of PE_GEMM: cycles of its array, and bytes over its two ports of TCM.
+struct Products {
+  Wide cycles = 0;
+  Wide read = 0;
+  Wide written = 0;
+
+  Wide time(const Topology::Pe& pe) const {
+    const Bandwidth port = pe.tcm.compute_bandwidth;
+    return std::max({time_of(cycles, pe.gemm.clock), time_of(read, port), time_of(written, port)});
+  }
+};
+
+// The product of one tile.  Where k is cut, all count as if they added to the sums before them,
+// which are f32.
+Products product_of(const CompositePlan& plan, const GemmSize& tile, const GemmSpec& array) {
+  const bool adds = plan.tile.k < plan.size.k;
+  const DType sums = adds ? DType::f32 : plan.c.buffer.dtype;
+  const auto use = gemm_array_use(array, tile);
+  const ComputeTraffic traffic =
+      gemm_traffic(array, tile,
+                   {size_of(plan.a.buffer.dtype), size_of(plan.b.buffer.dtype), size_of(sums),
+                    adds ? tile.m * tile.n * size_of(sums) : 0});
+  return {use ? use->cycles : 0, traffic.read, traffic.written};
+}
+
+// The products of all tiles, one after the other.
+Products products_of(const CompositePlan& plan, const GemmSpec& array) {
+  Products all;
+  for_each_kind(Cut(plan.size.m, plan.tile.m), [&](std::int64_t m, std::int64_t m_count) {
+    for_each_kind(Cut(plan.size.n, plan.tile.n), [&](std::int64_t n, std::int64_t n_count) {
+      for_each_kind(Cut(plan.size.k, plan.tile.k), [&](std::int64_t k, std::int64_t k_count) {
+        const Products one = product_of(plan, {m, n, k}, array);
+        const Wide count = Wide{m_count} * n_count * k_count;
+        all.cycles += count * one.cycles;
+        all.read += count * one.read;
+        all.written += count * one.written;
+      });
+    });
+  });
+  return all;
+}
+
 // The time of all steps in sequence.  A step takes at least as long as the next step's loads: a
 // short last step along k does not hide the loads of a whole slab.
-Wide time_of_steps(const CompositePlan& plan, const GemmSpec& array, const LinkSpec& way) {
+Wide time_of_steps(const CompositePlan& plan, const Topology::Pe& pe, const LinkSpec& way) {
   const Bytes of_a = size_of(plan.a.buffer.dtype);
   const Bytes of_b = size_of(plan.b.buffer.dtype);
   const Cut along_k(plan.size.k, plan.tile.k);
@@ -63,8 +91,7 @@ Wide time_of_steps(const CompositePlan& plan, const GemmSpec& array, const LinkS
   for_each_kind(Cut(plan.size.m, plan.tile.m), [&](std::int64_t m, std::int64_t m_count) {
     for_each_kind(Cut(plan.size.n, plan.tile.n), [&](std::int64_t n, std::int64_t n_count) {
       const auto product = [&](std::int64_t k) {
-        const auto use = gemm_array_use(array, {m, n, k});
-        return use ? time_of(use->cycles, array.clock) : Wide{0};
+        return product_of(plan, {m, n, k}, pe.gemm).time(pe);
       };
       const auto load = [&](std::int64_t k) {
         return time_of(Wide{k} * (m * of_a + n * of_b), way.bandwidth);
@@ -102,18 +129,18 @@ struct Promise {
   Bytes moved;
 };
 
-Promise promise_of(const CompositePlan& plan, const GemmSpec& array, const LinkSpec& way) {
+Promise promise_of(const CompositePlan& plan, const Topology::Pe& pe, const LinkSpec& way) {
   CompositePlan one = plan;  // of its tiles
   one.size = plan.tile;
   const GemmSize counts = tile_counts(plan.size, plan.tile);
   const Bytes moved = loaded_bytes(plan) + stored_bytes(plan);
   const Wide ends = time_of(Wide{loaded_bytes(one)} + stored_bytes(one), way.bandwidth);
-  const Wide last = time_of(array_cycles(one.size, one.size, array), array.clock);
-  const Wide products = time_of(array_cycles(plan.size, plan.tile, array), array.clock);
+  const Wide last = product_of(plan, plan.tile, pe.gemm).time(pe);
+  const Wide products = products_of(plan, pe.gemm).time(pe);
   const Wide loads = time_of(Wide{loaded_bytes(plan)}, way.bandwidth);
   const Wide latencies = Wide{counts.m} * counts.n * counts.k * way.latency.count();
   const Wide time =
-      std::max({time_of_steps(plan, array, way) + ends, time_of(Wide{moved}, way.bandwidth) + last,
+      std::max({time_of_steps(plan, pe, way) + ends, time_of(Wide{moved}, way.bandwidth) + last,
                 (products + loads + latencies) / 2});
   return {time, moved};
 }
@@ -191,7 +218,7 @@ Bytes stored_bytes(const CompositePlan& plan) {
 }
 
 std::optional<GemmSize> choose_tile(const CompositePlan& plan, const GemmSize& wanted,
-                                    const GemmSpec& array, const LinkSpec& way, Bytes scratch) {
+                                    const Topology::Pe& pe, const LinkSpec& way, Bytes scratch) {
   struct Candidate {
     GemmSize tile;
     Promise promise;
@@ -200,16 +227,16 @@ std::optional<GemmSize> choose_tile(const CompositePlan& plan, const GemmSize& w
   CompositePlan tried = plan;
   const auto consider = [&](const GemmSize& tile) {
     tried.tile = tile;
-    if (working_set(tried) <= scratch) fitting.push_back({tile, promise_of(tried, array, way)});
+    if (working_set(tried) <= scratch) fitting.push_back({tile, promise_of(tried, pe, way)});
   };
-  for (const std::int64_t m : candidates(plan.size.m, array.rows, wanted.m)) {
-    for (const std::int64_t n : candidates(plan.size.n, array.columns, wanted.n)) {
+  for (const std::int64_t m : candidates(plan.size.m, pe.gemm.rows, wanted.m)) {
+    for (const std::int64_t n : candidates(plan.size.n, pe.gemm.columns, wanted.n)) {
       if (wanted.k > 0) {
         consider({m, n, std::min(wanted.k, plan.size.k)});
         continue;
       }
       tried.tile = {m, n, 1};
-      for (const std::int64_t k : candidates_of_k(tried, array.rows, scratch)) {
+      for (const std::int64_t k : candidates_of_k(tried, pe.gemm.rows, scratch)) {
         if (k > 0) consider({m, n, k});
       }
     }

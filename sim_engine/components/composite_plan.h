@@ -72,14 +72,15 @@ Bytes stored_bytes(const CompositePlan& plan);
 // Chooses the tile sizes that `wanted` leaves open (0).  Among the sizes that fit `scratch`, it
 // estimates the time of the composite as the longest of these:
 //   - the first load, all steps, and the last store, where a step takes the longer of its product
-//     and the loads of the next step;
+//     and the loads of the next step, and a product the longer of its cycles and of what crosses
+//     either port of pe.tcm.compute_bandwidth;
 //   - the time of all bytes on `way` and the last product;
-//   - half the sum of the array's time, that of all loads, and way.latency for each product: two
+//   - half the sum of the products' time, that of all loads, and way.latency for each product: two
 //     products' operands are under way or in use at a time.
 // Among the sizes within 1/64 of the shortest time, it takes the one that moves the fewest bytes,
 // since that traffic delays other PEs.  Candidates are sizes that cut a dimension evenly, and
 // multiples of the array's sides.  nullopt if none fits.
 std::optional<GemmSize> choose_tile(const CompositePlan& plan, const GemmSize& wanted,
-                                    const GemmSpec& array, const LinkSpec& way, Bytes scratch);
+                                    const Topology::Pe& pe, const LinkSpec& way, Bytes scratch);
 
 }  // namespace kernbench::sim

@@ -11,7 +11,7 @@ std::int64_t element_bytes(const MatrixAt& matrix) {
 }  // namespace
 
 const std::optional<GemmSize>& TileChoices::choose(const CompositePlan& plan,
-                                                   const GemmSize& wanted, const GemmSpec& array,
+                                                   const GemmSize& wanted, const Topology::Pe& pe,
                                                    const LinkSpec& way, Bytes scratch) {
   const Arguments arguments = {plan.size.m,
                                plan.size.n,
@@ -27,7 +27,7 @@ const std::optional<GemmSize>& TileChoices::choose(const CompositePlan& plan,
                                way.latency.count(),
                                scratch};
   const auto [found, is_new] = chosen_.try_emplace(arguments);
-  if (is_new) found->second = choose_tile(plan, wanted, array, way, scratch);
+  if (is_new) found->second = choose_tile(plan, wanted, pe, way, scratch);
   return found->second;
 }
 

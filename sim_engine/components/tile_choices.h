@@ -17,12 +17,12 @@ namespace kernbench::sim {
 class TileChoices {
  public:
   // Returns what choose_tile() returns, which the first call of these arguments computes.
-  // REQUIRES: the array is the same in all calls
+  // REQUIRES: pe is the same in all calls
   const std::optional<GemmSize>& choose(const CompositePlan& plan, const GemmSize& wanted,
-                                        const GemmSpec& array, const LinkSpec& way, Bytes scratch);
+                                        const Topology::Pe& pe, const LinkSpec& way, Bytes scratch);
 
  private:
-  // All that choose_tile() looks at, but for the array.
+  // All that choose_tile() looks at, but for pe.
   using Arguments = std::array<std::int64_t, 13>;
 
   std::map<Arguments, std::optional<GemmSize>> chosen_;

@@ -1,7 +1,11 @@
 // Published times beside simulated ones: how files are read, and that the shipped machine takes its
 // published times.
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
+#include <fstream>
+#include <sstream>
 
 #include "benches/collectives/published_times.h"
 #include "test/benches/program_under_test.h"
@@ -61,6 +65,26 @@ TEST_CASE("h100_8 takes the published times of all_reduce within 10 %", "[calibr
   CAPTURE(result.out, result.err);
   CHECK(result.exit_code == 0);
   CHECK_THAT(result.out, Contains("switch_allreduce") && Contains("direct_allreduce"));
+}
+
+// Times between two sizes lie near the line from one to the other.
+TEST_CASE("h100_8 takes times between the published ones at sizes between theirs", "[calibrate]") {
+  std::ostringstream published;
+  published << std::ifstream(kFolder + "published.csv").rdbuf();
+  const auto times = parse_published_times(published.str(), "published.csv");
+  std::string between = "bytes,all_reduce_us\n";
+  for (std::size_t i = 0; i + 1 < times.size(); ++i) {
+    REQUIRE(times[i + 1].size == 4 * times[i].size);
+    const double here = to_ns(times[i].time) / 1e3;
+    const double there = to_ns(times[i + 1].time) / 1e3;
+    between += fmt::format("{},{:.3f}\n", 2 * times[i].size, here + (there - here) / 3);
+  }
+  const TemporaryFolder folder;
+  const ProgramResult result = run_program(
+      {"run", "--bench", "calibrate", "--topology", "h100_8", "--ccl", kFolder + "ccl.yaml",
+       "--set", "csv=" + folder.write("between.csv", between), "iters=2", "tolerance=10"});
+  CAPTURE(result.out, result.err);
+  CHECK(result.exit_code == 0);
 }
 
 TEST_CASE("a row that is off by more than the tolerance fails the run", "[calibrate]") {

@@ -55,7 +55,8 @@ TEST_CASE("tables of benches are at most 120 columns wide", "[cli][width]") {
   check_bench("gemm", "tiny", {"m=64", "n=64", "k=64"});
   check_bench("ipcq", "tiny", {"messages=8"});
   check_bench("milestone-1h-ccl", "default", {"n_elem=64"}, {"--out", folder.path("o")});
-  check_bench("milestone-1h-gemm", "tiny", {"families=gemv", "on=pe"});
+  check_bench("milestone-1h-gemm", "tiny", {"families=gemv", "on=pe"},
+              {"--out", folder.path("gemm")});
   check_bench("overlap", "tiny", {"bytes=64Ki", "gemm=64", "loads=4"});
   check_bench("tp-mlp", "tiny", {"tokens=16", "hidden=32", "tp=1,2"});
   check_bench("tp-transformer", "tiny", {"seq=16", "hidden=32", "heads=2", "tp=2"}, {"--explain"});
@@ -67,7 +68,8 @@ TEST_CASE("grids and their like are at most 120 columns wide", "[cli][width]") {
   check_bench("ddp", "tiny",
               {"layers=1", "hidden=32", "vocab=64", "seq=16", "system.sip_link.latency=1,2 us"});
   check_width({"whatif", "--bench", "ccl-allreduce", "--topology", "tiny", "--set", "n_elem=48"});
-  check_width({"bench", "--case", "rms", "--topology", "tiny"});
+  const TemporaryFolder folder;
+  check_width({"bench", "--case", "rms", "--topology", "tiny", "--save-path", folder.path("o")});
 }
 
 TEST_CASE("help and lists are at most 120 columns wide", "[cli][width]") {

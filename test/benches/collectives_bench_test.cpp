@@ -272,6 +272,13 @@ TEST_CASE("collectives refuses what cannot be", "[cli][collectives][errors]") {
   CHECK_THAT(result.err, Contains(text));
 }
 
+TEST_CASE("a group of one rank takes no time, and says so", "[cli][collectives]") {
+  const Json rows = rows_of({"group=3", "begin=64", "end=64"});
+  CHECK(rows[0]["in_place_time_ns"] == 0);
+  CHECK(rows[0]["in_place_wrong"] == 0);
+  CHECK(rows[0]["algorithm"] == "none");
+}
+
 TEST_CASE("collectives refuses PEs as ranks", "[cli][collectives][errors]") {
   const TemporaryFolder folder;
   const std::string ccl = folder.write("ccl.yaml", "defaults: {world_size: 4}\n");

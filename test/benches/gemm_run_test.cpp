@@ -96,6 +96,22 @@ TEST_CASE("no tile makes less cross the ports of TCM than the roofline says", "[
   }
 }
 
+// Times within 1/64 count as equal (sim::choose_tile()).
+TEST_CASE("through narrow ports of TCM tiles are chosen that move less in the same time",
+          "[gemm_run]") {
+  Topology topology = load_topology("default");
+  topology.pe.gemm.dataflow = GENERATE(Dataflow::output_stationary, Dataflow::weight_stationary,
+                                       Dataflow::input_stationary);
+  const gemm::GemmInput input{.size = {1024, 1024, 1024}};
+  const sim::GemmSize wide = run(input, false, topology).tile;
+  topology.pe.tcm.compute_bandwidth = Bandwidth{100'000'000'000};
+  const gemm::GemmRow row = run(input, false, topology);
+  const gemm::GemmRow as_before = run({.size = input.size, .tile = wide}, false, topology);
+  CHECK(64 * row.time <= 65 * as_before.time);
+  CHECK(row.hbm_bytes() <= as_before.hbm_bytes());
+  if (row.dataflow != Dataflow::output_stationary) CHECK(row.hbm_bytes() < as_before.hbm_bytes());
+}
+
 // In a row times a matrix each PE has 512 columns: it reads 4096 elements of a and 4096 x 512 of b,
 // and writes 512 of c.
 TEST_CASE("a matrix-vector product is bound by memory, by the slice of its PEs", "[gemm_run]") {

@@ -102,8 +102,10 @@ TEST_CASE("a value is one line of text, so that no two settings have the same te
 TEST_CASE("an integer may have a binary unit", "[settings]") {
   CHECK(settings({"n_elem=64Ki,1Mi,3"}).integers("n_elem", 0, 1 << 20) ==
         std::vector<std::int64_t>{65'536, 1 << 20, 3});
-  CHECK_THAT(error_of([] { settings({"n_elem=2Mi"}).integers("n_elem", 0, 1 << 20); }),
-             test::Says("KB-U012", "--set n_elem", "2", "[0, 1]"));
+  for (const std::string text : {"2Mi", "xMi", "-1Ki", "Mi", "99999999999999999999Gi"}) {
+    CHECK_THAT(error_of([&] { settings({"n_elem=" + text}).integers("n_elem", 0, 1 << 20); }),
+               test::Says("KB-U012", "--set n_elem", "'" + text + "'", "0", "1048576"));
+  }
 }
 
 TEST_CASE("a list of as many values as a command line has room for is read at once", "[settings]") {

@@ -108,6 +108,8 @@ TEST_CASE("points are simulated in other orders of simultaneous events, and rows
   const std::vector<Row> rows = sweep.run();
   CHECK(std::get<double>(*rows.at(0).find("tie_spread")) == 0);
   CHECK(std::get<double>(*rows.at(1).find("tie_spread")) == Approx(11.0 / 99));
+  CHECK(std::holds_alternative<std::nullptr_t>(*rows.at(0).find("tie_column")));
+  CHECK(std::get<std::string>(*rows.at(1).find("tie_column")) == "time_ns");
   CHECK(std::get<double>(*rows.at(1).find("time_ns")) == 100);  // in the usual order
   CHECK(test.run.statistics().system_count == 2);               // without the others
 }

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace kernbench::records::records_test {
@@ -259,6 +260,43 @@ TEST_CASE("the index links every record, in order of IDs, with its title and Sta
       Catch::EndsWith("| [0003](ADR-0003-a-or-b.md) | A\\|B | proposed |\n"
                       "| [0007](ADR-0007-one-clock.md) | One clock | accepted, 2026-01-02 |\n"));
   CHECK_THAT(tree.read("adr-ko/INDEX.md"), Catch::Contains("| 시계 하나 |"));
+}
+
+// The Korean texts: the records' translations, and the guides beside their originals.
+std::vector<fs::path> korean_files() {
+  const fs::path root = KERNBENCH_ROOT;
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(root / "adr-ko")) files.push_back(entry.path());
+  for (const auto& entry : fs::directory_iterator(root)) files.push_back(entry.path());
+  for (const char* const folder : {"benches", "ccl", "runtime", "sim_engine", "tp"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
+      files.push_back(entry.path());
+    }
+  }
+  std::erase_if(files, [](const fs::path& file) {
+    const std::string name = file.string();
+    return !name.ends_with(".md") ||
+           (name.find("adr-ko") == name.npos && !name.ends_with(".ko.md"));
+  });
+  return files;
+}
+
+TEST_CASE("the Korean texts have one word for each thing", "[records]") {
+  const std::vector<std::pair<std::string, std::string>> kOthers = {
+      {"좋음:", "장점:"},       {"좋은 점:", "장점:"}, {"나쁨:", "단점:"},
+      {"나쁜 점:", "단점:"},    {"뿌리", "루트"},      {"피가수", "더할 항"},
+      {"그래디언트", "기울기"}, {"디바이스", "장치"},  {"집합 연산", "집합 통신"},
+      {"론치", "런치"},         {"발사", "런치"},      {"행렬곱", "행렬 곱"}};
+  const std::vector<fs::path> files = korean_files();
+  CHECK(files.size() > 100);
+  for (const fs::path& file : files) {
+    std::ifstream stream(file, std::ios::binary);
+    const std::string text{std::istreambuf_iterator<char>(stream), {}};
+    for (const auto& [other, word] : kOthers) {
+      CAPTURE(file.string(), other, word);
+      CHECK(text.find(other) == std::string::npos);
+    }
+  }
 }
 
 TEST_CASE("the records of this repository are in order", "[records]") {

@@ -10,8 +10,16 @@ namespace kernbench::sim::composite_plan_test {
 
 namespace {
 
-constexpr GemmSpec kArray{.rows = 32, .columns = 32, .clock = Frequency{1'000'000'000}};
 constexpr LinkSpec kWay{Bandwidth{100'000'000'000}, Time{100'000}};
+
+// An array of 32 x 32, whose ports of TCM have this bandwidth; unlimited ones delay nothing.
+Topology::Pe pe_with(Bandwidth port, Dataflow dataflow = Dataflow::output_stationary) {
+  Topology::Pe pe;
+  pe.gemm = {.rows = 32, .columns = 32, .dataflow = dataflow, .clock = Frequency{1'000'000'000}};
+  pe.tcm.compute_bandwidth = port;
+  return pe;
+}
+const Topology::Pe kPe = pe_with({});
 
 CompositePlan plan_of(const GemmSize& size, const GemmSize& tile = {}, DType dtype = DType::f16) {
   CompositePlan plan;
@@ -80,7 +88,7 @@ TEST_CASE("chosen tiles fit, whatever there is to fit into", "[composite]") {
                GemmSize{4096, 4096, 1}, GemmSize{17, 33, 100'000}, GemmSize{1, 1, 1});
   for (const Bytes scratch : {Bytes{16}, Bytes{200}, Bytes{4096}, Bytes{1} << 16, Bytes{1} << 21}) {
     const CompositePlan plan = plan_of(size);
-    const auto tile = choose_tile(plan, {}, kArray, kWay, scratch);
+    const auto tile = choose_tile(plan, {}, kPe, kWay, scratch);
     if (!tile) {
       CHECK(working_set(plan_of(size, {1, 1, 1})) > scratch);
       continue;
@@ -97,16 +105,16 @@ TEST_CASE("chosen tiles fit, whatever there is to fit into", "[composite]") {
 
 TEST_CASE("sizes that are wanted are kept, others chosen around them", "[composite]") {
   const CompositePlan plan = plan_of({1000, 1000, 1000});
-  CHECK(choose_tile(plan, {48, 0, 0}, kArray, kWay, 1 << 20)->m == 48);
-  CHECK(choose_tile(plan, {0, 48, 0}, kArray, kWay, 1 << 20)->n == 48);
-  CHECK(choose_tile(plan, {0, 0, 48}, kArray, kWay, 1 << 20)->k == 48);
-  CHECK(choose_tile(plan, {2000, 48, 16}, kArray, kWay, 1 << 20) == GemmSize{1000, 48, 16});
-  CHECK_FALSE(choose_tile(plan, {1000, 1000, 1000}, kArray, kWay, 1 << 20));
+  CHECK(choose_tile(plan, {48, 0, 0}, kPe, kWay, 1 << 20)->m == 48);
+  CHECK(choose_tile(plan, {0, 48, 0}, kPe, kWay, 1 << 20)->n == 48);
+  CHECK(choose_tile(plan, {0, 0, 48}, kPe, kWay, 1 << 20)->k == 48);
+  CHECK(choose_tile(plan, {2000, 48, 16}, kPe, kWay, 1 << 20) == GemmSize{1000, 48, 16});
+  CHECK_FALSE(choose_tile(plan, {1000, 1000, 1000}, kPe, kWay, 1 << 20));
 }
 
 TEST_CASE("tiles of a large product keep the array busy, and the way half idle", "[composite]") {
   const CompositePlan plan = plan_of({4096, 4096, 4096});
-  const GemmSize tile = choose_tile(plan, {}, kArray, kWay, 2 << 20).value();
+  const GemmSize tile = choose_tile(plan, {}, kPe, kWay, 2 << 20).value();
   // Whole rows and columns of the array: no cycle is lost at an edge.  Two tiles of 64 x 2048 and
   // 2048 x 128 of f16 and two of 64 x 128 of f32 are 1.6 MiB: a fold of 2048 + 62 cycles loses 3 %
   // of them, and 1 / 64 + 1 / 128 + 1 / 4096 halves are 21.2 products per byte, where at
@@ -123,7 +131,7 @@ TEST_CASE("k is cut evenly where the loads of a slab cannot hide behind a short 
           "[composite]") {
   for (const GemmSize& size : {GemmSize{4096, 4096, 4096}, GemmSize{32, 4096, 4096},
                                GemmSize{2048, 12'288, 4096}, GemmSize{4099, 4099, 4099}}) {
-    const GemmSize tile = choose_tile(plan_of(size), {}, kArray, kWay, 2 << 20).value();
+    const GemmSize tile = choose_tile(plan_of(size), {}, kPe, kWay, 2 << 20).value();
     const std::int64_t rest = size.k % tile.k;
     INFO(tile.m << " x " << tile.n << " x " << tile.k);
     CHECK((rest == 0 || 2 * rest > tile.k));
@@ -131,7 +139,7 @@ TEST_CASE("k is cut evenly where the loads of a slab cannot hide behind a short 
 }
 
 TEST_CASE("a product that fits as a whole is cut still, to load while it works", "[composite]") {
-  const GemmSize tile = choose_tile(plan_of({256, 256, 256}), {}, kArray, kWay, 2 << 20).value();
+  const GemmSize tile = choose_tile(plan_of({256, 256, 256}), {}, kPe, kWay, 2 << 20).value();
   CHECK(tile != GemmSize{256, 256, 256});
 }
 
@@ -169,8 +177,8 @@ TEST_CASE("tile sizes that are looked up are those that are chosen", "[composite
   TileChoices choices;
   for (int time = 0; time < 2; ++time) {
     for (const Asked& asked : all) {
-      CHECK(choices.choose(asked.plan, asked.wanted, kArray, asked.way, asked.scratch) ==
-            choose_tile(asked.plan, asked.wanted, kArray, asked.way, asked.scratch));
+      CHECK(choices.choose(asked.plan, asked.wanted, kPe, asked.way, asked.scratch) ==
+            choose_tile(asked.plan, asked.wanted, kPe, asked.way, asked.scratch));
     }
   }
 }
