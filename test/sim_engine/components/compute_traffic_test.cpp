@@ -132,7 +132,7 @@ TEST_CASE("a port that is slower than the unit is the busiest, in the class of T
   UnitUnderTest pe(10);
   pe.product();
   CHECK(pe.dut.machine.busiest_unit().unit == "sip0.cube0.pe0.gemm.read");
-  const UnitClassUse& use =
+  const UnitClassUse use =
       pe.dut.machine.unit_classes().at(static_cast<std::size_t>(UnitClass::tcm));
   CHECK(use.busiest.busy == Time{8 * 1024 * 100});
   CHECK(use.count == 6 * static_cast<std::int64_t>(pe.dut.machine.topology().pe_count()) *
