@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "benches/bench/bench_run.h"
-#include "benches/bench/inputs.h"
+#include "benches/bench/head_and_foot.h"
 #include "benches/bench/interrupt.h"
 #include "benches/bench/report.h"
 #include "benches/cli/commands.h"
@@ -106,91 +106,6 @@ BenchRequest make_request(const RunArguments& arguments, const Work& work, Proce
           .inputs = work.inputs,
           .team = team,
           .shows_progress = !arguments.quiet};
-}
-
-int rank_count(const BenchInfo& info, BenchRun& run) {
-  return info.ranks == BenchRanks::one ? 1 : Bench(run).world_size();
-}
-
-std::string describe_ranks(const BenchInfo& info, BenchRun& run) {
-  if (info.ranks == BenchRanks::one) return "1 rank, on SIP 0";
-  const int ranks = rank_count(info, run);
-  const std::string_view each = run.request.ccl.world_size() ? "PE, from the first on" : "SIP";
-  return fmt::format("{} rank{}, one on each {}", ranks, ranks == 1 ? "" : "s", each);
-}
-
-std::string head(const BenchInfo& info, BenchRun& run, const Work& work) {
-  const Topology& topology = run.request.topology;
-  std::string text = fmt::format("# kernbench {}: {}\n#\n", version(), info.name);
-  text += note_line("topology", fmt::format("{}: {}", topology.name, describe(topology)));
-  for (const std::string& name : run.request.ccl.unused_entries()) {
-    if (!run.request.ccl_is_given) break;
-    text += note_line("not used", fmt::format("the entry {} of ccl.yaml, which nothing chooses",
-                                              in_quotes(name)));
-  }
-  if (info.ranks != BenchRanks::own) text += note_line("world size", describe_ranks(info, run));
-  text += note_line("seed", fmt::format("{}", run.request.seed));
-  if (const auto blocking = launches_block_by_environment()) {
-    text += note_line("launches",
-                      *blocking ? "blocking, by the environment" : "queued, by the environment");
-  }
-  for (const auto& [key, value] : work.first.fixed) {
-    if (!run.settings.is_set(key)) text += note_line("set", fmt::format("{}={}", key, value));
-  }
-  for (const std::string& axis : work.axes) text += note_line("varies", axis);
-  if (run.request.shuffle_ties) {
-    text += note_line("ties", fmt::format("shuffled, seed {}", *run.request.shuffle_ties));
-  }
-  return text;
-}
-
-// 1234567 -> "1,234,567", in any locale.
-std::string with_commas(std::uint64_t count) {
-  std::string text = fmt::format("{}", count);
-  for (auto at = static_cast<std::ptrdiff_t>(text.size()) - 3; at > 0; at -= 3) {
-    text.insert(static_cast<std::size_t>(at), 1, ',');
-  }
-  return text;
-}
-
-// "sip0.cube0.pe0.gemm, for 83.0 % of the 12.300 us in which kernels ran"
-std::string describe_busiest(const EngineStatistics& engine) {
-  const sim::UnitUse& use = engine.busiest;
-  if (use.unit.empty()) return "none";
-  std::string text = fmt::format("{}, for {:.1f} % of the {:.3f} us in which kernels ran", use.unit,
-                                 100 * use.share(), to_ns(use.kernel_time) / 1e3);
-  if (engine.system_count > 1) text += fmt::format(", longest of {} systems", engine.system_count);
-  return text;
-}
-
-std::string foot(const Report& report) {
-  const EngineStatistics& engine = report.engine;
-  std::string text = "#\n";
-  text +=
-      note_line("simulated", fmt::format("{:.3f} us in {} events", to_ns(engine.simulated) / 1e3,
-                                         with_commas(engine.events)));
-  text += note_line("wall", fmt::format("{:.3f} s, {:.2f} M events/s", engine.wall_s,
-                                        engine.events_per_s() / 1e6));
-  text += note_line("busiest unit", describe_busiest(engine));
-  text += note_line("fingerprint", fmt::format("{:016x}", engine.fingerprint));
-  for (const std::string& name : report.artifacts) text += note_line("wrote", name);
-  return text;
-}
-
-// The report of what the bench has done so far.  From any thread.
-Report make_report(const BenchInfo& info, BenchRun& run, const Work& work, double wall_s) {
-  Report report{.bench = info.name,
-                .ok = run.ok(),
-                .topology = run.request.topology.name,
-                .world_size = rank_count(info, run),
-                .seed = run.request.seed,
-                .set = work.first.fixed,
-                .shuffle_ties = run.request.shuffle_ties,
-                .rows = run.finished_rows(),
-                .artifacts = {},
-                .engine = run.statistics()};
-  report.engine.wall_s = wall_s;
-  return report;
 }
 
 void run_grid(Bench& bench, const BenchInfo& info, std::span<const variants::Variant> variants,
@@ -340,11 +255,12 @@ int perform(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* t
   BenchRun run(std::move(request), work.first.settings, console);
   run.configure(info);
 
-  console.begin_with(head(info, run, work));  // unless it ends before it has done anything
+  // Printed unless the run ends before it has done anything.
+  console.begin_with(head(info, run, {work.first.fixed, work.axes}));
   const auto start = std::chrono::steady_clock::now();
   const auto report_now = [&] {
     const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
-    return make_report(info, run, work, wall.count());
+    return make_report(info, run, work.first.fixed, wall.count());
   };
   InterruptWatch watch([&](ExitCode reason) { run.interrupt(reason); },  // also while it writes
                        [&](ExitCode) {

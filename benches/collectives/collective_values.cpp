@@ -1,8 +1,10 @@
 #include "benches/collectives/collective_values.h"
 
 #include <bit>
+#include <source_location>
 #include <utility>
 
+#include "runtime/tensor/host_copy.h"
 #include "runtime/torch/runtime_context.h"
 
 namespace kernbench::benches::collectives {
@@ -74,8 +76,10 @@ void CollectiveValues::for_each_shard(int rank, const std::vector<Tensor>& tenso
 void CollectiveValues::bring(int rank, const std::vector<Tensor>& gives) const {
   for_each_shard(
       rank, gives, [&](int from, int block) { return exact_.given(from, block); },
-      [](Tensor x, std::size_t i, const std::vector<float>& elements) {
-        x.copy_shard_(i, RuntimeContext::tensor(elements, x.shards()[i].shape));
+      [](const Tensor& x, std::size_t i, const std::vector<float>& elements) {
+        // Not copy_shard_(), which needs autograd: first_screen has none.
+        runtime::copy_elements_of_shard(x, i, RuntimeContext::tensor(elements, x.shards()[i].shape),
+                                        std::source_location::current());
       });
 }
 
