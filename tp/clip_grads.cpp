@@ -1,13 +1,11 @@
-#include "tp/clip_grads.h"
-
 #include <algorithm>
 #include <cmath>
 
 #include "runtime/autograd/autograd.h"
 #include "runtime/distributed/shard_spec.h"
-#include "runtime/functional/elementwise.h"
-#include "runtime/functional/reductions.h"
+#include "runtime/functional/operators.h"
 #include "runtime/tensor/tensor_storage.h"
+#include "tp/distributed_data_parallel.h"
 #include "tp/misuse.h"
 #include "tp/parallel_state.h"
 

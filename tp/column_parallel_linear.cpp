@@ -3,7 +3,7 @@
 #include "tp/layer_input.h"
 #include "tp/layers.h"
 #include "tp/misuse.h"
-#include "tp/partition.h"
+#include "tp/parameter.h"
 #include "tp/warnings.h"
 
 namespace kernbench::tp {

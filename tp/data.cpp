@@ -1,10 +1,9 @@
-#include "tp/data.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <vector>
 
+#include "tp/mappings.h"
 #include "tp/misuse.h"
 #include "tp/parallel_state.h"
 

@@ -5,10 +5,9 @@
 #include <source_location>
 
 #include "runtime/autograd/autograd.h"
-#include "runtime/functional/elementwise.h"
+#include "runtime/functional/operators.h"
 #include "runtime/ops/placement.h"
 #include "runtime/parallel/same_modules.h"
-#include "tp/clip_grads.h"
 #include "tp/misuse.h"
 #include "tp/parallel_state.h"
 #include "tp/param_and_grad_buffer.h"

@@ -19,9 +19,11 @@
 #include <vector>
 
 #include "runtime/nn/module.h"
+#include "runtime/nn/state.h"
 #include "runtime/optim/optimizer.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/function.h"
+#include "tp/parameter.h"
 
 namespace kernbench::tp {
 
@@ -184,5 +186,35 @@ class MegatronOptimizer {
   std::vector<Tensor> masters_;
   std::unique_ptr<optim::Optimizer> optimizer_;
 };
+
+// megatron.core.optimizer.clip_grads: norms over the ranks that hold a model's parts.
+
+// The 2-norm over all ranks of a group: the root of one all_reduce of 4 bytes.  `counted` are the
+// gradients that no other rank counts; `any` one that this rank has in any case.  0 in a context
+// without data.
+double get_grad_norm(RuntimeContext& torch, const std::vector<Tensor>& counted, const Tensor& any,
+                     const distributed::ProcessGroup& group);
+
+// Scales the parameters' gradients so that their 2-norm over the model parallel group is at most
+// max_norm, and returns what it was: for a model that torch's DistributedDataParallel wraps beside
+// tensor parallel layers, or that fully_shard has cut.  A parameter that ranks have in common
+// counts once (counts_in_norms()); the ranks of a group first add up the squares of their shards.
+// Gradients are scaled only if the norm is larger, as in Megatron.  Throws CollectiveError KB-T006
+// if no parameter of this rank has a gradient.
+double clip_grad_norm(RuntimeContext& torch, const std::vector<Parameter>& parameters,
+                      double max_norm);
+
+// Whole states of modules that hold tensor parallel layers.
+
+// Returns the parameters and buffers whole, by their names: gathered over the ranks among which
+// fully_shard has cut them, then over the caller's tensor parallel ranks, by an all_gather each.
+// All ranks call it.  A file of it fits any number of ranks.
+nn::StateDict get_full_state_dict(RuntimeContext& torch, nn::Module& module);
+
+// Copies such a state's values into the parameters and buffers: this rank's part of each.  Throws
+// CollectiveError KB-A011 as Module::load_state_dict() does.
+nn::IncompatibleKeys set_full_state_dict(RuntimeContext& torch, nn::Module& module,
+                                         const nn::StateDict& state,
+                                         const nn::LoadOptions& options = {});
 
 }  // namespace kernbench::tp

@@ -8,7 +8,7 @@
 #include "runtime/launch/kernel_launch.h"
 #include "runtime/ops/device_kernel.h"
 #include "runtime/tensor/tensor_storage.h"
-#include "sim_engine/topology/pe_location.h"
+#include "sim_engine/topology/location.h"
 
 namespace kernbench::tp {
 

@@ -7,7 +7,7 @@
 #include "runtime/autograd/autograd.h"
 #include "runtime/functional/shape_operators.h"
 #include "tp/layer_input.h"
-#include "tp/partition.h"
+#include "tp/parameter.h"
 #include "tp/primitives.h"
 #include "tp/slices.h"
 

@@ -31,7 +31,10 @@
 
 #pragma once
 
+#include <map>
+#include <optional>
 #include <span>
+#include <string>
 
 #include "runtime/torch/runtime_context.h"
 #include "tp/parallel_state.h"
@@ -77,5 +80,18 @@ Tensor all_to_all_sp2hp(RuntimeContext& torch, const Tensor& x,
                         const OptionalCallGroup& group = Location::current());
 Tensor all_to_all_hp2sp(RuntimeContext& torch, const Tensor& x,
                         const OptionalCallGroup& group = Location::current());
+
+// megatron.core.tensor_parallel.data: one rank reads the data and broadcasts them to its group.
+
+using TensorDict = std::map<std::string, Tensor, std::less<>>;
+
+// For each key, every rank of the group gets data[key] of the group's first rank, as a tensor of
+// type `dtype` on its device (one copy).  The `data` of the other ranks is ignored.  Communication:
+// the shapes as objects, then one broadcast of all elements.  `tp_group`: by default the caller's
+// tensor model parallel group.  Throws CollectiveError KB-T005 if a key is missing, or a tensor on
+// a device has another type.
+TensorDict broadcast_data(RuntimeContext& torch, std::span<const std::string> keys,
+                          const TensorDict& data, DType dtype,
+                          const std::optional<distributed::ProcessGroup>& tp_group = std::nullopt);
 
 }  // namespace kernbench::tp

@@ -11,7 +11,7 @@
 #include "runtime/simulation/attachments.h"
 #include "runtime/torch/runtime_context.h"
 #include "tp/global_memory_buffer.h"
-#include "tp/parallel_layout.h"
+#include "tp/parallel_state.h"
 
 namespace kernbench::tp {
 

@@ -1,5 +1,3 @@
-#include "tp/parallel_layout.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -9,6 +7,7 @@
 #include <utility>
 
 #include "tp/misuse.h"
+#include "tp/parallel_state.h"
 
 namespace kernbench::tp {
 

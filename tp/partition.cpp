@@ -1,8 +1,7 @@
-#include "tp/partition.h"
-
 #include <fmt/format.h>
 
 #include "tp/misuse.h"
+#include "tp/parameter.h"
 
 namespace kernbench::tp {
 

@@ -11,7 +11,7 @@
 #include "runtime/ops/device_kernel.h"
 #include "runtime/ops/pieces.h"
 #include "tp/misuse.h"
-#include "tp/partition.h"
+#include "tp/parameter.h"
 #include "tp/slices.h"
 
 namespace kernbench::tp {

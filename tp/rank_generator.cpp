@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "tp/misuse.h"
-#include "tp/parallel_layout.h"
+#include "tp/parallel_state.h"
 
 namespace kernbench::tp {
 

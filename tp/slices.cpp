@@ -4,7 +4,7 @@
 
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/device_kernel.h"
-#include "tp/partition.h"
+#include "tp/parameter.h"
 
 namespace kernbench::tp {
 

@@ -1,16 +1,14 @@
-#include "tp/state_dict.h"
-
 #include <algorithm>
 
 #include "runtime/autograd/autograd.h"
 #include "runtime/distributed/shard_spec.h"
 #include "runtime/functional/functional.h"
-#include "runtime/parallel/state_dict.h"
+#include "runtime/parallel/fully_shard.h"
 #include "runtime/tensor/tensor_storage.h"
+#include "tp/distributed_data_parallel.h"
 #include "tp/parallel_state.h"
 #include "tp/parameter.h"
 #include "tp/primitives.h"
-#include "tp/weights.h"
 
 namespace kernbench::tp {
 

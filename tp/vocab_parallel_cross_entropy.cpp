@@ -1,5 +1,3 @@
-#include "tp/vocab_parallel_cross_entropy.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,8 +8,9 @@
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/device_kernel.h"
 #include "runtime/ops/elements.h"
+#include "tp/layers.h"
 #include "tp/misuse.h"
-#include "tp/partition.h"
+#include "tp/parameter.h"
 
 namespace kernbench::tp {
 

@@ -1,5 +1,3 @@
-#include "tp/weights.h"
-
 #include <fmt/format.h>
 
 #include <cmath>
@@ -9,7 +7,7 @@
 #include "runtime/tensor/logical_value.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "tp/misuse.h"
-#include "tp/partition.h"
+#include "tp/parameter.h"
 #include "tp/random.h"
 
 namespace kernbench::tp {

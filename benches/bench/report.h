@@ -13,7 +13,7 @@
 #include "benches/bench/row.h"
 #include "benches/bench/settings.h"
 #include "sim_engine/base/units.h"
-#include "sim_engine/components/unit_use.h"
+#include "sim_engine/components/use_and_waits.h"
 
 namespace kernbench::benches {
 

@@ -1,5 +1,3 @@
-#include "benches/bench/sweep.h"
-
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -12,6 +10,7 @@
 #include <mutex>
 #include <span>
 
+#include "benches/bench/bench.h"
 #include "benches/bench/bench_run.h"
 #include "benches/bench/context_set.h"
 #include "benches/bench/process_team.h"

@@ -13,10 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "benches/bench/bench.h"
 #include "benches/bench/context_set.h"
 #include "benches/bench/point_outcome.h"
 #include "benches/bench/progress.h"
-#include "benches/bench/sweep.h"
 #include "benches/bench/sweep_journal.h"
 #include "benches/bench/team_sweep.h"
 

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "benches/bench/bench.h"
 #include "benches/bench/bench_run.h"
-#include "benches/bench/sweep.h"
 #include "benches/bench/table.h"
 #include "benches/collectives/measured_collective.h"
 #include "benches/collectives/published_times.h"

@@ -8,7 +8,6 @@
 #include <algorithm>
 
 #include "benches/bench/bench.h"
-#include "benches/bench/sweep.h"
 #include "benches/collectives/collective_table.h"
 #include "benches/collectives/group_split.h"
 #include "benches/collectives/measured_collective.h"

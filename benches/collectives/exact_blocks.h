@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "benches/collectives/bus_bandwidth.h"
-#include "runtime/distributed/reduce_op.h"
+#include "runtime/distributed/options.h"
 #include "sim_engine/base/dtype.h"
 
 namespace kernbench::benches::collectives {

@@ -8,8 +8,8 @@
 #include <map>
 #include <set>
 
+#include "benches/bench/bench.h"
 #include "benches/bench/row_cells.h"
-#include "benches/bench/sweep.h"
 
 namespace kernbench::benches::collectives {
 

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "benches/bench/bench.h"
 #include "benches/bench/bench_run.h"
 #include "benches/bench/inputs.h"
 #include "benches/bench/row_cells.h"
-#include "benches/bench/sweep.h"
 #include "benches/bench/table.h"
 #include "benches/ddp/measured_step.h"
 #include "benches/figure/figure_artifacts.h"

@@ -10,7 +10,7 @@
 
 #include "benches/bench/inputs.h"
 #include "benches/ddp/step_bound.h"
-#include "runtime/functional/cross_entropy.h"
+#include "runtime/functional/functional.h"
 #include "runtime/optim/optimizer.h"
 #include "runtime/parallel/distributed_data_parallel.h"
 #include "runtime/parallel/flat_buffer.h"

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "benches/bench/sweep.h"
+#include "benches/bench/bench.h"
 #include "benches/train/training.h"
 #include "runtime/parallel/logging_data.h"
 #include "sim_engine/base/units.h"

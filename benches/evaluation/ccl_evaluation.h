@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#include "benches/bench/bench.h"
 #include "benches/bench/row.h"
 #include "benches/bench/row_cells.h"
-#include "benches/bench/sweep.h"
 #include "ccl/core/config.h"
 #include "sim_engine/base/embedded_file.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "sim_engine/components/routing.h"
-#include "sim_engine/topology/grid.h"
+#include "sim_engine/topology/location.h"
 
 namespace kernbench::benches::evaluation {
 

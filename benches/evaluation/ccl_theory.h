@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include "ccl/core/spanning_tree.h"
+#include "ccl/core/plan.h"
 #include "sim_engine/topology/topology.h"
 
 namespace kernbench::benches::evaluation {

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "benches/bench/bench.h"
 #include "benches/bench/row_cells.h"
-#include "benches/bench/sweep.h"
 #include "benches/evaluation/gemm_model.h"
 #include "benches/gemm/gemm_run.h"
 

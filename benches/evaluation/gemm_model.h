@@ -12,7 +12,7 @@
 
 #include "sim_engine/base/dtype.h"
 #include "sim_engine/topology/topology.h"
-#include "sim_engine/values/math_op.h"
+#include "sim_engine/values/compute_ops.h"
 
 namespace kernbench::benches::evaluation {
 

@@ -13,7 +13,7 @@
 
 #include "runtime/tensor/tensor.h"
 #include "sim_engine/base/dtype.h"
-#include "sim_engine/values/math_op.h"
+#include "sim_engine/values/compute_ops.h"
 
 namespace kernbench::benches::gemm {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "runtime/torch/runtime_context.h"
-#include "sim_engine/values/math_op.h"
+#include "sim_engine/values/compute_ops.h"
 
 namespace kernbench::benches::gemm {
 

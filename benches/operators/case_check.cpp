@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "benches/operators/correctness.h"
-#include "benches/operators/definition.h"
+#include "benches/operators/operator_case.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/config/config_errors.h"
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "benches/bench/bench.h"
 #include "benches/bench/row.h"
-#include "benches/bench/sweep.h"
-#include "benches/operators/definition.h"
+#include "benches/operators/operator_case.h"
 
 namespace kernbench::benches::operators {
 

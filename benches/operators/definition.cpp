@@ -1,10 +1,9 @@
-#include "benches/operators/definition.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "benches/operators/derivative.h"
+#include "benches/operators/operator_case.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/config/config_errors.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "benches/operators/definition.h"
+#include "benches/operators/operator_case.h"
 
 namespace kernbench::benches::operators {
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "benches/operators/definition.h"
+#include "benches/operators/operator_case.h"
 
 namespace kernbench::benches::operators {
 

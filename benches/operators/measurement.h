@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "benches/bench/sweep.h"
+#include "benches/bench/bench.h"
 #include "benches/operators/operator_run.h"
 
 namespace kernbench::benches::operators {

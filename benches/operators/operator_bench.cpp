@@ -6,12 +6,12 @@
 #include <filesystem>
 #include <map>
 
+#include "benches/bench/bench.h"
 #include "benches/bench/bench_run.h"
 #include "benches/bench/inputs.h"
 #include "benches/bench/output_file.h"
 #include "benches/bench/row_cells.h"
 #include "benches/bench/split_list.h"
-#include "benches/bench/sweep.h"
 #include "benches/figure/figure_artifacts.h"
 #include "benches/operators/case_check.h"
 #include "benches/operators/correctness.h"

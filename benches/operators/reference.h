@@ -19,7 +19,7 @@
 #include <span>
 #include <vector>
 
-#include "benches/operators/definition.h"
+#include "benches/operators/operator_case.h"
 
 namespace kernbench::benches::operators {
 

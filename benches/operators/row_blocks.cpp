@@ -1,9 +1,8 @@
-#include "benches/operators/row_blocks.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "benches/operators/operator_run.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench::benches::operators {

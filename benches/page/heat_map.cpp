@@ -13,7 +13,7 @@
 
 #include "benches/page/drawing.h"
 #include "benches/page/links_over_time.h"
-#include "sim_engine/topology/grid.h"
+#include "sim_engine/topology/location.h"
 
 namespace kernbench::benches::page {
 

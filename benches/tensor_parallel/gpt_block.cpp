@@ -4,7 +4,7 @@
 
 #include "runtime/functional/functional.h"
 #include "tp/parallel_state.h"
-#include "tp/partition.h"
+#include "tp/parameter.h"
 
 namespace kernbench::benches::tensor_parallel {
 

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <numeric>
 
+#include "benches/bench/bench.h"
 #include "benches/bench/bench_run.h"
 #include "benches/bench/inputs.h"
 #include "benches/bench/row_cells.h"
-#include "benches/bench/sweep.h"
 #include "benches/figure/figure_artifacts.h"
 #include "benches/tensor_parallel/step_charts.h"
 #include "benches/tensor_parallel/step_check.h"

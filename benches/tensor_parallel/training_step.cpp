@@ -7,7 +7,7 @@
 #include "sim_engine/base/check.h"
 #include "tp/layers.h"
 #include "tp/parallel_state.h"
-#include "tp/weights.h"
+#include "tp/parameter.h"
 
 namespace kernbench::benches::tensor_parallel {
 

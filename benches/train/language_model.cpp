@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "runtime/functional/functional.h"
-#include "runtime/nn/init.h"
 #include "runtime/nn/layers.h"
+#include "runtime/nn/module.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "runtime/torch/runtime_context.h"
 

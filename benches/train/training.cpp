@@ -6,7 +6,7 @@
 
 #include "benches/train/text.h"
 #include "runtime/functional/compile.h"
-#include "runtime/functional/cross_entropy.h"
+#include "runtime/functional/functional.h"
 #include "runtime/optim/optimizer.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/error.h"

@@ -10,10 +10,10 @@
 #include <optional>
 #include <utility>
 
+#include "benches/bench/bench.h"
 #include "benches/bench/bench_run.h"
 #include "benches/bench/cell.h"
 #include "benches/bench/cell_text.h"
-#include "benches/bench/sweep.h"
 #include "benches/variants/what_if.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/base/line_width.h"

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "benches/bench/bench.h"
-#include "benches/bench/sweep.h"
 #include "benches/variants/variants.h"
 
 namespace kernbench::benches::variants {

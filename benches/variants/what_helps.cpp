@@ -9,12 +9,12 @@
 #include <string_view>
 #include <utility>
 
-#include "benches/bench/sweep.h"
+#include "benches/bench/bench.h"
 #include "benches/variants/reruns.h"
 #include "benches/variants/variant_sweep.h"
 #include "benches/variants/what_if.h"
 #include "sim_engine/base/error.h"
-#include "sim_engine/components/unit_use.h"
+#include "sim_engine/components/use_and_waits.h"
 #include "sim_engine/core/cause_log.h"
 
 namespace kernbench::benches::variants {

@@ -8,10 +8,10 @@
 #include <string>
 #include <string_view>
 
+#include "benches/bench/bench.h"
 #include "benches/bench/bench_run.h"
 #include "benches/bench/context_set.h"
 #include "benches/bench/row_cells.h"
-#include "benches/bench/sweep.h"
 #include "benches/variants/reruns.h"
 #include "benches/variants/variant_sweep.h"
 #include "runtime/profiler/profile.h"

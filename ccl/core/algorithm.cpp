@@ -9,8 +9,8 @@
 
 #include "sim_engine/base/enum_names.h"
 #include "sim_engine/base/error.h"
-#include "sim_engine/topology/ipcq_params.h"
 #include "sim_engine/topology/sip_network.h"
+#include "sim_engine/topology/topology.h"
 
 namespace kernbench::ccl {
 

@@ -7,24 +7,75 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "ccl/core/place.h"
 #include "ccl/core/plan.h"
-#include "ccl/core/spanning_tree.h"
-#include "runtime/tensor/dp_policy.h"
+#include "runtime/tensor/tensor_options.h"
 #include "runtime/tl/tl.h"
-#include "sim_engine/topology/grid.h"
-
-namespace kernbench::sim {
-struct IpcqParams;
-}
+#include "sim_engine/base/shape.h"
+#include "sim_engine/topology/location.h"
 
 namespace kernbench::ccl {
+
+// Parts of a shard, for kernels that are written by hand.
+
+// Elements [begin, begin + count) of a shard.
+struct Piece {
+  std::int64_t begin = 0;
+  std::int64_t count = 0;
+
+  Shape shape() const { return {count}; }
+};
+
+// Splits elements [begin, begin + total) into `count` parts whose sizes differ by at most one.
+inline std::vector<Piece> cut(std::int64_t begin, std::int64_t total, int count) {
+  std::vector<Piece> parts;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t first = total * i / count;
+    parts.push_back({begin + first, total * (i + 1) / count - first});
+  }
+  return parts;
+}
+
+// The place of a collective's participant among the others, and the ports through which its PE
+// reaches them.  A participant is a rank's holder of a shard (rank = SIP) or a single PE.
+
+// The structure along which an algorithm sends.
+enum class Neighbours { grid, ring, tree };
+inline constexpr std::array kNeighbours = {Neighbours::grid, Neighbours::ring, Neighbours::tree};
+std::string_view name_of(Neighbours neighbours);
+
+struct GridPlace {
+  sim::Grid grid;
+  int index = 0;
+  std::array<tl::Port, sim::kCompassCount> ports{};  // by sim::Compass
+
+  tl::Port port(sim::Compass towards) const { return ports[static_cast<std::size_t>(towards)]; }
+};
+
+struct RingPlace {
+  int index = 0;
+  int size = 1;
+  tl::Port next{};      // to the participant with index + 1
+  tl::Port previous{};  // to the one with index - 1
+};
+
+struct TreePlace {
+  std::optional<tl::Port> parent;  // nullopt at the root
+  std::vector<tl::Port> children;  // in the order in which their values are added
+};
+
+// With rank = PE only the structures that are wanted exist (Config::neighbours()).
+struct Place {
+  std::optional<GridPlace> grid;
+  std::optional<RingPlace> ring;
+  std::optional<TreePlace> tree;
+};
 
 // The arguments of a collective's kernel.  It runs on the PEs whose shards make up the tensor.  If
 // PEs of one cube hold copies or summands of the same shard, it runs only on the first one, the

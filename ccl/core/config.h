@@ -43,7 +43,7 @@
 
 #include "ccl/core/algorithm.h"
 #include "runtime/distributed/options.h"
-#include "sim_engine/topology/ipcq_params.h"
+#include "sim_engine/topology/topology.h"
 
 namespace kernbench {
 class YamlDocument;

@@ -35,7 +35,7 @@
 
 #include "ccl/core/algorithm.h"
 #include "sim_engine/config/yaml_reader.h"
-#include "sim_engine/topology/ipcq_params.h"
+#include "sim_engine/topology/topology.h"
 
 namespace kernbench::ccl {
 

@@ -1,11 +1,9 @@
-#include "ccl/core/group_shape.h"
-
 #include <algorithm>
 #include <numeric>
 #include <set>
 
+#include "ccl/core/plan.h"
 #include "ccl/core/ring_order.h"
-#include "ccl/core/spanning_tree.h"
 #include "ccl/core/ways.h"
 #include "sim_engine/topology/sip_network.h"
 

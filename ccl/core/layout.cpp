@@ -6,9 +6,8 @@
 #include <map>
 #include <numeric>
 
-#include "ccl/core/group_shape.h"
+#include "ccl/core/plan.h"
 #include "ccl/core/ring_order.h"
-#include "ccl/core/spanning_tree.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/topology/direction.h"

@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "ccl/core/algorithm.h"
 #include "ccl/core/config.h"
-#include "ccl/core/place.h"
-#include "runtime/tensor/dp_policy.h"
 #include "runtime/tensor/tensor.h"
+#include "runtime/tensor/tensor_options.h"
 #include "runtime/tl/port_names.h"
 #include "sim_engine/components/machine.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "ccl/core/group_shape.h"
+#include "ccl/core/plan.h"
 
 namespace kernbench::ccl {
 

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "sim_engine/topology/grid.h"
+#include "sim_engine/topology/location.h"
 
 namespace kernbench::ccl {
 

@@ -1,6 +1,6 @@
-#include "ccl/core/spanning_tree.h"
-
 #include <algorithm>
+
+#include "ccl/core/plan.h"
 
 namespace kernbench::ccl {
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "ccl/core/least_tree.h"
-#include "runtime/distributed/collective_kind.h"
+#include "runtime/distributed/options.h"
 #include "sim_engine/topology/topology.h"
 
 namespace kernbench::ccl {

@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "runtime/tensor/dp_policy.h"
+#include "runtime/tensor/tensor_options.h"
 #include "sim_engine/base/dtype.h"
 
 namespace kernbench::ccl {

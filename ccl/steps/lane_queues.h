@@ -13,7 +13,7 @@
 
 #include "ccl/core/layout.h"
 #include "ccl/steps/step.h"
-#include "runtime/distributed/reduce_op.h"
+#include "runtime/distributed/options.h"
 #include "runtime/simulation/simulation.h"
 
 namespace kernbench::ccl {

@@ -14,7 +14,7 @@
 #include "ccl/core/plan.h"
 #include "ccl/steps/fragments.h"
 #include "runtime/distributed/collective.h"
-#include "runtime/distributed/reduce_op.h"
+#include "runtime/distributed/options.h"
 #include "runtime/tensor/tensor.h"
 #include "runtime/tl/tl.h"
 

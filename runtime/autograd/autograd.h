@@ -155,3 +155,14 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
                          const GradOptions& options = {});
 
 }  // namespace kernbench::autograd
+
+namespace kernbench::nn::utils {
+
+// Calls function(inputs) and keeps the inputs alone: what lies between is computed again when the
+// gradient comes by (torch.utils.checkpoint, reentrant).  Random numbers are the same the
+// second time.  As in torch, gradients flow only if one of the inputs requires one.
+//   const Tensor y = checkpoint([&](const auto& in) { return block(in[0]); }, {x});
+Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>& inputs)>& function,
+                  const std::vector<Tensor>& inputs);
+
+}  // namespace kernbench::nn::utils

@@ -7,12 +7,11 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/distributed/collective_kind.h"
-#include "runtime/distributed/reduce_op.h"
+#include "runtime/distributed/options.h"
 #include "runtime/guards/flight_recorder.h"
-#include "runtime/tensor/dp_policy.h"
 #include "runtime/tensor/tensor.h"
-#include "sim_engine/values/math_op.h"
+#include "runtime/tensor/tensor_options.h"
+#include "sim_engine/values/compute_ops.h"
 
 namespace kernbench::distributed {
 

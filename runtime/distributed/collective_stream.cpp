@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "runtime/distributed/work_state.h"
-#include "runtime/fiber/cancelled.h"
 #include "runtime/stream/rank_streams.h"
+#include "sim_engine/base/error.h"
 
 namespace kernbench::distributed {
 

@@ -1,5 +1,3 @@
-#include "runtime/distributed/device_mesh.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -10,6 +8,7 @@
 
 #include "runtime/distributed/distributed_state.h"
 #include "runtime/distributed/misuse.h"
+#include "runtime/distributed/process_group.h"
 
 namespace kernbench::distributed {
 

@@ -13,7 +13,6 @@
 #include <type_traits>
 #include <vector>
 
-#include "runtime/distributed/device_mesh.h"
 #include "runtime/distributed/options.h"
 #include "runtime/distributed/process_group.h"
 #include "runtime/distributed/work.h"

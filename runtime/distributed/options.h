@@ -1,21 +1,75 @@
-// The keyword arguments of torch.distributed's functions.
-//
-// Options come last in every function, and then the arguments before them that have defaults may
-// be left out: all_reduce(x, {.async_op = true}), isend(x, {.dst = 1, .group = g}).  A group alone
-// stands for options with that group.
-//
-// src and dst are global ranks, as in PyTorch, even where a group is given; group_src and
-// group_dst are ranks in the group.  A timeout is accepted but not needed: a call that can never
-// complete is reported at once.
+// The kinds of collectives, their reductions, and the keyword arguments of torch.distributed's
+// functions.
 
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "runtime/distributed/process_group.h"
-#include "runtime/distributed/reduce_op.h"
+#include "sim_engine/base/dtype.h"
 #include "sim_engine/base/units.h"
+
+namespace kernbench::distributed {
+
+// The kinds of collectives.
+
+enum class CollectiveKind : std::uint8_t {
+  all_reduce,
+  broadcast,
+  reduce,
+  all_gather,
+  reduce_scatter,
+  all_to_all,
+  gather,
+  scatter,
+  barrier,
+  objects,    // host objects, which take no simulated time
+  new_group,  // takes no simulated time either
+};
+
+// c10d's OpType: "ALLREDUCE", ...
+std::string_view op_type_of(CollectiveKind kind);
+
+}  // namespace kernbench::distributed
+
+namespace kernbench {
+
+// torch.distributed.ReduceOp.
+
+// The order is PyTorch's.  avg is the sum divided by the number of ranks (AverageDivisors says
+// when it is divided).  band, bor and bxor are of i32, i64 and bool, avg of the other types;
+// premul_sum is NCCL's and refused by name.
+enum class ReduceOp : std::uint8_t { sum, avg, product, min, max, band, bor, bxor, premul_sum };
+
+// "SUM", "AVG", ...
+std::string_view name_of(ReduceOp op);
+
+// The two divisors of an average (ADR-0160): each rank's elements are divided by `before`, and
+// their sum by `after`.  The product of both is the number of ranks.
+//
+// bf16 and f32 are divided after the sum alone, since a sum over ranks stays far from their
+// limits.  f16 ends at 65,504: `before` is the smallest power of two that is not below the number
+// of ranks, so that no sum of finite elements overflows.  Dividing by it is exact except for
+// elements that become smaller than 2^-14, where f16 has fewer bits.  Each addition rounds to the
+// type, as for a sum; the division by `after` adds one rounding.
+struct AverageDivisors {
+  double before = 1;
+  double after = 1;
+
+  static AverageDivisors of(DType dtype, int rank_count);
+  // True if the type can represent `after` exactly.  Otherwise the sum is divided in f32 and
+  // rounded.
+  bool is_after_exact_in(DType dtype) const;
+};
+
+namespace distributed {
+using kernbench::ReduceOp;
+}
+
+}  // namespace kernbench
 
 namespace kernbench::distributed {
 

@@ -1,10 +1,11 @@
-// torch.distributed.ProcessGroup.
+// torch.distributed.ProcessGroup and DeviceMesh.
 
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -68,5 +69,61 @@ struct GroupMember {
 struct group {
   static const ProcessGroup WORLD;
 };
+
+// torch.distributed.DeviceMesh: ranks as the points of a grid, with a group along each dimension.
+
+// A handle to one rank's view of the mesh; DistributedContext::init_device_mesh() makes it.  Ranks
+// are numbered row-major: along the last dimension they are consecutive.  A dimension is given by
+// its number or its name.
+class DeviceMesh {
+ public:
+  struct State;
+  struct Dimension {
+    Dimension(int its_number) : number(its_number) {}  // NOLINT: PyTorch takes either
+    Dimension(const char* its_name);                   // NOLINT
+    Dimension(std::string its_name);                   // NOLINT
+    int number = 0;
+    std::string name = {};
+    bool has_name = false;
+  };
+
+  DeviceMesh() = default;
+  explicit DeviceMesh(std::shared_ptr<const State> state) : state_(std::move(state)) {}
+
+  int ndim() const;
+  const std::vector<int>& shape() const;
+  const std::vector<std::string>& mesh_dim_names() const;  // empty: none were given
+  int size() const;                                        // ranks in all
+  int size(const Dimension& dimension) const;
+  const std::vector<int>& mesh() const;  // the ranks, row by row
+
+  // Return the caller's group along a dimension, and its rank there.  Both throw CollectiveError
+  // KB-C020 if there is no such dimension, or if the caller is not in the mesh.
+  const ProcessGroup& get_group(const Dimension& dimension) const;
+  int get_local_rank(const Dimension& dimension) const;
+  // The caller's coordinate along every dimension; empty if the caller is not in the mesh.
+  const std::vector<int>& get_coordinate() const;
+
+  // Returns the submesh of these dimensions, in the mesh's order, that contains the caller.
+  DeviceMesh operator[](std::string_view name) const;
+  DeviceMesh operator[](const std::vector<std::string>& names) const;
+
+ private:
+  const State& checked() const;
+  std::size_t index_of(const Dimension& dimension) const;
+
+  std::shared_ptr<const State> state_;
+};
+
+struct DeviceMesh::State {
+  std::vector<int> shape;
+  std::vector<std::string> names;
+  std::vector<int> ranks;
+  std::vector<ProcessGroup> groups;  // the caller's, by dimension
+  std::vector<int> coordinate;
+};
+
+// Returns the coordinates of a row-major grid's point from its number.
+std::vector<int> coordinate_of(int point, const std::vector<int>& shape);
 
 }  // namespace kernbench::distributed

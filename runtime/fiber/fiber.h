@@ -11,11 +11,11 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/fiber/cancelled.h"
 #include "runtime/fiber/function_ref.h"
 #include "runtime/fiber/prefetched.h"
 #include "runtime/fiber/sanitizer.h"
 #include "runtime/fiber/stack_pool.h"
+#include "sim_engine/base/error.h"
 #include "sim_engine/base/units.h"
 
 namespace kernbench::runtime {

@@ -1,11 +1,10 @@
-#include "runtime/functional/activations.h"
-
 #include <fmt/format.h>
 
 #include <array>
 
-#include "runtime/functional/elementwise.h"
 #include "runtime/functional/elementwise_operator.h"
+#include "runtime/functional/functional.h"
+#include "runtime/functional/operators.h"
 #include "runtime/functional/shape_operators.h"
 #include "sim_engine/base/enum_names.h"
 #include "sim_engine/base/error.h"

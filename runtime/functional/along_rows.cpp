@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "runtime/autograd/autograd.h"
-#include "runtime/functional/reductions.h"
+#include "runtime/functional/operators.h"
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/elements.h"
 

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "runtime/functional/elementwise.h"
+#include "runtime/functional/operators.h"
 
 namespace kernbench {
 

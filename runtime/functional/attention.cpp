@@ -1,5 +1,3 @@
-#include "runtime/functional/attention.h"
-
 #include <fmt/format.h>
 
 #include <cmath>
@@ -8,9 +6,8 @@
 #include <vector>
 
 #include "runtime/autograd/autograd.h"
-#include "runtime/functional/dropout.h"
-#include "runtime/functional/elementwise.h"
-#include "runtime/functional/matmul.h"
+#include "runtime/functional/functional.h"
+#include "runtime/functional/operators.h"
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/elements.h"
 

@@ -5,9 +5,8 @@
 #include <algorithm>
 
 #include "runtime/autograd/autograd.h"
-#include "runtime/functional/elementwise.h"
-#include "runtime/functional/normalization.h"
-#include "runtime/functional/reductions.h"
+#include "runtime/functional/functional.h"
+#include "runtime/functional/operators.h"
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/placement.h"
 #include "runtime/tensor/tensor_storage.h"

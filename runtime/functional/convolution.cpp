@@ -5,11 +5,9 @@
 #include <algorithm>
 #include <limits>
 
-#include "runtime/functional/elementwise.h"
+#include "runtime/functional/functional.h"
 #include "runtime/functional/ids.h"
-#include "runtime/functional/linear.h"
-#include "runtime/functional/matmul.h"
-#include "runtime/functional/reductions.h"
+#include "runtime/functional/operators.h"
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/placement.h"
 

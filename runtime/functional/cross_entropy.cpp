@@ -1,11 +1,9 @@
-#include "runtime/functional/cross_entropy.h"
-
 #include <fmt/format.h>
 
 #include "runtime/autograd/autograd.h"
-#include "runtime/functional/elementwise.h"
+#include "runtime/functional/functional.h"
 #include "runtime/functional/ids.h"
-#include "runtime/functional/reductions.h"
+#include "runtime/functional/operators.h"
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/elements.h"
 #include "runtime/tensor/describe.h"

@@ -1,8 +1,7 @@
-#include "runtime/functional/dropout.h"
-
 #include <fmt/format.h>
 
 #include "runtime/functional/elementwise_operator.h"
+#include "runtime/functional/functional.h"
 #include "runtime/random/generator.h"
 #include "runtime/tensor/tensor_storage.h"
 

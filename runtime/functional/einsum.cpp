@@ -8,10 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/functional/elementwise.h"
 #include "runtime/functional/ids.h"
-#include "runtime/functional/matmul.h"
-#include "runtime/functional/reductions.h"
+#include "runtime/functional/operators.h"
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/placement.h"
 

@@ -1,5 +1,3 @@
-#include "runtime/functional/elementwise.h"
-
 #include <fmt/format.h>
 
 #include <cmath>
@@ -7,6 +5,7 @@
 
 #include "runtime/autograd/autograd.h"
 #include "runtime/functional/elementwise_operator.h"
+#include "runtime/functional/operators.h"
 #include "runtime/functional/shape_operators.h"
 #include "runtime/tensor/strided_view.h"
 

@@ -1,10 +1,9 @@
-#include "runtime/functional/embedding.h"
-
 #include <fmt/format.h>
 
 #include <optional>
 
 #include "runtime/autograd/autograd.h"
+#include "runtime/functional/functional.h"
 #include "runtime/functional/ids.h"
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/fusion.h"

@@ -4,9 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "runtime/functional/elementwise.h"
-#include "runtime/functional/indexing.h"
-#include "runtime/functional/reductions.h"
+#include "runtime/functional/operators.h"
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/placement.h"
 

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "runtime/functional/arithmetic.h"
-#include "runtime/functional/elementwise.h"
+#include "runtime/functional/operators.h"
 
 namespace kernbench {
 

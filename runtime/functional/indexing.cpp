@@ -1,5 +1,3 @@
-#include "runtime/functional/indexing.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,9 +7,8 @@
 #include <vector>
 
 #include "runtime/autograd/autograd.h"
-#include "runtime/functional/elementwise.h"
 #include "runtime/functional/ids.h"
-#include "runtime/functional/reductions.h"
+#include "runtime/functional/operators.h"
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/elements.h"
 #include "runtime/ops/indexed.h"

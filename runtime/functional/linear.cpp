@@ -1,6 +1,5 @@
-#include "runtime/functional/linear.h"
-
-#include "runtime/functional/matmul.h"
+#include "runtime/functional/functional.h"
+#include "runtime/functional/operators.h"
 
 namespace kernbench::nn::functional {
 

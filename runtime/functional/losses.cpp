@@ -1,12 +1,9 @@
-#include "runtime/functional/losses.h"
-
 #include <fmt/format.h>
 
-#include "runtime/functional/activations.h"
-#include "runtime/functional/elementwise.h"
 #include "runtime/functional/elementwise_operator.h"
+#include "runtime/functional/functional.h"
 #include "runtime/functional/ids.h"
-#include "runtime/functional/reductions.h"
+#include "runtime/functional/operators.h"
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/device_kernel.h"
 #include "sim_engine/base/enum_names.h"

@@ -1,11 +1,10 @@
-#include "runtime/functional/matmul.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "runtime/autograd/autograd.h"
 #include "runtime/functional/matmul_kernel.h"
+#include "runtime/functional/operators.h"
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/elements.h"
 #include "runtime/ops/reduce.h"

@@ -1,10 +1,9 @@
-#include "runtime/functional/normalization.h"
-
 #include <fmt/format.h>
 
 #include <limits>
 
 #include "runtime/autograd/autograd.h"
+#include "runtime/functional/functional.h"
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/elements.h"
 

@@ -1,13 +1,11 @@
-#include "runtime/functional/reductions.h"
-
 #include <fmt/format.h>
 
 #include <cmath>
 #include <limits>
 
 #include "runtime/autograd/autograd.h"
-#include "runtime/functional/elementwise.h"
 #include "runtime/functional/elementwise_operator.h"
+#include "runtime/functional/operators.h"
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/reduce.h"
 

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "runtime/functional/elementwise.h"
 #include "runtime/functional/elementwise_operator.h"
+#include "runtime/functional/operators.h"
 
 namespace kernbench {
 

@@ -5,10 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/functional/dropout.h"
-#include "runtime/functional/elementwise.h"
-#include "runtime/functional/indexing.h"
-#include "runtime/functional/reductions.h"
+#include "runtime/functional/functional.h"
+#include "runtime/functional/operators.h"
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/device_kernel.h"
 #include "runtime/random/generator.h"

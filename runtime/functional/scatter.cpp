@@ -3,8 +3,7 @@
 #include <fmt/format.h>
 
 #include "runtime/autograd/autograd.h"
-#include "runtime/functional/elementwise.h"
-#include "runtime/functional/indexing.h"
+#include "runtime/functional/operators.h"
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/indexed.h"
 #include "runtime/ops/pieces.h"

@@ -6,9 +6,7 @@
 #include <vector>
 
 #include "runtime/autograd/autograd.h"
-#include "runtime/functional/elementwise.h"
-#include "runtime/functional/indexing.h"
-#include "runtime/functional/reductions.h"
+#include "runtime/functional/operators.h"
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/elements.h"
 #include "runtime/ops/indexed.h"

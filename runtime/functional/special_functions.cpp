@@ -4,9 +4,9 @@
 #include <cmath>
 #include <numbers>
 
-#include "runtime/functional/activations.h"
-#include "runtime/functional/elementwise.h"
 #include "runtime/functional/elementwise_operator.h"
+#include "runtime/functional/functional.h"
+#include "runtime/functional/operators.h"
 
 namespace kernbench {
 

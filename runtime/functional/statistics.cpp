@@ -5,8 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/functional/elementwise.h"
-#include "runtime/functional/reductions.h"
+#include "runtime/functional/operators.h"
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/placement.h"
 

@@ -5,8 +5,8 @@
 #include <new>
 #include <system_error>
 
-#include "runtime/guards/spawn_exception.h"
 #include "sim_engine/base/check.h"
+#include "sim_engine/base/error.h"
 #include "sim_engine/base/exception_text.h"
 
 namespace kernbench::runtime {

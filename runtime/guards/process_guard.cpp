@@ -14,11 +14,11 @@
 #include <new>
 #include <string>
 
-#include "runtime/fiber/cancelled.h"
 #include "runtime/fiber/fiber_local.h"
 #include "runtime/guards/failure.h"
 #include "sim_engine/base/append.h"
 #include "sim_engine/base/check.h"
+#include "sim_engine/base/error.h"
 #include "sim_engine/base/unfinished_files.h"
 
 namespace kernbench::runtime {

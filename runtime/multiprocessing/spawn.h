@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/guards/spawn_exception.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/base/function.h"
 

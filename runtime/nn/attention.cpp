@@ -1,16 +1,14 @@
-#include "runtime/functional/attention.h"
-
 #include <fmt/format.h>
 
 #include <cmath>
 #include <limits>
 #include <vector>
 
-#include "runtime/functional/elementwise.h"
-#include "runtime/functional/linear.h"
+#include "runtime/functional/functional.h"
+#include "runtime/functional/operators.h"
 #include "runtime/functional/shape_operators.h"
-#include "runtime/nn/init.h"
 #include "runtime/nn/layers.h"
+#include "runtime/nn/module.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/error.h"
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string>
 
-#include "runtime/functional/normalization.h"
+#include "runtime/functional/functional.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/error.h"
 

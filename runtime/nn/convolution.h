@@ -7,9 +7,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "runtime/functional/linear.h"
+#include "runtime/functional/functional.h"
 #include "runtime/nn/module.h"
-#include "runtime/nn/option.h"
 #include "runtime/tensor/tensor.h"
 
 namespace kernbench {

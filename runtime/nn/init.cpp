@@ -1,11 +1,10 @@
-#include "runtime/nn/init.h"
-
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <vector>
 
 #include "runtime/autograd/autograd.h"
+#include "runtime/nn/module.h"
 #include "runtime/random/generator.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"

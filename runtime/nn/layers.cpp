@@ -2,10 +2,7 @@
 
 #include <cmath>
 
-#include "runtime/functional/dropout.h"
-#include "runtime/functional/embedding.h"
-#include "runtime/functional/linear.h"
-#include "runtime/functional/normalization.h"
+#include "runtime/functional/functional.h"
 #include "runtime/torch/runtime_context.h"
 
 namespace kernbench::nn {

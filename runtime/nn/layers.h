@@ -14,10 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/functional/activations.h"
-#include "runtime/functional/losses.h"
+#include "runtime/functional/functional.h"
 #include "runtime/nn/module.h"
-#include "runtime/nn/option.h"
 #include "runtime/tensor/tensor.h"
 #include "sim_engine/base/function.h"
 

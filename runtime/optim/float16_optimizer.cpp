@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "runtime/autograd/autograd.h"
-#include "runtime/functional/elementwise.h"
+#include "runtime/functional/operators.h"
 #include "runtime/nn/module.h"
 #include "runtime/ops/device_kernel.h"
 #include "runtime/optim/fused_update.h"

@@ -1,5 +1,3 @@
-#include "runtime/optim/grad_scaler.h"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -7,7 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/functional/elementwise.h"
+#include "runtime/functional/operators.h"
+#include "runtime/optim/float16_optimizer.h"
 #include "runtime/optim/fused_update.h"
 #include "runtime/optim/optimizer.h"
 #include "sim_engine/base/error.h"

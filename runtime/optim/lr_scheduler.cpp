@@ -1,5 +1,3 @@
-#include "runtime/optim/lr_scheduler.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include <numbers>
 #include <utility>
 
+#include "runtime/optim/optimizer.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench::optim {

@@ -1,6 +1,6 @@
 #include "runtime/parallel/comm_hook.h"
 
-#include "runtime/functional/elementwise.h"
+#include "runtime/functional/operators.h"
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/placement.h"
 #include "runtime/parallel/flat_buffer.h"

@@ -19,8 +19,9 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/distributed/device_mesh.h"
+#include "runtime/distributed/process_group.h"
 #include "runtime/nn/module.h"
+#include "runtime/nn/state.h"
 #include "runtime/parallel/logging_data.h"
 #include "runtime/tensor/tensor.h"
 #include "sim_engine/base/dtype.h"
@@ -150,3 +151,25 @@ fully_shard(const Holder& module, const FullyShardOptions& options = {},
 }
 
 }  // namespace kernbench::distributed::fsdp
+
+namespace kernbench::distributed::checkpoint {
+
+// torch.distributed.checkpoint.state_dict: whole or sharded parameters of a module that fully_shard
+// has cut.
+
+struct StateDictOptions {
+  bool full_state_dict = false;  // whole parameters; else this rank's shards, as state_dict() has
+  bool strict = true;
+};
+
+// Returns the parameters and buffers by their names.  Whole ones are gathered by an all_gather
+// each, so all ranks call it.
+nn::StateDict get_model_state_dict(const nn::Module& module, const StateDictOptions& options = {});
+
+// Copies values into the parameters and buffers, of whole ones the rows of this rank's shards. Each
+// rank calls it with the same whole state, or with its own shards.  Throws CollectiveError KB-A011
+// as Module::load_state_dict() does.
+nn::IncompatibleKeys set_model_state_dict(nn::Module& module, const nn::StateDict& state,
+                                          const StateDictOptions& options = {});
+
+}  // namespace kernbench::distributed::checkpoint

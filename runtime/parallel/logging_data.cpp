@@ -9,8 +9,8 @@
 #include <optional>
 #include <utility>
 
+#include "runtime/parallel/comm_hook.h"
 #include "runtime/parallel/distributed_data_parallel.h"
-#include "runtime/parallel/power_sgd_hook.h"
 #include "runtime/parallel/reducer.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/exception_text.h"

@@ -1,5 +1,3 @@
-#include "runtime/parallel/power_sgd_hook.h"
-
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -7,11 +5,11 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/functional/elementwise.h"
-#include "runtime/functional/matmul.h"
+#include "runtime/functional/operators.h"
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/device_kernel.h"
 #include "runtime/ops/placement.h"
+#include "runtime/parallel/comm_hook.h"
 #include "runtime/parallel/flat_buffer.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/error.h"

@@ -1,5 +1,3 @@
-#include "runtime/parallel/state_dict.h"
-
 #include <algorithm>
 #include <vector>
 
@@ -7,6 +5,7 @@
 #include "runtime/distributed/shard_spec.h"
 #include "runtime/ops/device_kernel.h"
 #include "runtime/ops/placement.h"
+#include "runtime/parallel/fully_shard.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "runtime/torch/context_of.h"
 #include "runtime/torch/runtime_context.h"

@@ -6,7 +6,7 @@
 
 #include "runtime/simulation/simulation.h"
 #include "sim_engine/base/check.h"
-#include "sim_engine/base/time_format.h"
+#include "sim_engine/base/units.h"
 
 namespace kernbench::runtime {
 

@@ -9,7 +9,7 @@
 #include "runtime/profiler/slack.h"
 #include "runtime/simulation/simulation.h"
 #include "sim_engine/base/check.h"
-#include "sim_engine/base/time_format.h"
+#include "sim_engine/base/units.h"
 
 namespace kernbench::runtime {
 

@@ -12,7 +12,7 @@
 
 #include "runtime/simulation/results.h"
 #include "sim_engine/base/units.h"
-#include "sim_engine/components/unit_use.h"
+#include "sim_engine/components/use_and_waits.h"
 #include "sim_engine/core/cause.h"
 
 namespace kernbench::runtime {

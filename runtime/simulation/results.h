@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "sim_engine/base/units.h"
-#include "sim_engine/components/unit_use.h"
-#include "sim_engine/topology/pe_location.h"
+#include "sim_engine/components/use_and_waits.h"
+#include "sim_engine/topology/location.h"
 
 namespace kernbench::runtime {
 

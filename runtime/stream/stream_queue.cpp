@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "runtime/fiber/cancelled.h"
+#include "sim_engine/base/error.h"
 
 namespace kernbench::runtime {
 

@@ -1,10 +1,9 @@
-#include "runtime/tensor/dp_policy.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 
+#include "runtime/tensor/tensor_options.h"
 #include "sim_engine/base/ceil_divide.h"
 #include "sim_engine/base/enum_names.h"
 #include "sim_engine/base/error.h"

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "sim_engine/topology/pe_location.h"
+#include "sim_engine/topology/location.h"
 
 namespace kernbench::runtime {
 

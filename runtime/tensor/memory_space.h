@@ -6,7 +6,7 @@
 
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/units.h"
-#include "sim_engine/topology/pe_location.h"
+#include "sim_engine/topology/location.h"
 
 namespace kernbench::runtime {
 

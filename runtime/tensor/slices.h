@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/tensor/dp_policy.h"
+#include "runtime/tensor/tensor_options.h"
 
 namespace kernbench::runtime {
 

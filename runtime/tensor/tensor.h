@@ -21,7 +21,6 @@
 #include "runtime/tensor/tensor_options.h"
 #include "sim_engine/base/dtype.h"
 #include "sim_engine/base/function.h"
-#include "sim_engine/base/scalar.h"
 #include "sim_engine/base/shape.h"
 
 namespace Eigen {

@@ -1,18 +1,93 @@
-// The keyword arguments of functions that make tensors, and of those that reduce or move them.
+// How a tensor is placed inside one device (ADR-0026), and the keyword arguments of functions that
+// make tensors, reduce them or move them.
 
 #pragma once
 
 #include <concepts>
+#include <cstdint>
 #include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "runtime/tensor/dp_policy.h"
 #include "sim_engine/base/dtype.h"
+#include "sim_engine/base/shape.h"
+#include "sim_engine/topology/location.h"
 
 namespace kernbench {
+
+// How a tensor is placed inside one device (ADR-0026).
+
+// One level of a placement, with the meaning of DTensor's placements for k holders:
+//   replicate    each holds the whole tensor
+//   row_wise     the first dimension is split into chunks of ceil(size / k) (torch.chunk); the
+//                last chunks may be smaller or empty
+//   column_wise  the last dimension is split in the same way
+//   partial      each holds a summand of the same shape; the tensor's value is their sum
+enum class Shard : std::uint8_t { replicate, row_wise, column_wise, partial };
+
+std::string_view name_of(Shard shard);
+
+// The cubes of a device share a tensor; then the PEs of each cube share the cube's part.
+struct DPPolicy {
+  Shard cube = Shard::replicate;
+  Shard pe = Shard::replicate;
+  int num_cubes = 0;  // the first cubes are used; 0: all
+  int num_pes = 0;    // of each cube, the first PEs are used; 0: all
+
+  // Return how many cubes of a device, and PEs of a cube, hold a part, counting all where the
+  // policy has 0.
+  int cube_holders(const Topology& topology) const;
+  int pe_holders(const Topology& topology) const;
+
+  // One copy, on the first PE of the first cube.
+  static constexpr DPPolicy on_one_pe() {
+    return {.cube = Shard::replicate, .pe = Shard::replicate, .num_cubes = 1, .num_pes = 1};
+  }
+  // The former name of on_one_pe(), for programs that have it.
+  static constexpr DPPolicy replicated() { return on_one_pe(); }
+
+  friend bool operator==(const DPPolicy&, const DPPolicy&) = default;
+};
+
+// True if the holders have summands.
+constexpr bool is_partial(const DPPolicy& policy) {
+  return policy.cube == Shard::partial || policy.pe == Shard::partial;
+}
+
+// Returns the policy after the summands are added up: every holder of a summand has the sum.
+constexpr DPPolicy summed(DPPolicy policy) {
+  if (policy.cube == Shard::partial) policy.cube = Shard::replicate;
+  if (policy.pe == Shard::partial) policy.pe = Shard::replicate;
+  return policy;
+}
+
+// "cube=partial, pe=column_wise"
+std::string to_string(const DPPolicy& policy);
+
+constexpr bool is_sharded(Shard shard) {
+  return shard == Shard::row_wise || shard == Shard::column_wise;
+}
+
+// One holder's part of a tensor.
+struct ShardInfo {
+  int sip = 0;
+  int cube = 0;
+  int pe = 0;
+  std::vector<std::int64_t> offset;  // of its first element in the tensor, per dimension
+  Shape shape;
+  Bytes address = 0;  // virtual, in the SIP's address space
+  // The distances from index to index, in elements, of a view whose elements do not lie row by row;
+  // empty for other tensors.
+  std::vector<std::int64_t> strides = {};
+};
+
+// Returns the parts of a tensor on device `sip`, by cube, then PE.  A tensor on several SIPs
+// starts at that one, and each SIP has a column-wise part.
+// Throws DeviceError KB-K010 if the policy asks for more SIPs, cubes or PEs than there are.
+std::vector<ShardInfo> place(const DPPolicy& policy, const Shape& shape, const Topology& topology,
+                             int sip, int num_sips = 1);
 
 // "ahbm:1" is a device (SIP) of the tensor's context, "ahbm" the caller's
 // (torch.ahbm.set_device()), "cpu" the host, whose tensors are constants to copy from.

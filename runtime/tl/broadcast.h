@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "sim_engine/base/shape.h"
-#include "sim_engine/values/math_op.h"
+#include "sim_engine/values/compute_ops.h"
 
 namespace kernbench::tl {
 

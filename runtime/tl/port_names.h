@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim_engine/topology/port.h"
+#include "sim_engine/topology/location.h"
 
 namespace kernbench::tl {
 

@@ -1,10 +1,9 @@
-#include "runtime/tl/tensor.h"
-
 #include <fmt/format.h>
 
 #include <utility>
 
 #include "runtime/tl/tl.h"
+#include "runtime/tl/values.h"
 #include "sim_engine/components/kernel_run.h"
 #include "sim_engine/components/processing_element.h"
 #include "sim_engine/components/tile.h"

@@ -17,15 +17,13 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/tl/pointer.h"
-#include "runtime/tl/tensor.h"
+#include "runtime/tl/values.h"
 #include "sim_engine/base/dtype.h"
 #include "sim_engine/base/shape.h"
 #include "sim_engine/base/units.h"
-#include "sim_engine/topology/pe_location.h"
-#include "sim_engine/topology/port.h"
+#include "sim_engine/topology/location.h"
+#include "sim_engine/values/compute_ops.h"
 #include "sim_engine/values/device_buffer.h"
-#include "sim_engine/values/math_op.h"
 
 namespace kernbench::runtime {
 class CommandBudget;
@@ -166,7 +164,7 @@ class Context {
   // the tiles cannot fit scratch, KB-K021, KB-M010, KB-M020.
   void composite(const CompositeGemm& gemm);
 
-  // Elementwise operations on PE_MATH.  tensor.h has + - * / and comparisons, and the rules for
+  // Elementwise operations on PE_MATH.  values.h has + - * / and comparisons, and the rules for
   // all of them.  sqrt and floor are exact except for rounding; the others are within 0.500001
   // units in the last place of f32 before they are rounded to the type.
   Tensor exp(const Tensor& x) { return elementwise(sim::MathOp::exp, "tl.exp", {x}); }

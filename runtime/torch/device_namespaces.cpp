@@ -1,11 +1,10 @@
-#include "runtime/torch/device_namespaces.h"
-
 #include <fmt/format.h>
 
 #include "runtime/simulation/simulation.h"
 #include "runtime/stream/rank_streams.h"
 #include "runtime/tensor/held_memory.h"
 #include "runtime/tensor/memory_space.h"
+#include "runtime/torch/context_members.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench {

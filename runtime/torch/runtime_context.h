@@ -22,11 +22,10 @@
 #include "runtime/simulation/results.h"
 #include "runtime/tensor/tensor.h"
 #include "runtime/tl/tl.h"
-#include "runtime/torch/device_namespaces.h"
-#include "runtime/torch/torch_functions.h"
+#include "runtime/torch/context_members.h"
 #include "sim_engine/base/function.h"
 #include "sim_engine/base/units.h"
-#include "sim_engine/components/unit_use.h"
+#include "sim_engine/components/use_and_waits.h"
 #include "sim_engine/topology/topology.h"
 #include "sim_engine/trace/command_log.h"
 

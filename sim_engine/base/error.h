@@ -3,10 +3,12 @@
 
 #pragma once
 
+#include <exception>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace kernbench {
 
@@ -128,5 +130,29 @@ class LimitError : public Error {
 // For "did you mean": the candidate nearest to `word` within edit distance 2; empty if there is no
 // such candidate.
 std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates);
+
+// Thrown by spawn() when a worker has raised.  It names the first rank that failed, in simulated
+// time, and lists what the others were doing when they were unwound (PyTorch:
+// ProcessRaisedException).  Its exit code is that of the worker's exception if that is an Error,
+// else worker_failed.
+class SpawnException : public Error {
+ public:
+  SpawnException(int rank, std::exception_ptr nested, ExitCode exit_code, std::string_view text)
+      : Error("KB-R001", exit_code, text), rank_(rank), nested_(std::move(nested)) {}
+
+  int rank() const { return rank_; }
+
+  // The exception that the worker raised.
+  const std::exception_ptr& nested() const { return nested_; }
+
+ private:
+  int rank_;
+  std::exception_ptr nested_;
+};
+
+// Every blocking call of a fiber whose run is over throws this, to unwind the fiber.  It is not a
+// std::exception, so that code which catches those lets it pass.  Never swallow it with catch
+// (...).
+struct Cancelled {};
 
 }  // namespace kernbench

@@ -4,8 +4,6 @@
 
 #include <string_view>
 
-#include "sim_engine/base/time_format.h"
-
 namespace kernbench {
 
 namespace {

@@ -2,6 +2,13 @@
 
 #pragma once
 
+#include <fmt/core.h>
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+
 // std::chrono::duration alone: <chrono> also has calendars, which need streams and locales, so that
 // a file that includes it compiles half as long again as one that includes <string>.  libstdc++
 // keeps what durations need in a header of its own.
@@ -10,9 +17,6 @@
 #else
 #include <chrono>  // IWYU pragma: export
 #endif
-#include <cstdint>
-#include <limits>
-#include <string>
 
 namespace kernbench {
 
@@ -63,4 +67,32 @@ std::string to_string(Time time);
 // "64 GB/s", "unlimited".
 std::string to_string(Bandwidth bandwidth);
 
+// fmt::print("{}", time): a Time as to_string() writes it, with the width and alignment of texts.
+
+// Formats to_string(time) with a format specification of fmt for texts, e.g. ">12".  Throws
+// fmt::format_error if the specification is invalid.
+std::string to_string(Time time, std::string_view specification);
+
 }  // namespace kernbench
+
+template <>
+struct fmt::formatter<kernbench::Time> {
+  constexpr auto parse(fmt::format_parse_context& context) {
+    auto end = context.begin();
+    while (end != context.end() && *end != '}') ++end;
+    specification_ =
+        std::string_view(context.begin(), static_cast<std::size_t>(end - context.begin()));
+    return end;
+  }
+
+  template <class FormatContext>
+  auto format(kernbench::Time time, FormatContext& context) const {
+    const std::string text = kernbench::to_string(time, specification_);
+    auto out = context.out();
+    for (const char c : text) *out++ = c;
+    return out;
+  }
+
+ private:
+  std::string_view specification_;
+};

@@ -17,13 +17,13 @@
 #include "sim_engine/components/math_timing.h"
 #include "sim_engine/components/operation.h"
 #include "sim_engine/components/tile.h"
-#include "sim_engine/components/unit_use.h"
+#include "sim_engine/components/use_and_waits.h"
 #include "sim_engine/core/cause_log.h"
 #include "sim_engine/core/event_queue.h"
 #include "sim_engine/values/access_tracker.h"
+#include "sim_engine/values/compute_ops.h"
 #include "sim_engine/values/device_buffer.h"
 #include "sim_engine/values/element_range.h"
-#include "sim_engine/values/math_op.h"
 
 namespace kernbench::sim {
 

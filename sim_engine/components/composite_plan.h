@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "sim_engine/topology/topology.h"
+#include "sim_engine/values/compute_ops.h"
 #include "sim_engine/values/device_buffer.h"
 #include "sim_engine/values/element_range.h"
-#include "sim_engine/values/math_op.h"
 
 namespace kernbench::sim {
 

@@ -32,7 +32,7 @@
 #include "sim_engine/components/fifo_server.h"
 #include "sim_engine/components/link_arbiter.h"
 #include "sim_engine/components/routing.h"
-#include "sim_engine/components/unit_use.h"
+#include "sim_engine/components/use_and_waits.h"
 #include "sim_engine/components/use_over_time.h"
 #include "sim_engine/core/engine.h"
 

@@ -22,9 +22,9 @@
 #include <cstdint>
 #include <optional>
 
-#include "sim_engine/components/unit_use.h"
+#include "sim_engine/components/use_and_waits.h"
 #include "sim_engine/topology/topology.h"
-#include "sim_engine/values/math_op.h"
+#include "sim_engine/values/compute_ops.h"
 
 namespace kernbench::sim {
 

@@ -17,8 +17,8 @@
 #include "sim_engine/components/command.h"
 #include "sim_engine/components/composite.h"
 #include "sim_engine/components/composite_plan.h"
+#include "sim_engine/components/kernel_handles.h"
 #include "sim_engine/components/processing_element.h"
-#include "sim_engine/components/tile_handle.h"
 
 namespace kernbench::sim {
 

@@ -22,7 +22,7 @@
 #include <cstdint>
 
 #include "sim_engine/topology/topology.h"
-#include "sim_engine/values/math_op.h"
+#include "sim_engine/values/compute_ops.h"
 
 namespace kernbench::sim {
 

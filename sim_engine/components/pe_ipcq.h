@@ -14,7 +14,7 @@
 #include "sim_engine/base/prefetch.h"
 #include "sim_engine/components/ipcq.h"
 #include "sim_engine/components/pe_scheduler.h"
-#include "sim_engine/topology/port.h"
+#include "sim_engine/topology/location.h"
 
 namespace kernbench::sim {
 

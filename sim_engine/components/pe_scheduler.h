@@ -21,7 +21,7 @@
 #include "sim_engine/components/command.h"
 #include "sim_engine/components/fifo_server.h"
 #include "sim_engine/components/pe_services.h"
-#include "sim_engine/components/unit_use.h"
+#include "sim_engine/components/use_and_waits.h"
 
 namespace kernbench::sim {
 

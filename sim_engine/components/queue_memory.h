@@ -8,7 +8,7 @@
 
 #include "sim_engine/components/hbm_allocator.h"
 #include "sim_engine/components/processing_element.h"
-#include "sim_engine/topology/ipcq_params.h"
+#include "sim_engine/topology/topology.h"
 
 namespace kernbench::sim {
 

@@ -23,8 +23,7 @@
 #include <string>
 #include <vector>
 
-#include "sim_engine/components/unit_use.h"
-#include "sim_engine/topology/grid.h"
+#include "sim_engine/components/use_and_waits.h"
 #include "sim_engine/topology/location.h"
 #include "sim_engine/topology/sip_network.h"
 

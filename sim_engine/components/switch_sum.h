@@ -17,7 +17,7 @@
 
 #include "sim_engine/components/ipcq.h"
 #include "sim_engine/components/pe_services.h"
-#include "sim_engine/values/math_op.h"
+#include "sim_engine/values/compute_ops.h"
 
 namespace kernbench::sim {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "sim_engine/base/dtype.h"
-#include "sim_engine/components/tile_handle.h"
+#include "sim_engine/components/kernel_handles.h"
 #include "sim_engine/values/value.h"
 
 namespace kernbench::sim {

@@ -1,6 +1,6 @@
-#include "sim_engine/components/unit_use.h"
-
 #include <array>
+
+#include "sim_engine/components/use_and_waits.h"
 
 namespace kernbench::sim {
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "sim_engine/topology/location.h"
-#include "sim_engine/topology/port.h"
 
 namespace kernbench::sim {
 

@@ -1,6 +1,5 @@
-#include "sim_engine/topology/grid.h"
-
 #include "sim_engine/base/check.h"
+#include "sim_engine/topology/location.h"
 
 namespace kernbench::sim {
 

@@ -1,7 +1,6 @@
-#include "sim_engine/topology/ipcq_params.h"
-
 #include "sim_engine/base/ceil_divide.h"
 #include "sim_engine/base/enum_names.h"
+#include "sim_engine/topology/topology.h"
 
 namespace kernbench::sim {
 

@@ -1,14 +1,35 @@
-// Locations in the modelled system, and the endpoints of paths.
+// Locations in the modelled system, the endpoints of paths, grids of cubes and of SIPs, and a PE's
+// names for its neighbours.
 
 #pragma once
 
+#include <compare>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
 
-#include "sim_engine/topology/pe_location.h"
 #include "sim_engine/topology/topology.h"
 
 namespace kernbench::sim {
+
+// A processing element, by the indices that the user sees.
+struct PeLocation {
+  int sip = 0;
+  int cube = 0;  // row-major in the SIP's cube mesh
+  int pe = 0;    // in the cube
+
+  friend auto operator<=>(const PeLocation&, const PeLocation&) = default;
+};
+
+// The switch between SIPs, where a queue leads to it or from it.
+inline constexpr PeLocation kSwitchLocation{-1, 0, 0};
+
+// "sip0.cube3.pe5"; "switch"
+std::string to_string(const PeLocation& location);
+
+// The inverse; nullopt if `text` has another form.  It does not check whether the PE exists.
+std::optional<PeLocation> parse_pe_location(std::string_view text);
 
 bool exists(const Topology& topology, const PeLocation& location);
 
@@ -39,6 +60,75 @@ inline constexpr int kCubeSides = 4;  // cubes lie in one plane
 std::string_view name_of(Compass direction);
 constexpr Compass opposite(Compass direction) {
   return static_cast<Compass>(static_cast<int>(direction) ^ 1);
+}
+
+// A rectangle of cubes or of SIPs, or several above each other, numbered row by row, with or
+// without wrap-around links.
+struct Grid {
+  int w = 1;
+  int h = 1;
+  bool wraps = false;
+  int d = 1;
+
+  int count() const { return w * h * d; }
+  int x_of(int index) const { return index % w; }
+  int y_of(int index) const { return index / w % h; }
+  int z_of(int index) const { return index / w / h; }
+  int index_of(int x, int y, int z = 0) const { return (z * h + y) * w + x; }
+
+  // The neighbour of `index` in a direction, or -1 at an edge without wrap-around.  In a dimension
+  // of size 1 a node has no neighbour.
+  int neighbour(int index, Compass direction) const;
+
+  // The first step from one node towards another: x before y before z, the shorter way round, and
+  // east, south or down if both ways are equally long.
+  // REQUIRES: from != to
+  Compass first_step(int from, int to) const;
+};
+
+Grid cube_grid(const Topology& topology);
+// A switch and a full mesh count as a ring, since any order of SIPs is one.
+Grid sip_grid(const Topology& topology);
+
+// A PE's name for a neighbour to or from which it has a queue (ADR-0025).
+
+// Where a neighbour lies: inside the SIP, or in another SIP.
+enum class Direction : std::uint8_t {
+  east,
+  west,
+  north,
+  south,
+  global_east,
+  global_west,
+  global_north,
+  global_south,
+  global_up,
+  global_down,
+};
+inline constexpr int kDirectionCount = 10;
+
+std::string_view name_of(Direction direction);
+constexpr Direction opposite(Direction direction) {
+  return static_cast<Direction>(static_cast<int>(direction) ^ 1);
+}
+
+// A direction, and which of the neighbours in that direction: the children in a tree, for example,
+// may all lie to the south.  A direction alone means the first neighbour.
+struct Port {
+  Direction direction = Direction::east;
+  int index = 0;
+
+  constexpr Port() = default;
+  constexpr Port(Direction to, int number = 0) : direction(to), index(number) {}  // NOLINT: as said
+
+  friend constexpr bool operator==(Port, Port) = default;
+
+  // "east" for the first neighbour of a direction, "east[2]" for the third.
+  friend std::string to_string(Port port);
+};
+
+constexpr Port opposite(Port port) {
+  return {opposite(port.direction), port.index};
 }
 
 }  // namespace kernbench::sim

@@ -1,8 +1,8 @@
-#include "sim_engine/topology/pe_location.h"
-
 #include <fmt/format.h>
 
 #include <charconv>
+
+#include "sim_engine/topology/location.h"
 
 namespace kernbench::sim {
 

@@ -1,10 +1,9 @@
-#include "sim_engine/topology/port.h"
-
 #include <fmt/format.h>
 
 #include <array>
 
 #include "sim_engine/base/enum_names.h"
+#include "sim_engine/topology/location.h"
 
 namespace kernbench::sim {
 

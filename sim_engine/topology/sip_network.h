@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sim_engine/topology/grid.h"
+#include "sim_engine/topology/location.h"
 #include "sim_engine/topology/topology.h"
 
 namespace kernbench::sim {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "sim_engine/base/units.h"
-#include "sim_engine/topology/pe_location.h"
+#include "sim_engine/topology/location.h"
 #include "sim_engine/values/access_index.h"
 #include "sim_engine/values/element_range.h"
 #include "sim_engine/values/memory_store.h"

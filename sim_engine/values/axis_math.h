@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim_engine/values/math_op.h"
+#include "sim_engine/values/compute_ops.h"
 
 namespace kernbench::sim {
 

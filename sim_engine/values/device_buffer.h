@@ -4,7 +4,7 @@
 
 #include "sim_engine/base/dtype.h"
 #include "sim_engine/base/units.h"
-#include "sim_engine/topology/pe_location.h"
+#include "sim_engine/topology/location.h"
 
 namespace kernbench::sim {
 

@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdint>
 
-#include "sim_engine/values/math_op.h"
+#include "sim_engine/values/compute_ops.h"
 
 namespace kernbench::sim {
 

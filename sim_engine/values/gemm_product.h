@@ -12,7 +12,7 @@
 #include <memory>
 
 #include "sim_engine/base/dtype.h"
-#include "sim_engine/values/math_op.h"
+#include "sim_engine/values/compute_ops.h"
 
 namespace kernbench::sim {
 

@@ -1,6 +1,6 @@
-#include "sim_engine/values/math_op.h"
-
 #include <array>
+
+#include "sim_engine/values/compute_ops.h"
 
 namespace kernbench::sim {
 

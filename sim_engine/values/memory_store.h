@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "sim_engine/base/dtype.h"
-#include "sim_engine/base/scalar.h"
 #include "sim_engine/base/units.h"
 #include "sim_engine/values/device_buffer.h"
 #include "sim_engine/values/element_range.h"

@@ -15,7 +15,7 @@
 
 #include "sim_engine/base/dtype.h"
 #include "sim_engine/base/units.h"
-#include "sim_engine/values/math_op.h"
+#include "sim_engine/values/compute_ops.h"
 
 namespace kernbench::sim {
 

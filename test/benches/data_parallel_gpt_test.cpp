@@ -10,7 +10,7 @@
 #include "benches/train/language_model.h"
 #include "benches/train/text.h"
 #include "ccl/backend/ahbm_backend.h"
-#include "runtime/functional/cross_entropy.h"
+#include "runtime/functional/functional.h"
 #include "runtime/optim/optimizer.h"
 #include "runtime/parallel/distributed_data_parallel.h"
 #include "runtime/torch/runtime_context.h"

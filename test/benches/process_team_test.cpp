@@ -14,7 +14,7 @@
 #include <mutex>
 #include <thread>
 
-#include "benches/bench/sweep.h"
+#include "benches/bench/bench.h"
 #include "sim_engine/base/error.h"
 #include "test/benches/bench_under_test.h"
 #include "test/benches/program_under_test.h"

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "benches/bench/bench.h"
 #include "benches/bench/cell.h"
-#include "benches/bench/sweep.h"
 #include "sim_engine/base/error.h"
 #include "test/benches/bench_under_test.h"
 #include "test/benches/program_under_test.h"

@@ -1,5 +1,3 @@
-#include "benches/bench/sweep.h"
-
 #include <fmt/format.h>
 
 #include <array>
@@ -7,6 +5,7 @@
 #include <latch>
 #include <semaphore>
 
+#include "benches/bench/bench.h"
 #include "benches/bench/cell.h"
 #include "benches/bench/context_set.h"
 #include "ccl/backend/ahbm_backend.h"

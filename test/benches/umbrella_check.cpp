@@ -12,7 +12,7 @@
 #error "kernbench.h includes <chrono>; sim_engine/base/units.h has durations"
 #endif
 #if defined(_GLIBCXX_FILESYSTEM)
-#error "kernbench.h includes <filesystem>; sim_engine/config/path_declaration.h declares path"
+#error "kernbench.h includes <filesystem>; benches/bench/bench.h declares path"
 #endif
 #if defined(_GLIBCXX_ALGORITHM) || defined(_GLIBCXX_DEQUE) || defined(_GLIBCXX_LIST)
 #error "kernbench.h includes <algorithm>, <deque> or <list>; bodies that need them go into a .cpp"

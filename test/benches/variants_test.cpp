@@ -11,8 +11,8 @@
 #include <set>
 #include <sstream>
 
+#include "benches/bench/bench.h"
 #include "benches/bench/cell.h"
-#include "benches/bench/sweep.h"
 #include "benches/variants/keys.h"
 #include "benches/variants/row_plot.h"
 #include "benches/variants/variant_sweep.h"

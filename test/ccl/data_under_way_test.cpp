@@ -5,7 +5,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "runtime/functional/elementwise.h"
+#include "runtime/functional/operators.h"
 #include "runtime/functional/shape_operators.h"
 #include "test/ccl/everywhere.h"
 

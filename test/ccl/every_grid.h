@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "sim_engine/topology/grid.h"
+#include "sim_engine/topology/location.h"
 
 namespace kernbench::test {
 

@@ -8,8 +8,8 @@
 #include <numeric>
 #include <random>
 
-#include "ccl/core/group_shape.h"
 #include "ccl/core/lower_bound.h"
+#include "ccl/core/plan.h"
 #include "test/support/small_topology.h"
 
 namespace kernbench::test::packing_test {

@@ -1,11 +1,10 @@
 // Trees over a grid towards its centre or a corner, and the binomial tree.
 
-#include "ccl/core/spanning_tree.h"
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <set>
 
+#include "ccl/core/plan.h"
 #include "test/ccl/every_grid.h"
 
 namespace kernbench::test::spanning_tree_test {

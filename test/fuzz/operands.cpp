@@ -8,7 +8,7 @@
 #include "benches/bench/inputs.h"
 #include "runtime/guards/log.h"
 #include "sim_engine/config/yaml_scalar.h"
-#include "sim_engine/topology/pe_location.h"
+#include "sim_engine/topology/location.h"
 #include "test/fuzz/parser.h"
 
 namespace kernbench::fuzz::operands {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "sim_engine/topology/ipcq_params.h"
+#include "sim_engine/topology/topology.h"
 #include "test/fuzz/parser.h"
 
 namespace kernbench::fuzz::settings {

@@ -1,6 +1,6 @@
 // What DistributedDataParallel promises, as in torch 1.13.1.
 
-#include "runtime/nn/init.h"
+#include "runtime/nn/module.h"
 #include "test/parallel/data_parallel_world.h"
 
 namespace kernbench::test::ddp_test {

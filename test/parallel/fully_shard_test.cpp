@@ -1,10 +1,11 @@
 // fully_shard (FSDP2): ranks that have a part of each parameter learn as one rank does.
 
+#include "runtime/parallel/fully_shard.h"
+
 #include <fmt/format.h>
 
-#include "runtime/nn/checkpoint.h"
+#include "runtime/autograd/autograd.h"
 #include "runtime/optim/optimizer.h"
-#include "runtime/parallel/state_dict.h"
 #include "test/parallel/fsdp_world.h"
 
 namespace kernbench::test::fully_shard_test {

@@ -5,7 +5,7 @@
 #include <random>
 #include <type_traits>
 
-#include "runtime/parallel/power_sgd_hook.h"
+#include "runtime/parallel/comm_hook.h"
 #include "test/parallel/data_parallel_world.h"
 
 namespace kernbench::test::power_sgd_test {

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "runtime/autograd/autograd.h"
-#include "runtime/nn/checkpoint.h"
 #include "test/parallel/data_parallel_world.h"
 #include "tp/distributed_data_parallel.h"
 #include "tp/layers.h"

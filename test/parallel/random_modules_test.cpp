@@ -5,7 +5,6 @@
 
 #include "runtime/optim/optimizer.h"
 #include "runtime/parallel/fully_shard.h"
-#include "runtime/parallel/state_dict.h"
 #include "test/parallel/random_module.h"
 #include "test/support/sanitized.h"
 #include "tp/parallel_state.h"

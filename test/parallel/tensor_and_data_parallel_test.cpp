@@ -5,12 +5,10 @@
 
 #include "runtime/optim/optimizer.h"
 #include "test/parallel/fsdp_world.h"
-#include "tp/clip_grads.h"
 #include "tp/distributed_data_parallel.h"
 #include "tp/layers.h"
 #include "tp/parallel_state.h"
 #include "tp/param_and_grad_buffer.h"
-#include "tp/state_dict.h"
 
 namespace kernbench::test::tensor_and_data_parallel_test {
 namespace {

@@ -1,10 +1,9 @@
 // One rank reads the data, its tensor parallel group gets them.
 
-#include "tp/data.h"
-
 #include <catch2/catch.hpp>
 
 #include "test/runtime/distributed/local_world.h"
+#include "tp/mappings.h"
 #include "tp/parallel_state.h"
 
 namespace kernbench::test::data_test {

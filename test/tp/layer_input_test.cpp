@@ -3,8 +3,8 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "runtime/autograd/autograd.h"
 #include "runtime/functional/functional.h"
-#include "runtime/nn/checkpoint.h"
 #include "runtime/nn/layers.h"
 #include "runtime/ops/placement.h"
 #include "runtime/optim/optimizer.h"

@@ -8,7 +8,7 @@
 #include "runtime/functional/functional.h"
 #include "test/tp/all_mappings.h"
 #include "test/tp/tensor_parallel_world.h"
-#include "tp/weights.h"
+#include "tp/parameter.h"
 
 namespace kernbench::test::mappings_test {
 namespace {

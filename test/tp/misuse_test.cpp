@@ -9,7 +9,6 @@
 #include "test/tp/tensor_parallel_world.h"
 #include "tp/layers.h"
 #include "tp/slices.h"
-#include "tp/vocab_parallel_cross_entropy.h"
 
 namespace kernbench::test::misuse_test {
 namespace {

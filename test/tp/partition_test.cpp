@@ -1,9 +1,8 @@
-#include "tp/partition.h"
-
 #include <catch2/catch.hpp>
 
 #include "sim_engine/base/error.h"
 #include "test/support/error_text.h"
+#include "tp/parameter.h"
 
 namespace kernbench::tp::partition_test {
 

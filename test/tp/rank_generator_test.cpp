@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "test/support/error_text.h"
-#include "tp/parallel_layout.h"
+#include "tp/parallel_state.h"
 
 namespace kernbench::test::rank_generator_test {
 namespace {

@@ -6,9 +6,8 @@
 
 #include "runtime/functional/functional.h"
 #include "test/tp/tensor_parallel_world.h"
-#include "tp/partition.h"
+#include "tp/parameter.h"
 #include "tp/primitives.h"
-#include "tp/weights.h"
 
 namespace kernbench::test::slices_test {
 namespace {

@@ -6,10 +6,9 @@
 #include "runtime/distributed/group.h"
 #include "runtime/functional/functional.h"
 #include "test/tp/tensor_parallel_world.h"
-#include "tp/data.h"
 #include "tp/layers.h"
-#include "tp/partition.h"
-#include "tp/vocab_parallel_cross_entropy.h"
+#include "tp/mappings.h"
+#include "tp/parameter.h"
 
 namespace kernbench::test::traps_test {
 namespace {

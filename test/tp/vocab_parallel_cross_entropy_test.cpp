@@ -1,7 +1,5 @@
 // The loss over a vocabulary that is cut over ranks, against the dense one in double.
 
-#include "tp/vocab_parallel_cross_entropy.h"
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -9,7 +7,7 @@
 #include "runtime/distributed/group.h"
 #include "test/tp/tensor_parallel_world.h"
 #include "tp/layers.h"
-#include "tp/weights.h"
+#include "tp/parameter.h"
 
 namespace kernbench::test::vocab_parallel_cross_entropy_test {
 namespace {

@@ -1,13 +1,12 @@
 // First weights, and the attributes of parameters.
 
-#include "tp/weights.h"
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 
 #include "test/tp/tensor_parallel_world.h"
 #include "tp/layers.h"
+#include "tp/parameter.h"
 #include "tp/random.h"
 
 namespace kernbench::test::weights_test {

@@ -7,7 +7,6 @@
 // clang-format on
 
 #include "benches/bench/bench.h"
-#include "benches/bench/sweep.h"
 #include "benches/cli/program.h"
 #include "benches/collectives/collectives.h"
 #include "benches/operators/operator_case.h"
@@ -15,47 +14,33 @@
 #include "ccl/backend/ahbm_registration.h"
 #include "ccl/core/algorithm.h"
 #include "ccl/core/config.h"
-#include "ccl/core/piece.h"
 #include "runtime/autograd/autograd.h"
-#include "runtime/fiber/cancelled.h"
 #include "runtime/functional/functional.h"
-#include "runtime/nn/checkpoint.h"
 #include "runtime/nn/convolution.h"
-#include "runtime/nn/init.h"
 #include "runtime/nn/layers.h"
+#include "runtime/nn/module.h"
 #include "runtime/nn/state.h"
 #include "runtime/optim/float16_optimizer.h"
-#include "runtime/optim/grad_scaler.h"
-#include "runtime/optim/lr_scheduler.h"
 #include "runtime/optim/optimizer.h"
+#include "runtime/parallel/comm_hook.h"
 #include "runtime/parallel/distributed_data_parallel.h"
 #include "runtime/parallel/fully_shard.h"
-#include "runtime/parallel/power_sgd_hook.h"
-#include "runtime/parallel/state_dict.h"
 #include "runtime/torch/profiler.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/dtype.h"
 #include "sim_engine/base/error.h"
-#include "sim_engine/base/time_format.h"
 #include "sim_engine/base/units.h"
 #include "sim_engine/topology/topology.h"
-#include "tp/clip_grads.h"
-#include "tp/data.h"
 #include "tp/distributed_data_parallel.h"
 #include "tp/layers.h"
 #include "tp/mappings.h"
-#include "tp/parallel_layout.h"
 #include "tp/parallel_state.h"
 #include "tp/parameter.h"
-#include "tp/partition.h"
 #include "tp/random.h"
-#include "tp/state_dict.h"
-#include "tp/vocab_parallel_cross_entropy.h"
-#include "tp/weights.h"
 
-namespace kernbench::detail {
+namespace kernbench {
 
 // runtime does not know its backends, so they are registered here (ADR-0107).
 inline const bool is_prepared = ccl::prepare_program();
 
-}  // namespace kernbench::detail
+}  // namespace kernbench

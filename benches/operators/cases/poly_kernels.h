@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "benches/operators/operator_case.h"
-#include "benches/operators/row_blocks.h"
+#include "benches/operators/operator_run.h"
 #include "runtime/tl/tl.h"
 
 namespace kernbench::benches::operators {

@@ -5,7 +5,6 @@
 #include "benches/operators/cases/cases.h"
 #include "benches/operators/cases/rms_kernels.h"
 #include "benches/operators/operator_run.h"
-#include "benches/operators/row_blocks.h"
 
 namespace kernbench::benches::operators {
 

@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "benches/operators/definition.h"
 #include "benches/operators/operator_case.h"
 
 namespace kernbench::test {

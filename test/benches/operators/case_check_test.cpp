@@ -6,7 +6,7 @@
 
 #include "benches/operators/memory_budget.h"
 #include "benches/operators/operator_cases.h"
-#include "benches/operators/row_blocks.h"
+#include "benches/operators/operator_run.h"
 #include "sim_engine/base/error.h"
 #include "test/benches/operators/authors_case.h"
 #include "test/support/error_text.h"

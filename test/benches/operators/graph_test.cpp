@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "benches/operators/definition.h"
+#include "benches/operators/operator_case.h"
 #include "sim_engine/base/error.h"
 #include "test/support/error_text.h"
 

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <vector>
 
-#include "benches/operators/definition.h"
 #include "benches/operators/input_elements.h"
+#include "benches/operators/operator_case.h"
 #include "benches/operators/reference.h"
 
 namespace kernbench::test {

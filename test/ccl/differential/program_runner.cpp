@@ -4,7 +4,7 @@
 
 #include "ccl/backend/ahbm_backend.h"
 #include "runtime/distributed/local_backend.h"
-#include "runtime/functional/elementwise.h"
+#include "runtime/functional/operators.h"
 #include "runtime/functional/shape_operators.h"
 
 namespace kernbench::test::differential {

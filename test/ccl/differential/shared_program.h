@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/distributed/reduce_op.h"
+#include "runtime/distributed/options.h"
 
 namespace kernbench::test::differential {
 

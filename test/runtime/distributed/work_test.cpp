@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "runtime/functional/elementwise.h"
+#include "runtime/functional/operators.h"
 #include "runtime/simulation/simulation.h"
 #include "test/runtime/distributed/local_world.h"
 #include "test/support/error_text.h"

@@ -1,7 +1,4 @@
-#include "runtime/functional/attention.h"
-
-#include "runtime/functional/cross_entropy.h"
-#include "runtime/functional/normalization.h"
+#include "runtime/functional/functional.h"
 #include "test/runtime/functional/operators_under_test.h"
 #include "test/runtime/functional/reference_operators.h"
 

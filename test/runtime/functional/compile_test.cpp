@@ -2,7 +2,6 @@
 // bit by bit; kernels and traffic are those of a closed form.
 
 #include "runtime/autograd/autograd.h"
-#include "runtime/nn/checkpoint.h"
 #include "runtime/nn/layers.h"
 #include "test/runtime/functional/compiled_functions.h"
 

@@ -1,7 +1,6 @@
-#include "runtime/functional/cross_entropy.h"
-
 #include <algorithm>
 
+#include "runtime/functional/functional.h"
 #include "test/runtime/functional/operators_under_test.h"
 #include "test/runtime/functional/reference_operators.h"
 

@@ -1,5 +1,4 @@
-#include "runtime/functional/elementwise.h"
-
+#include "runtime/functional/operators.h"
 #include "sim_engine/values/element_format.h"
 #include "test/runtime/functional/operators_under_test.h"
 #include "test/runtime/functional/reference_operators.h"

@@ -1,5 +1,4 @@
-#include "runtime/functional/embedding.h"
-
+#include "runtime/functional/functional.h"
 #include "test/runtime/functional/operators_under_test.h"
 
 namespace kernbench::test::embedding_test {

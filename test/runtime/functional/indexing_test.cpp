@@ -1,11 +1,10 @@
 // Operators whose indices are elements of a tensor, compared with plain loops.
 
-#include "runtime/functional/indexing.h"
-
 #include <algorithm>
 #include <limits>
 #include <numeric>
 
+#include "runtime/functional/shape_operators.h"
 #include "test/runtime/functional/operators_under_test.h"
 
 namespace kernbench::test::indexing_test {

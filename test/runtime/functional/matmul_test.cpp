@@ -1,7 +1,6 @@
-#include "runtime/functional/matmul.h"
-
 #include <tuple>
 
+#include "runtime/functional/operators.h"
 #include "test/runtime/functional/operators_under_test.h"
 
 namespace kernbench::test::matmul_test {

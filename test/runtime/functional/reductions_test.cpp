@@ -1,5 +1,4 @@
-#include "runtime/functional/reductions.h"
-
+#include "runtime/functional/operators.h"
 #include "test/runtime/functional/operators_under_test.h"
 
 namespace kernbench::test::functional_reductions_test {

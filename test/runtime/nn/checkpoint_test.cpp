@@ -1,5 +1,4 @@
-#include "runtime/nn/checkpoint.h"
-
+#include "runtime/autograd/autograd.h"
 #include "runtime/nn/layers.h"
 #include "test/runtime/functional/operators_under_test.h"
 

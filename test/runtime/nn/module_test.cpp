@@ -1,7 +1,8 @@
+#include "runtime/nn/module.h"
+
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/nn/init.h"
 #include "runtime/nn/layers.h"
 #include "test/runtime/functional/operators_under_test.h"
 

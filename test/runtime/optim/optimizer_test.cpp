@@ -5,7 +5,6 @@
 #include <memory>
 
 #include "runtime/nn/layers.h"
-#include "runtime/optim/lr_scheduler.h"
 #include "test/runtime/functional/operators_under_test.h"
 #include "test/support/torch_training.h"
 

@@ -1,11 +1,10 @@
 // Placement by hand: torch.chunk's sizes, first over cubes, then over the PEs of each cube.
 
-#include "runtime/tensor/dp_policy.h"
-
 #include <fmt/format.h>
 
 #include <catch2/catch.hpp>
 
+#include "runtime/tensor/tensor_options.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
 

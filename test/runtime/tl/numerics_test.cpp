@@ -209,7 +209,7 @@ TEST_CASE("a row, a column and a number are repeated as in a loop", "[tl][numeri
         })));
 }
 
-// As math_op.h defines it; -0 is what changes no sum.
+// As compute_ops.h defines it; -0 is what changes no sum.
 float sum_of(const Elements& elements) {
   Elements partial(16, -0.0F);
   for (std::size_t i = 0; i < elements.size(); ++i) {

@@ -2,8 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "runtime/functional/activations.h"
-#include "runtime/functional/cross_entropy.h"
+#include "runtime/functional/functional.h"
 #include "test/runtime/distributed/local_world.h"
 #include "test/runtime/tl/tl_under_test.h"
 #include "test/support/error_text.h"

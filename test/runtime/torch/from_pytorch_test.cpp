@@ -8,17 +8,15 @@
 
 #include "runtime/autograd/autograd.h"
 #include "runtime/distributed/local_backend.h"
-#include "runtime/nn/checkpoint.h"
 #include "runtime/nn/convolution.h"
-#include "runtime/nn/init.h"
 #include "runtime/nn/layers.h"
+#include "runtime/nn/module.h"
 #include "runtime/nn/state.h"
 #include "runtime/optim/float16_optimizer.h"
-#include "runtime/optim/lr_scheduler.h"
 #include "runtime/optim/optimizer.h"
+#include "runtime/parallel/comm_hook.h"
 #include "runtime/parallel/distributed_data_parallel.h"
 #include "runtime/parallel/fully_shard.h"
-#include "runtime/parallel/power_sgd_hook.h"
 #include "test/runtime/functional/operators_under_test.h"
 
 namespace kernbench::test::from_pytorch_test {

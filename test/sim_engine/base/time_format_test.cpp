@@ -1,8 +1,8 @@
-#include "sim_engine/base/time_format.h"
-
 #include <fmt/format.h>
 
 #include <catch2/catch.hpp>
+
+#include "sim_engine/base/units.h"
 
 namespace kernbench::test::time_format_test {
 

@@ -1,8 +1,7 @@
-#include "sim_engine/topology/port.h"
-
 #include <catch2/catch.hpp>
 
 #include "sim_engine/base/check.h"
+#include "sim_engine/topology/location.h"
 #include "test/sim_engine/components/machine_under_test.h"
 
 namespace kernbench::sim::port_test {

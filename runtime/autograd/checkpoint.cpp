@@ -1,4 +1,3 @@
-#include "runtime/nn/checkpoint.h"
 
 #include <utility>
 
