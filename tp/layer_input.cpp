@@ -1,7 +1,6 @@
 #include "tp/layer_input.h"
 
 #include <algorithm>
-#include <utility>
 #include <vector>
 
 #include "runtime/autograd/autograd.h"

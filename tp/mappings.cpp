@@ -1,7 +1,6 @@
 #include "tp/mappings.h"
 
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "runtime/autograd/autograd.h"

@@ -1,7 +1,5 @@
 #include "tp/parallel_groups.h"
 
-#include <fmt/format.h>
-
 #include "runtime/simulation/attachments.h"
 #include "runtime/simulation/simulation.h"
 #include "tp/misuse.h"
@@ -34,10 +32,10 @@ std::shared_ptr<const ParallelLayout> agreed_layout(RuntimeContext& torch, Paral
   const auto& [first, layout] = all[number];
   if (!(layout->options() == options)) {
     throw CollectiveMismatchError(
-        "KB-C001", fmt::format("Detected mismatch between ranks. Rank {} called "
-                               "initialize_model_parallel({}), but rank {} called "
-                               "initialize_model_parallel({})",
-                               first, to_string(layout->options()), rank, to_string(options)));
+        "KB-C001",
+        "Detected mismatch between ranks. Rank {} called initialize_model_parallel({}), but rank "
+        "{} called initialize_model_parallel({})",
+        first, to_string(layout->options()), rank, to_string(options));
   }
   ++state.initialization_count;
   return layout;
@@ -99,9 +97,8 @@ const FiberLocal& caller_outside_kernels(RuntimeContext& torch, std::string_view
   const FiberLocal& caller = torch.simulation().local();
   if (caller.kind != FiberLocal::Kind::kernel) return caller;
   throw CollectiveError("KB-R012",
-                        fmt::format("{} used inside kernel '{}'; pass what the kernel needs as its "
-                                    "arguments",
-                                    what, caller.kernel));
+                        "{} used inside kernel '{}'; pass what the kernel needs as its arguments",
+                        what, caller.kernel);
 }
 
 ParallelState& own_state(RuntimeContext& torch) {

@@ -122,11 +122,10 @@ std::string ParamAndGradBucket::describe_difference() const {
 
 void ParamAndGradBucket::start_grad_sync() {
   if (is_reducing_) {
-    throw CollectiveError(
-        "KB-T008",
-        fmt::format("Should not have multiple communication calls outstanding at once: "
-                    "finish_grad_sync() comes before the next backward pass (rank {}: '{}')",
-                    setting_.torch.distributed.get_rank(), params_.front().name()));
+    throw CollectiveError("KB-T008",
+                          "Should not have multiple communication calls outstanding at once: "
+                          "finish_grad_sync() comes before the next backward pass (rank {}: '{}')",
+                          setting_.torch.distributed.get_rank(), params_.front().name());
   }
   const runtime::NamedPart part(setting_.torch.simulation(), "bucket", setting_.index);
   const DistributedDataParallelConfig& config = setting_.config;
@@ -148,11 +147,11 @@ void ParamAndGradBucket::finish_grad_sync() {
   if (!setting_.config.overlap_grad_reduce || is_first_batch()) {
     start_grad_sync();
   } else if (!is_reducing_) {
-    throw CollectiveError(
-        "KB-T008", fmt::format("Communication call has not been issued for this bucket ({}/{} "
-                               "params have grad available) (rank {}: {})",
-                               ready_.size(), expected_.size(),
-                               setting_.torch.distributed.get_rank(), describe_difference()));
+    throw CollectiveError("KB-T008",
+                          "Communication call has not been issued for this bucket ({}/{} params "
+                          "have grad available) (rank {}: {})",
+                          ready_.size(), expected_.size(), setting_.torch.distributed.get_rank(),
+                          describe_difference());
   }
   if (work_) work_.wait();
   if (is_first_batch()) expected_ = ready_;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <numeric>
-#include <utility>
 #include <vector>
 
 #include "runtime/autograd/autograd.h"

@@ -1,7 +1,5 @@
 #include "tp/slices.h"
 
-#include <algorithm>
-
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/device_kernel.h"
 #include "tp/parameter.h"

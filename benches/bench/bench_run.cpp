@@ -134,13 +134,12 @@ EngineStatistics BenchRun::statistics() const {
 void BenchRun::check_contract(std::string_view name) const {
   const auto systems = contexts.statistics();
   if (std::ranges::any_of(systems, [](const auto& system) { return system.events > 0; })) return;
-  throw Error("KB-B001", ExitCode::worker_failed,
-              fmt::format("the bench '{}' has submitted no work: {}\n  a bench runs something on a "
-                          "context of its own; one whose results may all be saved ones calls "
-                          "bench.submit_sentinel()",
-                          name,
-                          systems.empty() ? "it has made no context"
-                                          : "nothing ran on the contexts that it made"));
+  throw Error(
+      "KB-B001", ExitCode::worker_failed,
+      "the bench '{}' has submitted no work: {}\n  a bench runs something on a context of its own; "
+      "one whose results may all be saved ones calls bench.submit_sentinel()",
+      name,
+      systems.empty() ? "it has made no context" : "nothing ran on the contexts that it made");
 }
 
 std::optional<std::string> BenchRun::unused_algorithm() const {

@@ -64,9 +64,8 @@ std::string Console::faint(std::string_view text) const {
 
 void Console::finish() const {
   if (failure_ == 0 || failure_ == EPIPE) return;
-  throw IoError("KB-I011", fmt::format("write to {} failed: {}",
-                                       descriptor_ == STDOUT_FILENO ? "stdout" : "stderr",
-                                       std::strerror(failure_)));
+  throw IoError("KB-I011", "write to {} failed: {}",
+                descriptor_ == STDOUT_FILENO ? "stdout" : "stderr", std::strerror(failure_));
 }
 
 }  // namespace kernbench::benches

@@ -1,7 +1,5 @@
 #include "benches/bench/content_hash.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>

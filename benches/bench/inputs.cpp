@@ -81,9 +81,8 @@ Topology load_topology(const std::string& name_or_path) {
   }
   std::vector<std::string_view> names;
   for (const ShippedTopology& topology : shipped_topologies()) names.push_back(topology.name);
-  throw UsageError("KB-U004",
-                   fmt::format("no topology is named {}, and there is no such file{}",
-                               in_quotes(name_or_path), suggestion(name_or_path, names)));
+  throw UsageError("KB-U004", "no topology is named {}, and there is no such file{}",
+                   in_quotes(name_or_path), suggestion(name_or_path, names));
 }
 
 std::string topology_text(const std::string& name_or_path) {
@@ -127,13 +126,12 @@ Bytes parse_bytes(std::string_view option, std::string_view text) {
   if (spaced.ends_with("Ki") || spaced.ends_with("Mi") || spaced.ends_with("Gi")) spaced += 'B';
   const bool is_negative = text.starts_with('-') && text.find_first_of("0123456789") == 1;
   if (is_negative) {
-    throw UsageError("KB-U012", fmt::format("{} {}: expected a size from 0 to 1 TiB, such as 65536 "
-                                            "or 64KiB",
-                                            option, in_quotes(text)));
+    throw UsageError("KB-U012", "{} {}: expected a size from 0 to 1 TiB, such as 65536 or 64KiB",
+                     option, in_quotes(text));
   }
   const ParsedScalar parsed = parse_quantity(spaced, bytes_quantity(0, kMaxQuantity));
   if (!parsed.code.empty()) {
-    throw UsageError("KB-U012", fmt::format("{} {}: {}", option, in_quotes(text), parsed.fault));
+    throw UsageError("KB-U012", "{} {}: {}", option, in_quotes(text), parsed.fault);
   }
   return parsed.value;
 }

@@ -22,7 +22,7 @@ void check(int status, const char* call) {
   char text[MPI_MAX_ERROR_STRING] = {};
   int length = 0;
   MPI_Error_string(status, text, &length);
-  throw LimitError("KB-L005", fmt::format("{}: {}", call, text));
+  throw LimitError("KB-L005", "{}: {}", call, text);
 }
 
 class MpiTransport final : public TeamTransport {

@@ -22,12 +22,10 @@ constexpr std::string_view kStdout = "-";
 
 [[noreturn]] void fail_to_create(std::string_view name, int error) {
   if (error == EMFILE || error == ENFILE || error == ENOMEM) {
-    throw LimitError("KB-L003", fmt::format("cannot create '{}': {}; close files, or raise "
-                                            "`ulimit -n`",
-                                            visible(name), std::strerror(error)));
+    throw LimitError("KB-L003", "cannot create '{}': {}; close files, or raise `ulimit -n`",
+                     visible(name), std::strerror(error));
   }
-  throw IoError("KB-I010",
-                fmt::format("cannot create '{}': {}", visible(name), std::strerror(error)));
+  throw IoError("KB-I010", "cannot create '{}': {}", visible(name), std::strerror(error));
 }
 
 // Syncs the folder: only then does a new name survive a crash.
@@ -97,9 +95,8 @@ void OutputFile::cannot_create(int error) const {
 
 void OutputFile::check(std::string_view text, int error) const {
   if (error == 0) return;
-  throw IoError("KB-I011",
-                fmt::format("writing {} B to '{}' failed: {}", text.size(),
-                            name_ == kStdout ? "stdout" : visible(name_), std::strerror(error)));
+  throw IoError("KB-I011", "writing {} B to '{}' failed: {}", text.size(),
+                name_ == kStdout ? "stdout" : visible(name_), std::strerror(error));
 }
 
 void OutputFile::commit(std::string_view text) {

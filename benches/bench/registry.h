@@ -31,9 +31,8 @@ class Registry {
   // Throws UsageError KB-U006 if the name is taken.
   bool add(std::string_view name, Entry entry) {
     if (!entries_.try_emplace(std::string(name), std::move(entry)).second) {
-      throw UsageError(
-          "KB-U006", fmt::format("{} {} named {} exists already; give yours another name", article_,
-                                 kind_, in_quotes(name)));
+      throw UsageError("KB-U006", "{} {} named {} exists already; give yours another name",
+                       article_, kind_, in_quotes(name));
     }
     return true;
   }

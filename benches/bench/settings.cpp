@@ -22,12 +22,12 @@ namespace {
 [[noreturn]] void unknown_key(std::string_view key, std::span<const SettingInfo> known) {
   std::vector<std::string_view> keys;
   for (const SettingInfo& info : known) keys.push_back(info.key);
-  throw UsageError("KB-U011", fmt::format("--set: no setting is named {}{}", in_quotes(key),
-                                          suggestion(key, keys)));
+  throw UsageError("KB-U011", "--set: no setting is named {}{}", in_quotes(key),
+                   suggestion(key, keys));
 }
 
 [[noreturn]] void wrong_value(std::string_view key, std::string_view why) {
-  throw UsageError("KB-U012", fmt::format("--set {}: {}", shown(key), why));
+  throw UsageError("KB-U012", "--set {}: {}", shown(key), why);
 }
 
 // Refuses control characters in a value: a line end would add a line to to_text(), which has one
@@ -90,7 +90,7 @@ std::string_view name_of(SettingType type) {
 Assignment parse_assignment(const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0) {
-    throw UsageError("KB-U010", fmt::format("--set wants key=value, not {}", in_quotes(text)));
+    throw UsageError("KB-U010", "--set wants key=value, not {}", in_quotes(text));
   }
   Assignment assignment{text.substr(0, equals), text.substr(equals + 1)};
   check_characters(assignment.key, assignment.value);
@@ -103,7 +103,7 @@ Settings::Settings(std::span<const SettingInfo> known, std::span<const std::stri
     const auto [key, value] = parse_assignment(text);
     if (!fallbacks_.contains(key)) unknown_key(key, known);
     if (!given_.emplace(key, value).second) {
-      throw UsageError("KB-U010", fmt::format("--set gives {} twice", shown(key)));
+      throw UsageError("KB-U010", "--set gives {} twice", shown(key));
     }
   }
 }
@@ -170,7 +170,7 @@ std::vector<std::string_view> split_list(std::string_view option, std::string_vi
   std::vector<std::string_view> parts;
   std::set<std::string_view> seen;  // a command line has room for 24,000 values
   const auto refuse = [&](std::string_view why) {
-    throw UsageError("KB-U012", fmt::format("{}: {}", option, why));
+    throw UsageError("KB-U012", "{}: {}", option, why);
   };
   while (true) {
     const std::size_t comma = text.find(',');

@@ -1,7 +1,5 @@
 #include "benches/bench/started_processes.h"
 
-#include <fmt/format.h>
-
 #include <charconv>
 #include <cstdlib>
 #include <initializer_list>
@@ -36,9 +34,9 @@ void refuse_to_start(std::string_view why, std::string_view remedy) {
   const int own_number = number_in({"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}, 0);
   if (own_number > 0) throw Dismissed{.exit_code = static_cast<int>(ExitCode::usage)};
   throw UsageError("KB-U015",
-                   fmt::format("started as one of {} processes, but {}: each would do all of the "
-                               "work and write the same files\n  {}, or start it alone",
-                               started_processes(), why, remedy));
+                   "started as one of {} processes, but {}: each would do all of the work and "
+                   "write the same files\n  {}, or start it alone",
+                   started_processes(), why, remedy);
 }
 
 }  // namespace kernbench::benches

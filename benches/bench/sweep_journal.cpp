@@ -1,7 +1,6 @@
 #include "benches/bench/sweep_journal.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -28,9 +27,9 @@ std::string read_journal(const fs::path& path) {
     return read_input_file(path, kMaxJournal);
   } catch (const ConfigError& error) {
     const std::string text = error.what();
-    throw IoError("KB-I010", fmt::format("the journal cannot be used: {}; remove it, or give "
-                                         "another output folder",
-                                         text.substr(text.find(' ') + 1)));
+    throw IoError("KB-I010",
+                  "the journal cannot be used: {}; remove it, or give another output folder",
+                  text.substr(text.find(' ') + 1));
   }
 }
 
@@ -45,8 +44,7 @@ SweepJournal::SweepJournal(fs::path path, std::uint64_t inputs)
   is_empty_ = whole.empty();
   descriptor_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
   if (descriptor_ >= 0) return;
-  throw IoError("KB-I010",
-                fmt::format("cannot create '{}': {}", path_.string(), std::strerror(errno)));
+  throw IoError("KB-I010", "cannot create '{}': {}", path_.string(), std::strerror(errno));
 }
 
 SweepJournal::~SweepJournal() {

@@ -74,9 +74,9 @@ void SweepLeader::enter(const TeamMessage& message) {
   if (name_in(message.text) != sweep_.name) return;
   if (message.text != describe(sweep_)) {
     throw ConfigError("KB-B002",
-                      fmt::format("process {} simulates the sweep '{}' with other inputs: every "
-                                  "process needs the same build of the program and the same files",
-                                  message.peer, sweep_.name));
+                      "process {} simulates the sweep '{}' with other inputs: every process needs "
+                      "the same build of the program and the same files",
+                      message.peer, sweep_.name);
   }
   idle_[message.peer] += message.number;
 }

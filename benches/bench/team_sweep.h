@@ -7,11 +7,9 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "benches/bench/point_outcome.h"
 #include "benches/bench/process_team.h"

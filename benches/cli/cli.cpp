@@ -48,7 +48,7 @@ std::string describe_unknown(const CLI::App& app, const std::string& word) {
 }
 
 [[noreturn]] void refuse(const CLI::App& app, std::string_view why) {
-  throw UsageError("KB-U001", fmt::format("{}\n  see: {} --help", why, full_name(deepest(&app))));
+  throw UsageError("KB-U001", "{}\n  see: {} --help", why, full_name(deepest(&app)));
 }
 
 // Refuses options with an empty value: an unwanted option has to be left out.
@@ -59,9 +59,8 @@ void check_values(const CLI::App& app) {
       if (option->get_type_size() == 0) continue;  // a flag
       if (std::ranges::find(values, "") == values.end()) continue;
       throw UsageError("KB-U012",
-                       fmt::format("{} '': expected {}, got nothing; leave the option out if it is "
-                                   "not wanted",
-                                   option->get_name(), option->get_type_name()));
+                       "{} '': expected {}, got nothing; leave the option out if it is not wanted",
+                       option->get_name(), option->get_type_name());
     }
     at = at->get_subcommands().empty() ? nullptr : at->get_subcommands().front();
   }
@@ -73,10 +72,9 @@ void check_words(std::span<const char* const> words) {
     if (word == "--") return;
     if (!word.starts_with("--") || word.find('=') != word.size() - 1) continue;
     const std::string_view option = word.substr(0, word.size() - 1);
-    throw UsageError("KB-U012",
-                     fmt::format("{} '': expected a value, got nothing; leave the option "
-                                 "out if it is not wanted",
-                                 shown(option)));
+    throw UsageError(
+        "KB-U012", "{} '': expected a value, got nothing; leave the option out if it is not wanted",
+        shown(option));
   }
 }
 

@@ -23,17 +23,16 @@ int compare_files(const CompareArguments& arguments,
   const variants::SavedReport before = variants::read_report(arguments.reports.front());
   const variants::SavedReport after = variants::read_report(arguments.reports.back());
   if (before.bench != after.bench) {
-    throw ConfigError("KB-I004", fmt::format("{} is of the bench {} and {} of {}: compare two runs "
-                                             "of the same bench",
-                                             in_quotes(before.file), before.bench,
-                                             in_quotes(after.file), after.bench));
+    throw ConfigError("KB-I004",
+                      "{} is of the bench {} and {} of {}: compare two runs of the same bench",
+                      in_quotes(before.file), before.bench, in_quotes(after.file), after.bench);
   }
   variants::Comparison comparison = variants::compare_rows(before.rows, after.rows);
   if (comparison.rows.empty()) {
     throw UsageError("KB-U017",
-                     fmt::format("compare: no row of {} is one of {}, though both are of "
-                                 "the bench {}: run it with the same values again",
-                                 before.file, after.file, before.bench));
+                     "compare: no row of {} is one of {}, though both are of the bench {}: run it "
+                     "with the same values again",
+                     before.file, after.file, before.bench);
   }
   if (before.topology != after.topology) {
     comparison.differences.push_back(
@@ -52,9 +51,10 @@ int compare_reruns(const CompareArguments& arguments, ProcessTeam* team,
   const BenchInfo& info = registered_benches().find(arguments.run.bench);
   const variants::VariantMaker maker(variant_request(info, arguments.run));
   if (maker.count() != 2) {
-    throw UsageError("KB-U017", fmt::format("compare wants two runs, and --set and --topology give "
-                                            "{}: give two values to one of them",
-                                            maker.count()));
+    throw UsageError(
+        "KB-U017",
+        "compare wants two runs, and --set and --topology give {}: give two values to one of them",
+        maker.count());
   }
   const std::vector<variants::Variant> variants = maker.all();
   std::optional<variants::Comparison> comparison;

@@ -1,7 +1,5 @@
 // `kernbench completion bash`, and the candidates that its script asks for.
 
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <optional>
@@ -123,8 +121,7 @@ std::string candidates(const std::vector<std::string>& words, const CLI::App& ap
 
 std::string completion_script(const std::string& shell) {
   if (shell == "bash") return std::string(kBashScript);
-  throw UsageError("KB-U001",
-                   fmt::format("completion: there is one for bash, not for {}", in_quotes(shell)));
+  throw UsageError("KB-U001", "completion: there is one for bash, not for {}", in_quotes(shell));
 }
 
 }  // namespace kernbench::benches::cli

@@ -9,7 +9,6 @@
 #include "benches/cli/commands.h"
 #include "benches/operators/operator_bench.h"
 #include "benches/operators/operator_cases.h"
-#include "sim_engine/base/error.h"
 
 namespace kernbench::benches::cli {
 

@@ -62,12 +62,12 @@ void Outputs::check_all_differ() const {
     const auto [known, is_new] = names.emplace(key, file->name());
     if (is_new) continue;
     throw UsageError("KB-U001",
-                     fmt::format("two results are to be written to '{}'{}: give --json, "
-                                 "--csv, --trace, --report and --out names that differ",
-                                 visible(file->name()),
-                                 known->second == file->name()
-                                     ? ""
-                                     : fmt::format(", which is '{}' too", visible(known->second))));
+                     "two results are to be written to '{}'{}: give --json, --csv, --trace, "
+                     "--report and --out names that differ",
+                     visible(file->name()),
+                     known->second == file->name()
+                         ? ""
+                         : fmt::format(", which is '{}' too", visible(known->second)));
   }
 }
 
@@ -75,9 +75,9 @@ void Outputs::check_all_differ() const {
 void Outputs::check_is_free(const OutputFile& added) const {
   for (const OutputFile* file : all()) {
     if (added.regular_file().empty() || file->regular_file() != added.regular_file()) continue;
-    throw UsageError("KB-U001", fmt::format("'{}' is also the name of a file that the bench "
-                                            "writes; give another one",
-                                            visible(file->name())));
+    throw UsageError("KB-U001",
+                     "'{}' is also the name of a file that the bench writes; give another one",
+                     visible(file->name()));
   }
 }
 

@@ -21,14 +21,13 @@ sim::PeLocation parse_pe(std::string_view option, const std::string& text,
                          const Topology& topology) {
   const auto location = sim::parse_pe_location(text);
   if (!location) {
-    throw UsageError("KB-U012", fmt::format("{} {}: expected a PE such as sip0.cube0.pe0", option,
-                                            in_quotes(text)));
+    throw UsageError("KB-U012", "{} {}: expected a PE such as sip0.cube0.pe0", option,
+                     in_quotes(text));
   }
   if (!sim::exists(topology, *location)) {
-    throw UsageError("KB-U012",
-                     fmt::format("{} {}: there are sip0 to sip{}, cube0 to cube{}, pe0 to pe{}",
-                                 option, text, topology.system.sip_count - 1,
-                                 topology.cube_count() - 1, topology.pe_count() - 1));
+    throw UsageError("KB-U012", "{} {}: there are sip0 to sip{}, cube0 to cube{}, pe0 to pe{}",
+                     option, text, topology.system.sip_count - 1, topology.cube_count() - 1,
+                     topology.pe_count() - 1);
   }
   return *location;
 }
@@ -85,7 +84,7 @@ std::int64_t parse_size(std::string_view option, const std::string& text,
                         std::int64_t max = kMaxSize) {
   const ParsedScalar parsed = parse_integer(text, 1, max);
   if (!parsed.code.empty()) {
-    throw UsageError("KB-U012", fmt::format("{} {}: {}", option, in_quotes(text), parsed.fault));
+    throw UsageError("KB-U012", "{} {}: {}", option, in_quotes(text), parsed.fault);
   }
   return parsed.value;
 }
@@ -96,8 +95,8 @@ Dataflow parse_dataflow(const std::string& text) {
     names[i] = name_of(kDataflows[i]);
     if (names[i] == text) return kDataflows[i];
   }
-  throw UsageError("KB-U012", fmt::format("--dataflow {}: not known{}", in_quotes(text),
-                                          suggestion(text, names)));
+  throw UsageError("KB-U012", "--dataflow {}: not known{}", in_quotes(text),
+                   suggestion(text, names));
 }
 
 // The topology's array, with the changes given on the command line.
@@ -140,9 +139,8 @@ int probe(const ProbeGemmArguments& arguments) {
                            parse_size("--k", arguments.k)};
   const auto use = sim::gemm_array_use(array, size);
   if (!use) {
-    throw UsageError("KB-U012",
-                     fmt::format("--m {} --n {} --k {}: the cycles do not fit in 64 bits", size.m,
-                                 size.n, size.k));
+    throw UsageError("KB-U012", "--m {} --n {} --k {}: the cycles do not fit in 64 bits", size.m,
+                     size.n, size.k);
   }
   const double utilization = sim::gemm_utilization(array, size, *use);
   std::string text =

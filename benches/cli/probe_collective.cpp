@@ -29,7 +29,7 @@ constexpr Bytes kLargest = Bytes{64} << 20;
 int parse_number(std::string_view option, std::string_view text, int max) {
   const ParsedScalar parsed = parse_integer(text, 0, max);
   if (!parsed.code.empty()) {
-    throw UsageError("KB-U012", fmt::format("{} {}: {}", option, in_quotes(text), parsed.fault));
+    throw UsageError("KB-U012", "{} {}: {}", option, in_quotes(text), parsed.fault);
   }
   return static_cast<int>(parsed.value);
 }
@@ -56,8 +56,8 @@ collectives::MeasuredCollective parse_collective(const std::string& text) {
     names.push_back(name_of(one));
     if (names.back() == text) return one;
   }
-  throw UsageError("KB-U005", fmt::format("no bound is known for the collective {}{}",
-                                          in_quotes(text), suggestion(text, names)));
+  throw UsageError("KB-U005", "no bound is known for the collective {}{}", in_quotes(text),
+                   suggestion(text, names));
 }
 
 std::string group_text(const std::vector<int>& ranks, const Topology& topology) {

@@ -46,8 +46,8 @@ std::optional<Integer> parse_whole(const std::string& text) {
 
 std::uint64_t parse_seed(std::string_view option, const std::string& text) {
   if (const auto seed = parse_whole<std::uint64_t>(text)) return *seed;
-  throw UsageError("KB-U012", fmt::format("{} {}: expected an integer from 0 to 2^64 - 1", option,
-                                          in_quotes(text)));
+  throw UsageError("KB-U012", "{} {}: expected an integer from 0 to 2^64 - 1", option,
+                   in_quotes(text));
 }
 
 std::optional<std::uint64_t> parse_shuffle_ties(const std::string& text) {
@@ -58,8 +58,8 @@ std::optional<int> parse_tie_orders(const std::string& text) {
   if (text.empty()) return std::nullopt;
   const auto orders = parse_whole<int>(text);
   if (orders && *orders >= 0 && *orders <= kMostTieOrders) return *orders;
-  throw UsageError("KB-U012", fmt::format("--tie-orders {}: expected an integer from 0 to {}",
-                                          in_quotes(text), kMostTieOrders));
+  throw UsageError("KB-U012", "--tie-orders {}: expected an integer from 0 to {}", in_quotes(text),
+                   kMostTieOrders);
 }
 
 // The number of hardware threads that this process may use.
@@ -73,16 +73,16 @@ int parse_jobs(const std::string& text) {
   if (text.empty()) return std::min(hardware_thread_count(), kMaxJobs);
   const auto jobs = parse_whole<int>(text);
   if (jobs && *jobs >= 1 && *jobs <= kMaxJobs) return *jobs;
-  throw UsageError("KB-U012", fmt::format("--jobs {}: expected an integer from 1 to {}",
-                                          in_quotes(text), kMaxJobs));
+  throw UsageError("KB-U012", "--jobs {}: expected an integer from 1 to {}", in_quotes(text),
+                   kMaxJobs);
 }
 
 std::optional<runtime::TraceLevel> parse_trace(const RunArguments& arguments) {
   constexpr std::array<std::string_view, 3> kLevels = {"ranks", "kernels", "units"};  // in order
   const auto* const level = std::ranges::find(kLevels, arguments.trace_level);
   if (level == kLevels.end()) {
-    throw UsageError("KB-U012", fmt::format("--trace-level {}: expected ranks, kernels or units",
-                                            in_quotes(arguments.trace_level)));
+    throw UsageError("KB-U012", "--trace-level {}: expected ranks, kernels or units",
+                     in_quotes(arguments.trace_level));
   }
   if (arguments.trace.empty()) return std::nullopt;
   return static_cast<runtime::TraceLevel>(level - kLevels.begin());
@@ -219,9 +219,8 @@ int run(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* team)
   if (!arguments.plot.empty()) check_plot(arguments);
   const variants::VariantMaker maker(variant_request(info, arguments));
   if (maker.count() > kMostVariants && !arguments.yes) {
-    throw UsageError("KB-U016",
-                     fmt::format("the grid has {} points; --yes runs more than {}",
-                                 with_commas(maker.count()), with_commas(kMostVariants)));
+    throw UsageError("KB-U016", "the grid has {} points; --yes runs more than {}",
+                     with_commas(maker.count()), with_commas(kMostVariants));
   }
   const std::vector<variants::Variant> variants = maker.all();
   return perform(info, arguments, team,

@@ -62,9 +62,9 @@ int whatif(const WhatIfArguments& arguments, ProcessTeam* team) {
   const BenchInfo& info = registered_benches().find(arguments.run.bench);
   const variants::VariantMaker maker(variant_request(info, arguments.run));
   if (maker.count() > 1) {
-    throw UsageError("KB-U016", fmt::format("whatif varies one run, and --set gives {}; give one "
-                                            "value to each key",
-                                            maker.count()));
+    throw UsageError("KB-U016",
+                     "whatif varies one run, and --set gives {}; give one value to each key",
+                     maker.count());
   }
   const std::vector<variants::Variant> variants = variants::what_if_variants(maker);
   Gains gains;

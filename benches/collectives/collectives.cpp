@@ -72,8 +72,8 @@ std::vector<Bytes> read_sizes(const Settings& settings) {
   while (size <= static_cast<double>(end)) {
     sizes.push_back(static_cast<Bytes>(size));
     if (sizes.size() > kMostSizes) {
-      throw UsageError("KB-U012", fmt::format("--set step: more than {} sizes from {} to {} B",
-                                              kMostSizes, begin, end));
+      throw UsageError("KB-U012", "--set step: more than {} sizes from {} to {} B", kMostSizes,
+                       begin, end);
     }
     size = step > 0 ? size + static_cast<double>(step) : size * factor;
   }
@@ -107,8 +107,8 @@ void check_is_used(const Settings& settings, std::string_view key, const Plan& p
   if (!settings.is_set(key)) return;
   const auto uses = [&](MeasuredCollective one) { return spec_of(one).*has; };
   if (std::ranges::any_of(plan.collectives, uses)) return;
-  throw UsageError("KB-U012", fmt::format("--set {}: {} has none; leave it out", key,
-                                          name_of(plan.collectives.front())));
+  throw UsageError("KB-U012", "--set {}: {} has none; leave it out", key,
+                   name_of(plan.collectives.front()));
 }
 
 DPPolicy read_placement(const Bench& bench) {
@@ -247,8 +247,8 @@ void run_collectives(Bench& bench) {
     counts.push_back(add_points(sweep, plan, collective));
   }
   if (std::ranges::all_of(counts, [](std::size_t count) { return count == 0; })) {
-    throw UsageError("KB-U012", fmt::format("--set end: {} B leave no element for each of {} ranks",
-                                            plan.sizes.back(), plan.input.blocks.ranks));
+    throw UsageError("KB-U012", "--set end: {} B leave no element for each of {} ranks",
+                     plan.sizes.back(), plan.input.blocks.ranks);
   }
   const std::vector<Row> rows = sweep.run();
   std::size_t first = 0;

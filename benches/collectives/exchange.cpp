@@ -1,7 +1,5 @@
 #include "benches/collectives/exchange.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <numeric>
 #include <utility>

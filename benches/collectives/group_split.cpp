@@ -13,16 +13,15 @@ std::vector<std::vector<int>> split_ranks(std::string_view text, int ranks) {
   const ParsedScalar number =
       parse_integer(text.substr(std::min<std::size_t>(4, text.size())), 1, ranks);
   if ((!by_division && !text.starts_with("mod:")) || !number.code.empty()) {
-    throw UsageError("KB-U012", fmt::format("--set groups={}: expected mod:N, ranks that are equal "
-                                            "modulo N, or div:N, N ranks in a row, with N from 1 "
-                                            "to {}",
-                                            text, ranks));
+    throw UsageError("KB-U012",
+                     "--set groups={}: expected mod:N, ranks that are equal modulo N, or div:N, N "
+                     "ranks in a row, with N from 1 to {}",
+                     text, ranks);
   }
   const auto divisor = static_cast<int>(number.value);
   if (ranks % divisor != 0) {
-    throw UsageError("KB-U012", fmt::format("--set groups={}: {} ranks do not divide into groups "
-                                            "of equal size",
-                                            text, ranks));
+    throw UsageError("KB-U012", "--set groups={}: {} ranks do not divide into groups of equal size",
+                     text, ranks);
   }
   std::vector<std::vector<int>> groups(
       static_cast<std::size_t>(by_division ? ranks / divisor : divisor));

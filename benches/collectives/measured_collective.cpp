@@ -1,11 +1,8 @@
 #include "benches/collectives/measured_collective.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <deque>
 #include <functional>
-#include <utility>
 
 #include "benches/collectives/exchange.h"
 #include "runtime/multiprocessing/host_room.h"
@@ -148,10 +145,10 @@ void check_memory(std::span<const MeasuredInput> inputs, const Topology& topolog
   }
   const auto limit = static_cast<double>(multiprocessing::host_memory());
   if (needed <= limit) return;
-  throw LimitError("KB-L001", fmt::format("the values of this size need at least {:.1f} GB of "
-                                          "memory, of which the host has {:.1f}; give a smaller "
-                                          "size, or time it without values",
-                                          needed / 1e9, limit / 1e9));
+  throw LimitError("KB-L001",
+                   "the values of this size need at least {:.1f} GB of memory, of which the host "
+                   "has {:.1f}; give a smaller size, or time it without values",
+                   needed / 1e9, limit / 1e9);
 }
 
 }  // namespace
@@ -191,9 +188,9 @@ MeasuredInput input_for(const ccl::Config& config, const Topology& topology) {
       config.is_auto() ? "all_reduce" : config.algorithm().collective;
   if (collective != "all_reduce" && collective != "shift") {
     throw CollectiveError("KB-C012",
-                          fmt::format("'{}' is a {}, and this bench can check an all_reduce or a "
-                                      "shift; write a bench of your own for it",
-                                      config.algorithm_name(), collective));
+                          "'{}' is a {}, and this bench can check an all_reduce or a shift; write "
+                          "a bench of your own for it",
+                          config.algorithm_name(), collective);
   }
   MeasuredInput input;
   input.blocks.collective =

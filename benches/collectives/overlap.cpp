@@ -9,7 +9,7 @@
 #include <set>
 
 #include "benches/bench/bench.h"
-#include "benches/bench/row_cells.h"
+#include "runtime/torch/run_ranks.h"
 
 namespace kernbench::benches::collectives {
 
@@ -43,12 +43,8 @@ Time on_all_ranks(
   const auto torch = point.make_context(bench.topology(), {.ccl = bench.ccl(), .data = false});
   torch->distributed.init_process_group("ahbm");
   const Time begin = torch->engine().now();
-  torch->multiprocessing.spawn(
-      [&](int rank) {
-        torch->ahbm.set_device(rank);
-        work(*torch, rank);
-      },
-      {}, torch->distributed.get_world_size());
+  run_on_devices(*torch, torch->distributed.get_world_size(),
+                 [&](int rank) { work(*torch, rank); });
   const Time took = torch->engine().now() - begin;
   look(torch->engine());
   torch->distributed.destroy_process_group();

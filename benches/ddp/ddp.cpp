@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <span>
 #include <string>
 #include <vector>
@@ -73,10 +72,9 @@ double parse_cap(std::string_view text) {
     end = 0;
   }
   if (end == text.size() && cap >= 0 && cap <= static_cast<double>(kMost)) return cap;
-  throw UsageError("KB-U012",
-                   fmt::format("--set bucket_cap_mb={}: a size in MiB is wanted, or several "
-                               "separated by commas",
-                               text));
+  throw UsageError(
+      "KB-U012", "--set bucket_cap_mb={}: a size in MiB is wanted, or several separated by commas",
+      text);
 }
 
 // 5 and 5.0 are one size: a list may have it once.
@@ -85,8 +83,8 @@ std::vector<double> read_caps(const Settings& settings) {
   for (const std::string_view text : settings.list("bucket_cap_mb")) {
     const double cap = parse_cap(text);
     if (std::ranges::find(caps, cap) != caps.end()) {
-      throw UsageError("KB-U012", fmt::format("--set bucket_cap_mb={}: '{}' is given twice",
-                                              settings.text("bucket_cap_mb"), text));
+      throw UsageError("KB-U012", "--set bucket_cap_mb={}: '{}' is given twice",
+                       settings.text("bucket_cap_mb"), text);
     }
     caps.push_back(cap);
   }

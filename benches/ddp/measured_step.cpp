@@ -8,7 +8,6 @@
 #include <tuple>
 #include <utility>
 
-#include "benches/bench/inputs.h"
 #include "benches/ddp/step_bound.h"
 #include "runtime/functional/functional.h"
 #include "runtime/optim/optimizer.h"
@@ -16,6 +15,7 @@
 #include "runtime/parallel/flat_buffer.h"
 #include "runtime/parallel/fully_shard.h"
 #include "runtime/parallel/step_times.h"
+#include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
 #include "tp/distributed_data_parallel.h"
 #include "tp/parallel_state.h"
@@ -44,12 +44,7 @@ void run_on_ranks(PointContext& point, const Topology& topology,
                   const std::function<void(RuntimeContext& torch, int rank)>& work) {
   const auto torch = point.make_context(topology, {.ccl = point.bench().ccl(), .data = false});
   torch->distributed.init_process_group("ahbm");
-  torch->multiprocessing.spawn(
-      [&](int rank) {
-        torch->ahbm.set_device(rank);
-        work(*torch, rank);
-      },
-      {}, topology.system.sip_count);
+  run_on_devices(*torch, topology.system.sip_count, [&](int rank) { work(*torch, rank); });
   torch->distributed.destroy_process_group();
 }
 

@@ -1,6 +1,5 @@
 #include "benches/evaluation/fsim_reference.h"
 
-#include "benches/bench/inputs.h"
 #include "sim_engine/config/yaml_reader.h"
 
 namespace kernbench::benches::evaluation {

@@ -95,9 +95,9 @@ void check_topology(const Bench& bench) {
   const std::string& given = bench.topology().name;
   if (given == "default") return;
   throw UsageError("KB-U012",
-                   fmt::format("--topology {}: milestone-1h-ccl evaluates {}, and buffer kinds on "
-                               "{}; leave it out, or run `--bench ccl-allreduce` on yours",
-                               given, fmt::join(kEvaluatedTopologies, ", "), kBufferKindTopology));
+                   "--topology {}: milestone-1h-ccl evaluates {}, and buffer kinds on {}; leave it "
+                   "out, or run `--bench ccl-allreduce` on yours",
+                   given, fmt::join(kEvaluatedTopologies, ", "), kBufferKindTopology);
 }
 
 void run_milestone_ccl(Bench& bench) {

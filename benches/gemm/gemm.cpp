@@ -30,9 +30,8 @@ std::int64_t tile_side(const Settings& settings, std::string_view key) {
 void check_cuts(const Settings& settings, GemmOn on) {
   const auto wants = [&](std::string_view key, GemmOn least) {
     if (!settings.is_set(key) || on >= least) return;
-    throw UsageError("KB-U012", fmt::format("--set {}: has no effect with on={}; wants on={}{}",
-                                            key, name_of(on), name_of(least),
-                                            least == GemmOn::all ? "" : " or more"));
+    throw UsageError("KB-U012", "--set {}: has no effect with on={}; wants on={}{}", key,
+                     name_of(on), name_of(least), least == GemmOn::all ? "" : " or more");
   };
   wants("sip", GemmOn::all);
   wants("cube", GemmOn::sip);

@@ -122,11 +122,10 @@ void check_capacity(const Topology& topology, const GemmLevels& levels, const Ge
   const auto& [m, n, k] = input.size;
   throw DeviceError(
       "KB-M010",
-      fmt::format("out of HBM: a [{}, {}], b [{}, {}] and c [{}, {}] of {} on {} PE{} need {:.4g} "
-                  "GiB in a slice of HBM, which has {:.4g} GiB; take more PEs or smaller sizes",
-                  m, k, k, n, m, n, name_of(input.dtype), levels.pe_count(),
-                  levels.pe_count() == 1 ? "" : "s", static_cast<double>(needed) / (1 << 30),
-                  static_cast<double>(capacity) / (1 << 30)));
+      "out of HBM: a [{}, {}], b [{}, {}] and c [{}, {}] of {} on {} PE{} need {:.4g} GiB in a "
+      "slice of HBM, which has {:.4g} GiB; take more PEs or smaller sizes",
+      m, k, k, n, m, n, name_of(input.dtype), levels.pe_count(), levels.pe_count() == 1 ? "" : "s",
+      static_cast<double>(needed) / (1 << 30), static_cast<double>(capacity) / (1 << 30));
 }
 
 // One product on its devices.

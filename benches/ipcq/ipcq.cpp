@@ -63,9 +63,8 @@ sim::IpcqChannel::Ends find_ends(const Topology& topology, Direction port) {
   const int neighbour =
       (global ? sim::sip_grid(topology) : sim::cube_grid(topology)).neighbour(0, side);
   if (neighbour < 0) {
-    throw UsageError("KB-U012",
-                     fmt::format("--set port: {} of topology '{}' has no neighbour at {}",
-                                 to_string(sim::PeLocation{}), topology.name, name_of(port)));
+    throw UsageError("KB-U012", "--set port: {} of topology '{}' has no neighbour at {}",
+                     to_string(sim::PeLocation{}), topology.name, name_of(port));
   }
   const sim::PeLocation to =
       global ? sim::PeLocation{neighbour, 0, 0} : sim::PeLocation{0, neighbour, 0};

@@ -6,6 +6,7 @@
 
 #include "benches/bench/inputs.h"
 #include "benches/micro/micro.h"
+#include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
 
 namespace kernbench::benches::micro {
@@ -19,14 +20,11 @@ constexpr DPPolicy kPartialCubes{.cube = Shard::partial, .pe = Shard::column_wis
 
 void run_once(RuntimeContext& torch, bool reads) {
   std::vector<Tensor> tensors(static_cast<std::size_t>(torch.distributed.get_world_size()));
-  torch.multiprocessing.spawn(
-      [&](int rank) {
-        torch.ahbm.set_device(rank);
-        Tensor x = torch.full({1, kElements}, 1, {.dtype = DType::f16, .dp = kPartialCubes});
-        torch.distributed.all_reduce(x);
-        tensors[static_cast<std::size_t>(rank)] = x;
-      },
-      {}, torch.distributed.get_world_size());
+  run_on_devices(torch, torch.distributed.get_world_size(), [&](int rank) {
+    Tensor x = torch.full({1, kElements}, 1, {.dtype = DType::f16, .dp = kPartialCubes});
+    torch.distributed.all_reduce(x);
+    tensors[static_cast<std::size_t>(rank)] = x;
+  });
   for (std::size_t i = 0; reads && i < tensors.size(); ++i) {
     for (std::size_t shard = 0; shard < tensors[i].shards().size(); ++shard) {
       benchmark::DoNotOptimize(tensors[i].shard_to_vector(shard));
@@ -64,14 +62,11 @@ void all_reduce_of_1024(benchmark::State& state) {
   torch.distributed.init_process_group("ahbm");
   const int ranks = torch.distributed.get_world_size();
   const auto run = [&] {
-    torch.multiprocessing.spawn(
-        [&](int rank) {
-          torch.ahbm.set_device(rank);
-          constexpr DPPolicy kSharded{.cube = Shard::column_wise, .pe = Shard::column_wise};
-          torch.distributed.all_reduce(
-              torch.empty({1, kMebibyte}, {.dtype = DType::f32, .dp = kSharded}));
-        },
-        {}, ranks);
+    run_on_devices(torch, ranks, [&](int) {
+      constexpr DPPolicy kSharded{.cube = Shard::column_wise, .pe = Shard::column_wise};
+      torch.distributed.all_reduce(
+          torch.empty({1, kMebibyte}, {.dtype = DType::f32, .dp = kSharded}));
+    });
   };
   run();  // queues and pools have grown
   const auto sends = [&] {

@@ -8,6 +8,7 @@
 #include "runtime/nn/layers.h"
 #include "runtime/optim/optimizer.h"
 #include "runtime/parallel/distributed_data_parallel.h"
+#include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
 
 namespace kernbench::benches::micro {
@@ -48,22 +49,19 @@ void data_parallel_step_of_1024(benchmark::State& state) {
   double construction = 0;
   double last = 0;
   for (auto _ : state) {
-    torch.multiprocessing.spawn(
-        [&](int rank) {
-          torch.ahbm.set_device(rank);
-          const nn::Sequential model = make_model(torch);
-          const double before = cpu_of_all(torch);
-          nn::parallel::DistributedDataParallel ddp(model);
-          optim::SGD optimizer(ddp->parameters(), 0.1);
-          const double made = cpu_of_all(torch);
-          for (int i = 0; i < 2; ++i) step(torch, ddp, optimizer);  // the second forms buckets
-          const double warm = cpu_of_all(torch);
-          step(torch, ddp, optimizer);
-          const double after = cpu_of_all(torch);
-          if (rank == 0) construction = made - before;
-          if (rank == 0) last = after - warm;
-        },
-        {}, torch.distributed.get_world_size());
+    run_on_devices(torch, torch.distributed.get_world_size(), [&](int rank) {
+      const nn::Sequential model = make_model(torch);
+      const double before = cpu_of_all(torch);
+      nn::parallel::DistributedDataParallel ddp(model);
+      optim::SGD optimizer(ddp->parameters(), 0.1);
+      const double made = cpu_of_all(torch);
+      for (int i = 0; i < 2; ++i) step(torch, ddp, optimizer);  // the second forms buckets
+      const double warm = cpu_of_all(torch);
+      step(torch, ddp, optimizer);
+      const double after = cpu_of_all(torch);
+      if (rank == 0) construction = made - before;
+      if (rank == 0) last = after - warm;
+    });
   }
   state.counters["construction_s"] = construction;
   state.counters["cpu_s"] = last;
@@ -75,23 +73,20 @@ BENCHMARK(data_parallel_step_of_1024)->Unit(benchmark::kMillisecond)->Iterations
 double seconds_of_steps(RuntimeContext& torch, bool is_wrapped, bool as_view) {
   constexpr int kSteps = 50;
   double seconds = 0;
-  torch.multiprocessing.spawn(
-      [&](int rank) {
-        torch.ahbm.set_device(rank);
-        const auto measure = [&](auto& model) {
-          optim::SGD optimizer(model->parameters(), 0.1);
-          for (int i = 0; i < 3; ++i) step(torch, model, optimizer);
-          const double before = cpu_of_all(torch);
-          for (int i = 0; i < kSteps; ++i) step(torch, model, optimizer);
-          const double after = cpu_of_all(torch);
-          if (rank == 0) seconds = (after - before) / kSteps;
-        };
-        nn::Sequential model = make_model(torch);
-        if (!is_wrapped) return measure(model);
-        nn::parallel::DistributedDataParallel ddp(model, {.gradient_as_bucket_view = as_view});
-        measure(ddp);
-      },
-      {}, 2);
+  run_on_devices(torch, 2, [&](int rank) {
+    const auto measure = [&](auto& model) {
+      optim::SGD optimizer(model->parameters(), 0.1);
+      for (int i = 0; i < 3; ++i) step(torch, model, optimizer);
+      const double before = cpu_of_all(torch);
+      for (int i = 0; i < kSteps; ++i) step(torch, model, optimizer);
+      const double after = cpu_of_all(torch);
+      if (rank == 0) seconds = (after - before) / kSteps;
+    };
+    nn::Sequential model = make_model(torch);
+    if (!is_wrapped) return measure(model);
+    nn::parallel::DistributedDataParallel ddp(model, {.gradient_as_bucket_view = as_view});
+    measure(ddp);
+  });
   return seconds;
 }
 

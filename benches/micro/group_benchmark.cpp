@@ -4,12 +4,11 @@
 // "new_group" is per call, of which every rank makes one for each group; the collectives are per
 // rank.
 
-#include <fmt/format.h>
-
 #include <numeric>
 
 #include "benches/bench/inputs.h"
 #include "benches/micro/micro.h"
+#include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
 
 namespace kernbench::benches::micro {
@@ -39,14 +38,12 @@ void new_group(benchmark::State& state) {
   torch.distributed.init_process_group("ahbm");
   const double before = cpu_seconds();
   for (auto _ : state) {
-    torch.multiprocessing.spawn(
-        [&](int) {
-          for (int i = 0; i < kGroups; ++i) {
-            const int first = i * members % ranks;
-            torch.distributed.new_group(consecutive(first, members));
-          }
-        },
-        {}, ranks);
+    run_ranks(torch, ranks, [&](int) {
+      for (int i = 0; i < kGroups; ++i) {
+        const int first = i * members % ranks;
+        torch.distributed.new_group(consecutive(first, members));
+      }
+    });
   }
   const double calls = static_cast<double>(state.iterations()) * kGroups * ranks;
   state.counters["us_per_call"] = (cpu_seconds() - before) * 1e6 / calls;
@@ -62,19 +59,16 @@ void groups_used_and_destroyed(benchmark::State& state) {
   torch.distributed.init_process_group("ahbm");
   const double before = cpu_seconds();
   for (auto _ : state) {
-    torch.multiprocessing.spawn(
-        [&](int rank) {
-          torch.ahbm.set_device(rank);
-          const Tensor x = torch.full({64}, 1, {.dp = DPPolicy::on_one_pe()});
-          for (int i = 0; i < kGroups; ++i) {
-            const int first = i * 8 % kRanks;
-            const auto group = torch.distributed.new_group(consecutive(first, 8));
-            if (rank < first || rank >= first + 8) continue;
-            torch.distributed.all_reduce(x, ReduceOp::max, {.group = group});
-            torch.distributed.destroy_process_group(group);
-          }
-        },
-        {}, kRanks);
+    run_on_devices(torch, kRanks, [&](int rank) {
+      const Tensor x = torch.full({64}, 1, {.dp = DPPolicy::on_one_pe()});
+      for (int i = 0; i < kGroups; ++i) {
+        const int first = i * 8 % kRanks;
+        const auto group = torch.distributed.new_group(consecutive(first, 8));
+        if (rank < first || rank >= first + 8) continue;
+        torch.distributed.all_reduce(x, ReduceOp::max, {.group = group});
+        torch.distributed.destroy_process_group(group);
+      }
+    });
   }
   const double groups = static_cast<double>(state.iterations()) * kGroups;
   state.counters["us_per_group"] = (cpu_seconds() - before) * 1e6 / groups;
@@ -90,13 +84,10 @@ void all_reduce_per_rank(benchmark::State& state) {
   torch.distributed.init_process_group("ahbm");
   const double before = cpu_seconds();
   for (auto _ : state) {
-    torch.multiprocessing.spawn(
-        [&](int rank) {
-          torch.ahbm.set_device(rank);
-          const Tensor x = torch.full({1024}, 1, {.dp = DPPolicy::on_one_pe()});
-          for (int i = 0; i < kCalls; ++i) torch.distributed.all_reduce(x, op);
-        },
-        {}, ranks);
+    run_on_devices(torch, ranks, [&](int) {
+      const Tensor x = torch.full({1024}, 1, {.dp = DPPolicy::on_one_pe()});
+      for (int i = 0; i < kCalls; ++i) torch.distributed.all_reduce(x, op);
+    });
   }
   const double calls = static_cast<double>(state.iterations()) * kCalls * ranks;
   state.counters["us_per_call"] = (cpu_seconds() - before) * 1e6 / calls;
@@ -116,12 +107,7 @@ void per_rank(benchmark::State& state, Call call) {
   torch.distributed.init_process_group("ahbm");
   const double before = cpu_seconds();
   for (auto _ : state) {
-    torch.multiprocessing.spawn(
-        [&](int rank) {
-          torch.ahbm.set_device(rank);
-          call(torch, rank);
-        },
-        {}, ranks);
+    run_on_devices(torch, ranks, [&](int rank) { call(torch, rank); });
   }
   const double calls = static_cast<double>(state.iterations()) * ranks;
   state.counters["us_per_call"] = (cpu_seconds() - before) * 1e6 / calls;

@@ -5,6 +5,7 @@
 
 #include "benches/bench/inputs.h"
 #include "benches/micro/micro.h"
+#include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
 
 namespace kernbench::benches::micro {
@@ -19,14 +20,11 @@ void local_all_reduce_of_6(benchmark::State& state) {
   torch.distributed.init_process_group("local");
   const RateMeter meter;
   for (auto _ : state) {
-    torch.multiprocessing.spawn(
-        [&](int rank) {
-          torch.ahbm.set_device(rank);
-          Tensor x = torch.full({1024}, 1, {.dp = DPPolicy::on_one_pe()});
-          for (int i = 0; i < count; ++i) torch.distributed.all_reduce(x, ReduceOp::max);
-          benchmark::DoNotOptimize(x.to_vector());
-        },
-        {}, 6);
+    run_on_devices(torch, 6, [&](int) {
+      Tensor x = torch.full({1024}, 1, {.dp = DPPolicy::on_one_pe()});
+      for (int i = 0; i < count; ++i) torch.distributed.all_reduce(x, ReduceOp::max);
+      benchmark::DoNotOptimize(x.to_vector());
+    });
   }
   meter.report(state, static_cast<double>(state.iterations()) * count, 1 / kLimit);
 }

@@ -6,6 +6,7 @@
 
 #include "benches/bench/inputs.h"
 #include "benches/micro/micro.h"
+#include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
 
 namespace kernbench::benches::micro {
@@ -36,14 +37,10 @@ void ring(RuntimeContext& torch, Tensor& x) {
 }
 
 void run_once(RuntimeContext& torch, Work work) {
-  torch.multiprocessing.spawn(
-      [&](int rank) {
-        torch.ahbm.set_device(rank);
-        Tensor x =
-            torch.full({1, kElements}, 1, {.dtype = DType::f16, .dp = DPPolicy::on_one_pe()});
-        work(torch, x);
-      },
-      {}, torch.distributed.get_world_size());
+  run_on_devices(torch, torch.distributed.get_world_size(), [&](int) {
+    Tensor x = torch.full({1, kElements}, 1, {.dtype = DType::f16, .dp = DPPolicy::on_one_pe()});
+    work(torch, x);
+  });
 }
 
 std::int64_t send_count(const RuntimeContext& torch) {

@@ -7,6 +7,7 @@
 #include "benches/micro/micro.h"
 #include "runtime/functional/functional.h"
 #include "runtime/optim/optimizer.h"
+#include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
 
 namespace kernbench::benches::micro {
@@ -25,17 +26,15 @@ void report_issue(benchmark::State& state, int calls, double limit, const Prepar
   for (auto _ : state) {
     RuntimeContext torch(topology, {.data = false});
     torch.distributed.init_process_group("ahbm", {.world_size = 1});
-    torch.multiprocessing.spawn(
-        [&](int) {
-          const auto action = prepare(torch);
-          for (int turn = 0; turn < 4; ++turn) {
-            torch.ahbm.synchronize();
-            const double before = cpu_seconds();
-            for (int i = 0; i < calls; ++i) action();
-            least = std::min(least, (cpu_seconds() - before) / calls);
-          }
-        },
-        {}, 1);
+    run_ranks(torch, 1, [&](int) {
+      const auto action = prepare(torch);
+      for (int turn = 0; turn < 4; ++turn) {
+        torch.ahbm.synchronize();
+        const double before = cpu_seconds();
+        for (int i = 0; i < calls; ++i) action();
+        least = std::min(least, (cpu_seconds() - before) / calls);
+      }
+    });
   }
   state.counters["us"] = least * 1e6;
   state.counters["ratio_to_limit"] = limit / least;

@@ -9,6 +9,7 @@
 
 #include "benches/bench/inputs.h"
 #include "benches/micro/micro.h"
+#include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
 
 extern char** environ;
@@ -31,16 +32,13 @@ void start_to_first_result_in_process(benchmark::State& state) {
     seconds += seconds_of([] {
       RuntimeContext torch(benches::load_topology("ring_1d_6"));
       torch.distributed.init_process_group("ahbm");
-      torch.multiprocessing.spawn(
-          [&](int rank) {
-            torch.ahbm.set_device(rank);
-            Tensor x = torch.full({1, 4096}, rank,
-                                  {.dtype = DType::f16,
-                                   .dp = {.cube = Shard::column_wise, .pe = Shard::column_wise}});
-            torch.distributed.all_reduce(x);
-            if (x.at({0, 0}) != 15) std::abort();
-          },
-          {}, torch.distributed.get_world_size());
+      run_on_devices(torch, torch.distributed.get_world_size(), [&](int rank) {
+        Tensor x = torch.full(
+            {1, 4096}, rank,
+            {.dtype = DType::f16, .dp = {.cube = Shard::column_wise, .pe = Shard::column_wise}});
+        torch.distributed.all_reduce(x);
+        if (x.at({0, 0}) != 15) std::abort();
+      });
     });
   }
   report_seconds(state, seconds);

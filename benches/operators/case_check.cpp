@@ -14,8 +14,8 @@ namespace kernbench::benches::operators {
 namespace {
 
 [[noreturn]] void refuse(const OperatorCase& operator_case, std::string_view why) {
-  throw Error("KB-O003", ExitCode::collective_misuse,
-              fmt::format("operator case {}: {}", in_quotes(operator_case.name()), why));
+  throw Error("KB-O003", ExitCode::collective_misuse, "operator case {}: {}",
+              in_quotes(operator_case.name()), why);
 }
 
 // True if `text` may name a case or a provider, which also name files and folders.

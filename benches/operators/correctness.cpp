@@ -124,10 +124,10 @@ void Check::check_inputs_unwritten(const ProviderInfo& info) const {
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     if (!runtime::is_written_after(*inputs_[i].storage(), version_)) continue;
     throw Error("KB-O005", ExitCode::collective_misuse,
-                fmt::format("{}, {}: {} writes into {}, which is an input; results go to output() "
-                            "and gradient(), what is on its way to saved()",
-                            case_.name(), describe(definition_.problem), info.name,
-                            in_quotes(inputs_[i].name())));
+                "{}, {}: {} writes into {}, which is an input; results go to output() and "
+                "gradient(), what is on its way to saved()",
+                case_.name(), describe(definition_.problem), info.name,
+                in_quotes(inputs_[i].name()));
   }
 }
 
@@ -230,14 +230,13 @@ void Check::check_bound(const Where& where, double value, double bound) const {
   const std::optional<NodeId> node = reference_->unbounded();
   throw NumericsError(
       "KB-N041",
-      fmt::format(
-          "{}, {}: {} at [{}, {}] is {} in f64, and has no bound on its roundings: {}; add "
-          "an eps, or if tokens that are 0 are none of the operator's, set has_small_rows "
-          "of its inputs to false",
-          case_.name(), describe(definition_.problem), where.result.name, where.row, where.column,
-          value,
-          node ? fmt::format("node {} of the graph is an rsqrt of what may be 0 or less", *node)
-               : "it is too large"));
+
+      "{}, {}: {} at [{}, {}] is {} in f64, and has no bound on its roundings: {}; add an eps, or "
+      "if tokens that are 0 are none of the operator's, set has_small_rows of its inputs to false",
+      case_.name(), describe(definition_.problem), where.result.name, where.row, where.column,
+      value,
+      node ? fmt::format("node {} of the graph is an rsqrt of what may be 0 or less", *node)
+           : "it is too large");
 }
 
 void Check::compare(const Where& where, double value, double bound) {
@@ -266,11 +265,10 @@ void Check::compare(const Where& where, double value, double bound) {
 
 void Check::refuse(const Where& where, const Checked& provider, double found,
                    std::string_view instead) const {
-  throw NumericsError(
-      "KB-N040", fmt::format("{}, {}: {} {} is wrong: {} at [{}, {}] is {:.9g}; {}", case_.name(),
-                             describe(definition_.problem), provider.info->name,
-                             name_of(where.result.direction), where.result.name, where.row,
-                             where.column, found, instead));
+  throw NumericsError("KB-N040", "{}, {}: {} {} is wrong: {} at [{}, {}] is {:.9g}; {}",
+                      case_.name(), describe(definition_.problem), provider.info->name,
+                      name_of(where.result.direction), where.result.name, where.row, where.column,
+                      found, instead);
 }
 
 std::vector<Row> Check::rows() {

@@ -18,8 +18,8 @@ std::vector<NodeId> ids_of(std::span<const Value> values) {
 }
 
 [[noreturn]] void refuse_input(const InputSpec& spec, std::string_view why) {
-  throw Error("KB-O003", ExitCode::collective_misuse,
-              fmt::format("operator case: input {}: {}", in_quotes(spec.name), why));
+  throw Error("KB-O003", ExitCode::collective_misuse, "operator case: input {}: {}",
+              in_quotes(spec.name), why);
 }
 
 void check_elements(const InputSpec& spec) {
@@ -65,16 +65,16 @@ void check_offsets(const Graph& graph, std::int64_t experts) {
     if (node.op != Op::per_token && node.op != Op::expert_sums) continue;
     const NodeId own = node.operands[1];
     if (graph[own].extents.columns != experts + 1) {
-      throw Error("KB-O001", ExitCode::collective_misuse,
-                  fmt::format("operator graph: {} with offsets [1, {}] and {} experts; offsets are "
-                              "[1, experts + 1]",
-                              name_of(node.op), graph[own].extents.columns, experts));
+      throw Error(
+          "KB-O001", ExitCode::collective_misuse,
+          "operator graph: {} with offsets [1, {}] and {} experts; offsets are [1, experts + 1]",
+          name_of(node.op), graph[own].extents.columns, experts);
     }
     if (offsets && *offsets != own) {
       throw Error("KB-O001", ExitCode::collective_misuse,
-                  fmt::format("operator graph: {} with other offsets than before; an operator has "
-                              "one set of experts, and one tensor of offsets",
-                              name_of(node.op)));
+                  "operator graph: {} with other offsets than before; an operator has one set of "
+                  "experts, and one tensor of offsets",
+                  name_of(node.op));
     }
     offsets = own;
   }
@@ -111,8 +111,8 @@ void check_columns(const Definition& definition) {
       all, [](const auto& a, const auto& b) { return a.input == b.input && a.column == -1; });
   if (clash == all.end()) return;
   throw Error("KB-O003", ExitCode::collective_misuse,
-              fmt::format("operator graph: input '{}' is used as a whole and by columns",
-                          definition.inputs[static_cast<std::size_t>(clash->input)].name));
+              "operator graph: input '{}' is used as a whole and by columns",
+              definition.inputs[static_cast<std::size_t>(clash->input)].name);
 }
 
 void add_gradients(Definition& definition, std::span<const Value> outputs) {

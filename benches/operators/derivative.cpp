@@ -1,7 +1,5 @@
 #include "benches/operators/derivative.h"
 
-#include <fmt/format.h>
-
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 
@@ -112,9 +110,9 @@ std::optional<Value> Gradients::of_input(const Value& input) {
   const Value gradient = *of(input.id());
   if (gradient.extents().columns != input.extents().columns) {
     throw Error("KB-O001", ExitCode::collective_misuse,
-                fmt::format("operator graph: the gradient of input {} is the same for all of its "
-                            "{} columns; such an operator is not supported",
-                            input.node().input, input.extents().columns));
+                "operator graph: the gradient of input {} is the same for all of its {} columns; "
+                "such an operator is not supported",
+                input.node().input, input.extents().columns);
   }
   if (input.node().is_per_token()) return gradient;
   if (input.extents().rows == Rows::one) return token_sum(gradient);

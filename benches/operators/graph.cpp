@@ -25,8 +25,8 @@ std::string describe(const Value& value) {
 }
 
 [[noreturn]] void refuse(Op op, std::string_view operands, std::string_view what_is_right) {
-  throw Error("KB-O001", ExitCode::collective_misuse,
-              fmt::format("operator graph: {} of {}; {}", name_of(op), operands, what_is_right));
+  throw Error("KB-O001", ExitCode::collective_misuse, "operator graph: {} of {}; {}", name_of(op),
+              operands, what_is_right);
 }
 
 void check_operand(Op op, const Value& x) {

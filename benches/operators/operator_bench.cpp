@@ -278,14 +278,13 @@ std::vector<DType> parse_dtypes(std::string_view option, std::string_view text) 
   for (const std::string_view name : split_list(fmt::format("{} {}", option, shown(text)), text)) {
     const auto dtype = parse_dtype(name == "fp16" ? "f16" : name == "fp32" ? "f32" : name);
     if (name == "all") {
-      throw UsageError("KB-U012", fmt::format("{} {}: 'all' stands for every type, so it stands "
-                                              "alone",
-                                              option, in_quotes(text)));
+      throw UsageError("KB-U012", "{} {}: 'all' stands for every type, so it stands alone", option,
+                       in_quotes(text));
     }
     if (!dtype) {
       constexpr std::array<std::string_view, 4> kNames = {"f16", "bf16", "f32", "all"};
-      throw UsageError("KB-U012", fmt::format("{} {}: not known{}", option, in_quotes(name),
-                                              suggestion(name, kNames)));
+      throw UsageError("KB-U012", "{} {}: not known{}", option, in_quotes(name),
+                       suggestion(name, kNames));
     }
     dtypes.push_back(*dtype);
   }

@@ -1,7 +1,5 @@
 #include "benches/operators/operator_case.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "benches/operators/operator_cases.h"
@@ -62,9 +60,8 @@ int Inputs::index_of(std::string_view name) const {
   if (found != specs_.end()) return static_cast<int>(found - specs_.begin());
   std::vector<std::string_view> names;
   for (const InputSpec& spec : specs_) names.push_back(spec.name);
-  throw Error("KB-O002", ExitCode::collective_misuse,
-              fmt::format("operator case: no input is named {}{}", in_quotes(name),
-                          suggestion(name, names)));
+  throw Error("KB-O002", ExitCode::collective_misuse, "operator case: no input is named {}{}",
+              in_quotes(name), suggestion(name, names));
 }
 
 Value Inputs::operator[](std::string_view name) const {
@@ -78,9 +75,8 @@ Value Inputs::column(std::string_view name, int column) const {
   const InputSpec& spec = specs_[static_cast<std::size_t>(index)];
   if (spec.extents.rows == Rows::tokens || column < 0 || column >= spec.extents.columns) {
     throw Error("KB-O002", ExitCode::collective_misuse,
-                fmt::format("operator case: column {} of input {}; columns 0 to {} of a parameter "
-                            "are wanted",
-                            column, in_quotes(name), spec.extents.columns - 1));
+                "operator case: column {} of input {}; columns 0 to {} of a parameter are wanted",
+                column, in_quotes(name), spec.extents.columns - 1);
   }
   return graph_.input(index, {spec.extents.rows, 1}, spec.dtype, column);
 }

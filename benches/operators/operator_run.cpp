@@ -147,9 +147,8 @@ std::size_t OperatorRun::input_index(std::string_view name) const {
   if (found != inputs.end()) return static_cast<std::size_t>(found - inputs.begin());
   std::vector<std::string_view> names;
   for (const InputSpec& spec : inputs) names.push_back(spec.name);
-  throw Error("KB-O002", ExitCode::collective_misuse,
-              fmt::format("operator case: no input is named {}{}", in_quotes(name),
-                          suggestion(name, names)));
+  throw Error("KB-O002", ExitCode::collective_misuse, "operator case: no input is named {}{}",
+              in_quotes(name), suggestion(name, names));
 }
 
 const Tensor& OperatorRun::input(std::string_view name) const {
@@ -160,9 +159,8 @@ const Tensor& OperatorRun::gradient(std::string_view input) const {
   const Tensor& gradient = gradients_[input_index(input)];
   if (gradient.defined()) return gradient;
   throw Error("KB-O002", ExitCode::collective_misuse,
-              fmt::format("operator case: input {} has no gradient: it wants none, or no output "
-                          "depends on it",
-                          in_quotes(input)));
+              "operator case: input {} has no gradient: it wants none, or no output depends on it",
+              in_quotes(input));
 }
 
 void OperatorRun::place_gradient(std::string_view input, const Tensor& tensor) {

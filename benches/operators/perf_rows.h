@@ -4,7 +4,6 @@
 
 #include <span>
 #include <string>
-#include <vector>
 
 #include "benches/bench/row.h"
 #include "benches/figure/chart.h"

@@ -1,7 +1,5 @@
 // The providers that every case has: its graph, node by node or fused, and kernels by hand.
 
-#include <fmt/format.h>
-
 #include "benches/operators/fusion.h"
 #include "benches/operators/graph_provider.h"
 #include "benches/operators/operator_run.h"
@@ -31,9 +29,8 @@ class HandWritten : public Provider {
 std::unique_ptr<Provider> make_provider(const ProviderInfo& info, OperatorRun& run) {
   std::unique_ptr<Provider> provider = info.make(run);
   if (provider != nullptr) return provider;
-  throw Error(
-      "KB-O003", ExitCode::collective_misuse,
-      fmt::format("operator case: make() of provider {} returns none", in_quotes(info.name)));
+  throw Error("KB-O003", ExitCode::collective_misuse,
+              "operator case: make() of provider {} returns none", in_quotes(info.name));
 }
 
 ProviderInfo naive() {

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "benches/operators/operator_run.h"
@@ -10,9 +8,9 @@ namespace kernbench::benches::operators {
 std::int64_t rows_per_block(const TokenShare& share, Bytes bytes_per_row, Bytes fixed) {
   if (bytes_per_row < 1) {
     throw Error("KB-O004", ExitCode::collective_misuse,
-                fmt::format("rows_per_block() with {} bytes of scratch for each row; they are "
-                            "those of all tensors that a row has at once",
-                            bytes_per_row));
+                "rows_per_block() with {} bytes of scratch for each row; they are those of all "
+                "tensors that a row has at once",
+                bytes_per_row);
   }
   if (share.count < 1) return 1;
   constexpr std::int64_t kFewBlocks = 4;

@@ -3,10 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
-#include <numbers>
-#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>

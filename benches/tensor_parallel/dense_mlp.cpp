@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 
 #include "benches/bench/exact_integers.h"
 #include "benches/tensor_parallel/dense_arithmetic.h"
@@ -69,9 +68,9 @@ Expected checked(const Matrix& matrix, DType dtype, std::string_view what) {
   const float largest = matrix.size() == 0 ? 0 : matrix.cwiseAbs().maxCoeff();
   if (largest > static_cast<float>(exact_limit(dtype))) {
     throw UsageError("KB-U012",
-                     fmt::format("--set tokens: {} reaches {}, and {} holds integers exactly up to "
-                                 "{} only; use fewer tokens or another dtype, or check=false",
-                                 what, largest, name_of(dtype), exact_limit(dtype)));
+                     "--set tokens: {} reaches {}, and {} holds integers exactly up to {} only; "
+                     "use fewer tokens or another dtype, or check=false",
+                     what, largest, name_of(dtype), exact_limit(dtype));
   }
   return {matrix.rows(), matrix.cols(), {matrix.data(), matrix.data() + matrix.size()}};
 }

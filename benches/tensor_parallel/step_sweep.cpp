@@ -8,7 +8,6 @@
 #include "benches/bench/bench.h"
 #include "benches/bench/bench_run.h"
 #include "benches/bench/inputs.h"
-#include "benches/bench/row_cells.h"
 #include "benches/figure/figure_artifacts.h"
 #include "benches/tensor_parallel/step_charts.h"
 #include "benches/tensor_parallel/step_check.h"
@@ -24,8 +23,8 @@ constexpr int kMostRanks = 1024;
 
 [[noreturn]] void does_not_divide(std::string_view setting, std::int64_t divisor,
                                   std::string_view of, std::int64_t whole) {
-  throw UsageError("KB-U012", fmt::format("--set {}: {} does not divide {}, which is {}", setting,
-                                          divisor, of, whole));
+  throw UsageError("KB-U012", "--set {}: {} does not divide {}, which is {}", setting, divisor, of,
+                   whole);
 }
 
 // The largest number up to `available` that divides `whole`.
@@ -46,16 +45,17 @@ int choose_pes(const Bench& bench, const StepBench& steps, std::span<const std::
   const std::int64_t pes = bench.settings().integer("pes", 1, pes_of_sip(bench.topology()));
   if (pes > available) {
     throw UsageError("KB-U012",
-                     fmt::format("--set pes: {} are more than the {} cubes of a SIP, and "
-                                 "a rank's part lies on one PE of each",
-                                 pes, available));
+                     "--set pes: {} are more than the {} cubes of a SIP, and a rank's part lies on "
+                     "one PE of each",
+                     pes, available);
   }
   for (const std::int64_t tp : tps) {
     const std::int64_t own = steps.cut / tp;
     if (own % pes == 0) continue;
-    throw UsageError("KB-U012", fmt::format("--set pes: {} does not divide {} / tp, which is {} at "
-                                            "tp {}; {} divides it at every tp",
-                                            pes, steps.cut_name, own, tp, largest));
+    throw UsageError(
+        "KB-U012",
+        "--set pes: {} does not divide {} / tp, which is {} at tp {}; {} divides it at every tp",
+        pes, steps.cut_name, own, tp, largest);
   }
   return static_cast<int>(pes);
 }

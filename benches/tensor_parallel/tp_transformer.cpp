@@ -45,8 +45,8 @@ GptSize read_size(const Settings& settings) {
                      .heads = settings.integer("heads", 1, kMostHidden),
                      .layers = settings.integer("layers", 1, kMostLayers)};
   if (size.hidden % size.heads == 0) return size;
-  throw UsageError("KB-U012", fmt::format("--set heads: {} do not divide hidden, which is {}",
-                                          size.heads, size.hidden));
+  throw UsageError("KB-U012", "--set heads: {} do not divide hidden, which is {}", size.heads,
+                   size.hidden);
 }
 
 // Counts per layer the attention's projections with 4 hidden^2 weights in all, the MLP's two with 8

@@ -4,6 +4,7 @@
 
 #include "runtime/simulation/simulation.h"
 #include "runtime/torch/profiler.h"
+#include "runtime/torch/run_ranks.h"
 #include "sim_engine/base/check.h"
 #include "tp/layers.h"
 #include "tp/parallel_state.h"
@@ -128,12 +129,9 @@ std::vector<RankStep> run_training_step(RuntimeContext& torch, const StepInput& 
   torch.distributed.init_process_group("ahbm");
   const int world_size = torch.distributed.get_world_size();
   tp::initialize_model_parallel(torch, {.tensor_model_parallel_size = world_size});
-  return torch.multiprocessing.spawn(
-      [&](int rank) {
-        torch.ahbm.set_device(rank);
-        return RankOfStep(torch, input, values, rank).run(build);
-      },
-      {}, world_size);
+  return run_on_devices(torch, world_size, [&](int rank) {
+    return RankOfStep(torch, input, values, rank).run(build);
+  });
 }
 
 Part part_of(const tp::Parameter& parameter, std::int64_t rows, std::int64_t columns, int rank,

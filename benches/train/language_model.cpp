@@ -1,6 +1,5 @@
 #include "benches/train/language_model.h"
 
-#include <utility>
 #include <vector>
 
 #include "runtime/functional/functional.h"

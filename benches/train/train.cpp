@@ -39,7 +39,7 @@ double read_number(const Settings& settings, std::string_view key) {
     end = 0;
   }
   if (end == text.size() && number > 0 && std::isfinite(number)) return number;
-  throw UsageError("KB-U012", fmt::format("--set {}={}: a positive number is wanted", key, text));
+  throw UsageError("KB-U012", "--set {}={}: a positive number is wanted", key, text);
 }
 
 TrainingOptions read_options(const Settings& settings) {

@@ -1,7 +1,5 @@
 #include "benches/train/training.h"
 
-#include <fmt/format.h>
-
 #include <vector>
 
 #include "benches/train/text.h"
@@ -36,21 +34,20 @@ std::unique_ptr<optim::Optimizer> make_optimizer(std::vector<Tensor> parameters,
 void check_options(const TrainingOptions& options) {
   check_heads("train", options.model, options.size);
   if (options.size.batch % options.holders() != 0) {
-    throw UsageError(
-        "KB-U012", fmt::format("train: batch {} is no multiple of the {} PEs of "
-                               "cubes={} and pes={}",
-                               options.size.batch, options.holders(), options.cubes, options.pes));
+    throw UsageError("KB-U012",
+                     "train: batch {} is no multiple of the {} PEs of cubes={} and pes={}",
+                     options.size.batch, options.holders(), options.cubes, options.pes);
   }
 }
 
 void check_heads(std::string_view bench, ModelKind model, const LanguageModelSize& size) {
   if (size.hidden % size.heads != 0) {
-    throw UsageError("KB-U012", fmt::format("{}: hidden {} is no multiple of heads {}", bench,
-                                            size.hidden, size.heads));
+    throw UsageError("KB-U012", "{}: hidden {} is no multiple of heads {}", bench, size.hidden,
+                     size.heads);
   }
   if (model == ModelKind::llama && size.hidden / size.heads % 2 != 0) {
-    throw UsageError("KB-U012", fmt::format("{}: a head of llama has an even size, not {}", bench,
-                                            size.hidden / size.heads));
+    throw UsageError("KB-U012", "{}: a head of llama has an even size, not {}", bench,
+                     size.hidden / size.heads);
   }
 }
 

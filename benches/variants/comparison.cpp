@@ -13,7 +13,6 @@
 
 #include "benches/bench/cell.h"
 #include "benches/bench/cell_text.h"
-#include "sim_engine/base/error.h"
 #include "sim_engine/config/config_errors.h"
 
 namespace kernbench::benches::variants {

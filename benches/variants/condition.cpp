@@ -32,10 +32,10 @@ std::optional<double> parse_number(std::string_view text) {
 }
 
 [[noreturn]] void refuse(std::string_view text) {
-  throw UsageError("KB-U019",
-                   fmt::format("--fail-if {}: expected a condition such as 'time_ns > 1.05 * "
-                               "baseline' or 'time_ns > 5000'",
-                               in_quotes(text)));
+  throw UsageError(
+      "KB-U019",
+      "--fail-if {}: expected a condition such as 'time_ns > 1.05 * baseline' or 'time_ns > 5000'",
+      in_quotes(text));
 }
 
 }  // namespace
@@ -105,9 +105,8 @@ void check_condition(const Comparison& comparison, const Condition& condition) {
                                  number->after, number->before));
   }
   if (checked == 0) {
-    throw UsageError("KB-U019",
-                     fmt::format("--fail-if {}: no row of both runs has a number in {}",
-                                 in_quotes(condition.text()), in_quotes(condition.column())));
+    throw UsageError("KB-U019", "--fail-if {}: no row of both runs has a number in {}",
+                     in_quotes(condition.text()), in_quotes(condition.column()));
   }
   std::string text;
   if (!failed.empty()) {

@@ -87,7 +87,7 @@ const Key& Keys::find(std::string_view name) const {
   if (const auto found = std::ranges::find(keys_, meant, &Key::name); found != keys_.end()) {
     hint = fmt::format("; did you mean '{}' of {}?", meant, shown(found->file));
   }
-  throw UsageError("KB-U011", fmt::format("--set: no key is named {}{}", in_quotes(name), hint));
+  throw UsageError("KB-U011", "--set: no key is named {}{}", in_quotes(name), hint);
 }
 
 }  // namespace kernbench::benches::variants

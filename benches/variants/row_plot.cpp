@@ -31,8 +31,8 @@ std::string find_column(std::span<const Row> rows, const std::string& wanted) {
   const auto longer = std::ranges::find_if(
       columns, [&](std::string_view column) { return column.starts_with(wanted + '_'); });
   if (longer != columns.end()) return std::string(*longer);
-  throw UsageError("KB-U018", fmt::format("--plot: the rows have no column {}{}", in_quotes(wanted),
-                                          suggestion(wanted, columns)));
+  throw UsageError("KB-U018", "--plot: the rows have no column {}{}", in_quotes(wanted),
+                   suggestion(wanted, columns));
 }
 
 std::optional<double> number_of(const Cell& cell) {
@@ -118,8 +118,7 @@ Points collect_points(std::span<const Row> rows, const PlotRequest& columns) {
     }
   }
   if (!points.xs.empty()) return points;
-  throw UsageError("KB-U018",
-                   fmt::format("--plot: no row has a number in {}", in_quotes(columns.y)));
+  throw UsageError("KB-U018", "--plot: no row has a number in {}", in_quotes(columns.y));
 }
 
 }  // namespace
@@ -143,9 +142,9 @@ PlotRequest parse_plot(const std::string& text) {
     *member = part.substr(equals + 1);
   }
   if (!request.x.empty() && !request.y.empty()) return request;
-  throw UsageError("KB-U018", fmt::format("--plot {}: expected x=COLUMN,y=COLUMN or "
-                                          "x=COLUMN,y=COLUMN,by=COLUMN",
-                                          in_quotes(text)));
+  throw UsageError("KB-U018",
+                   "--plot {}: expected x=COLUMN,y=COLUMN or x=COLUMN,y=COLUMN,by=COLUMN",
+                   in_quotes(text));
 }
 
 void check_columns(std::span<const Row> rows, const PlotRequest& request) {

@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 constexpr Bytes kMaxReport = Bytes{1} << 30;
 
 [[noreturn]] void refuse(const std::string& file, std::string_view why) {
-  throw ConfigError("KB-I003", fmt::format("{} {}", in_quotes(file), why));
+  throw ConfigError("KB-I003", "{} {}", in_quotes(file), why);
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ std::string trimmed(std::string_view text) {
 }
 
 [[noreturn]] void refuse(std::string_view key, std::string_view value, std::string_view why) {
-  throw UsageError("KB-U012", fmt::format("--set {}={}: {}", shown(key), shown(value), why));
+  throw UsageError("KB-U012", "--set {}={}: {}", shown(key), shown(value), why);
 }
 
 std::vector<std::string> split(std::string_view key, std::string_view text, char separator) {
@@ -84,7 +84,7 @@ std::vector<YamlChange> changes_of(const std::vector<Choice>& choices) {
 
 // The file itself is right, so an error is that of a value which --set gives.
 [[noreturn]] void blame_set(const ConfigError& error) {
-  throw UsageError("KB-U012", fmt::format("--set: {}", error.what()));
+  throw UsageError("KB-U012", "--set: {}", error.what());
 }
 
 std::vector<std::string> topologies_of(const std::string& text) {
@@ -123,7 +123,7 @@ VariantMaker::VariantMaker(const VariantRequest& request)
 void VariantMaker::add(const Assignment& assignment) {
   const Key& key = keys_.find(assignment.key);
   if (std::ranges::find(axes_, &key, &Axis::key) != axes_.end()) {
-    throw UsageError("KB-U010", fmt::format("--set gives {} twice", key.name));
+    throw UsageError("KB-U010", "--set gives {} twice", key.name);
   }
   axes_.push_back({&key, values_of(key, assignment.value)});
 }

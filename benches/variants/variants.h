@@ -8,10 +8,8 @@
 #pragma once
 
 #include <cstddef>
-#include <map>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "benches/bench/bench.h"

@@ -176,10 +176,8 @@ std::string time_column(std::span<const Row> rows, const std::string& wanted) {
   if (has(wanted)) return wanted;
   const auto* const usual = std::ranges::find_if(kTimes, has);
   if (wanted.empty() && usual != kTimes.end()) return std::string(*usual);
-  throw UsageError(
-      "KB-U017",
-      fmt::format("--metric {}: the numbers of the rows are {}", in_quotes(wanted),
-                  columns.empty() ? "none" : fmt::format("{}", fmt::join(columns, ", "))));
+  throw UsageError("KB-U017", "--metric {}: the numbers of the rows are {}", in_quotes(wanted),
+                   columns.empty() ? "none" : fmt::format("{}", fmt::join(columns, ", ")));
 }
 
 WhatIf what_if(std::span<const Row> rows, const VariantMaker& maker, const std::string& column) {

@@ -8,7 +8,6 @@
 #include "ccl/algorithms/disjoint_trees.h"
 #include "ccl/algorithms/grid.h"
 #include "ccl/algorithms/hello_send.h"
-#include "ccl/algorithms/over_cubes.h"
 #include "ccl/algorithms/packed_trees.h"
 #include "ccl/algorithms/packed_ways.h"
 #include "ccl/algorithms/pairs.h"

@@ -138,17 +138,17 @@ const Algorithm& GroupCommunicator::algorithm_for(const CollectiveCall& request)
   const int lanes = is_on_one ? 1 : lane_count(torch_.topology(), block->tensor, bytes);
   const Algorithm& chosen = choice_.choose(request.kind, bytes, lanes);
   if (!serves(chosen, request.kind)) {
-    throw CollectiveError(
-        "KB-C012", fmt::format("{}: the algorithm '{}' that ccl.yaml chooses is a {}, no {}; "
-                               "choose another one for torch.distributed",
-                               name_of_kind(request.kind), chosen.name, chosen.collective,
-                               name_of_kind(request.kind)));
+    throw CollectiveError("KB-C012",
+                          "{}: the algorithm '{}' that ccl.yaml chooses is a {}, no {}; choose "
+                          "another one for torch.distributed",
+                          name_of_kind(request.kind), chosen.name, chosen.collective,
+                          name_of_kind(request.kind));
   }
   if (chosen.network == Network::adds_up && !provides(torch_.topology(), chosen.network)) {
-    throw CollectiveError(
-        "KB-C024", fmt::format("{}: '{}' needs a switch between the SIPs that adds up: in the "
-                               "topology file, 'topology: switch' and 'switch: {{sums: ...}}'",
-                               name_of_kind(request.kind), chosen.name));
+    throw CollectiveError("KB-C024",
+                          "{}: '{}' needs a switch between the SIPs that adds up: in the topology "
+                          "file, 'topology: switch' and 'switch: {{sums: ...}}'",
+                          name_of_kind(request.kind), chosen.name);
   }
   // A kernel adds up.
   const bool suits = chosen.kernel == nullptr || request.op == ReduceOp::sum;
@@ -378,11 +378,10 @@ void GroupCommunicator::finish_kernels(const distributed::CollectiveCall& call,
   const Time took = torch_.simulation().now() - collective.first_start;
   const Time bound = bound_of(bytes);
   if (took >= bound) return;
-  throw CollectiveError(
-      "KB-C014", fmt::format("all_reduce of {} B by '{}' took {}, less than the {} that any "
-                             "algorithm needs: it cannot have brought the values of all ranks to "
-                             "all others",
-                             bytes, algorithm.name, to_string(took), to_string(bound)));
+  throw CollectiveError("KB-C014",
+                        "all_reduce of {} B by '{}' took {}, less than the {} that any algorithm "
+                        "needs: it cannot have brought the values of all ranks to all others",
+                        bytes, algorithm.name, to_string(took), to_string(bound));
 }
 
 // Returns the lower bound of an all_reduce over all members.

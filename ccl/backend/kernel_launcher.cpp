@@ -35,8 +35,8 @@ std::vector<sim::PeLocation> participants(const Tensor& x) {
 }
 
 [[noreturn]] void misplaced(const Tensor& x, std::string_view why) {
-  throw CollectiveError("KB-C013", fmt::format("tensor '{}' ({}) lies on {} PEs: {}", x.name(),
-                                               to_string(x.dp()), x.shards().size(), why));
+  throw CollectiveError("KB-C013", "tensor '{}' ({}) lies on {} PEs: {}", x.name(),
+                        to_string(x.dp()), x.shards().size(), why);
 }
 
 // Returns "out of TCM ..." for "[KB-M010] out of TCM ...".
@@ -89,11 +89,10 @@ KernelLauncher::KernelLauncher(const KernelLauncher& of_all, const std::vector<i
 void KernelLauncher::check_scratch() const {
   const Topology& topology = torch_.topology();
   if (scratch_elements(topology, ipcq_, queues_, DType::f32) >= 2 * layout_.world_size()) return;
-  throw DeviceError(
-      "KB-M010",
-      fmt::format("{} queues of {} x {} B leave no room for values in a TCM of {} B; use fewer "
-                  "or smaller slots, or buffer_kind sram or hbm",
-                  queues_, ipcq_.depth, ipcq_.slot_bytes, topology.pe.tcm.capacity));
+  throw DeviceError("KB-M010",
+                    "{} queues of {} x {} B leave no room for values in a TCM of {} B; use fewer "
+                    "or smaller slots, or buffer_kind sram or hbm",
+                    queues_, ipcq_.depth, ipcq_.slot_bytes, topology.pe.tcm.capacity);
 }
 
 KernelLauncher::~KernelLauncher() {

@@ -9,7 +9,6 @@
 #include "ccl/algorithms/over_cubes.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/ceil_divide.h"
-#include "sim_engine/base/check.h"
 
 namespace kernbench::ccl {
 

@@ -1,7 +1,5 @@
 #include "ccl/backend/request_checks.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -30,12 +28,11 @@ void for_each_tensor(const std::vector<Block>& blocks, Visit visit) {
 void check_lies_on_one_sip(const Tensor& x) {
   const std::vector<ShardInfo>& shards = x.shards();
   if (shards.front().sip == shards.back().sip) return;
-  throw CollectiveError(
-      "KB-C013",
-      fmt::format("tensor '{}' ({}) lies on {} PEs: it spans {} SIPs, but a rank is one SIP; "
-                  "num_sips is for ranks that are PEs (world_size in ccl.yaml)",
-                  x.name(), to_string(x.dp()), shards.size(),
-                  shards.back().sip - shards.front().sip + 1));
+  throw CollectiveError("KB-C013",
+                        "tensor '{}' ({}) lies on {} PEs: it spans {} SIPs, but a rank is one SIP; "
+                        "num_sips is for ranks that are PEs (world_size in ccl.yaml)",
+                        x.name(), to_string(x.dp()), shards.size(),
+                        shards.back().sip - shards.front().sip + 1);
 }
 
 // Refuses to write only a part of a partial tensor, since the whole becomes replicated.
@@ -47,10 +44,10 @@ void check_taken(const std::vector<Block>& takes) {
       if (other.tensor.storage() == x.storage()) taken += other.count;
     }
     if (taken == x.numel()) return;
-    throw CollectiveError(
-        "KB-C013", fmt::format("tensor '{}' ({}) takes {} of its {} elements: of one whose holders "
-                               "have summands, all must be taken at a time; use another DPPolicy",
-                               x.name(), to_string(x.dp()), taken, x.numel()));
+    throw CollectiveError("KB-C013",
+                          "tensor '{}' ({}) takes {} of its {} elements: of one whose holders have "
+                          "summands, all must be taken at a time; use another DPPolicy",
+                          x.name(), to_string(x.dp()), taken, x.numel());
   });
 }
 
@@ -67,10 +64,10 @@ void mark_replicated(const std::vector<Block>& takes) {
 }
 
 void refuse_for_pes(std::string_view what, int pes) {
-  throw CollectiveError(
-      "KB-C023", fmt::format("ahbm runs {} between SIPs only, but with world_size in ccl.yaml the "
-                             "ranks are {} PEs; take it out",
-                             what, pes));
+  throw CollectiveError("KB-C023",
+                        "ahbm runs {} between SIPs only, but with world_size in ccl.yaml the ranks "
+                        "are {} PEs; take it out",
+                        what, pes);
 }
 
 // Only the root has the list of a gather or a scatter.

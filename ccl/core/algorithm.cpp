@@ -1,7 +1,5 @@
 #include "ccl/core/algorithm.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <deque>
@@ -30,10 +28,10 @@ Registry& registry() {
 template <class Structure>
 const Structure& joined(const std::optional<Structure>& place, Neighbours as) {
   if (place.has_value()) return *place;
-  throw DeviceError(
-      "KB-Q006", fmt::format("the kernel asks for its place in a {0}, but the PEs that are ranks "
-                             "are not joined so; set 'neighbours: {0}' in ccl.yaml",
-                             name_of(as)));
+  throw DeviceError("KB-Q006",
+                    "the kernel asks for its place in a {0}, but the PEs that are ranks are not "
+                    "joined so; set 'neighbours: {0}' in ccl.yaml",
+                    name_of(as));
 }
 
 }  // namespace
@@ -104,9 +102,8 @@ bool is_of_library(const Algorithm& algorithm) {
 
 bool register_algorithm(const Algorithm& algorithm) {
   if (algorithm.name == "auto" || find_algorithm(algorithm.name) != nullptr) {
-    throw UsageError("KB-U006",
-                     fmt::format("an algorithm named '{}' exists already; give yours another name",
-                                 algorithm.name));
+    throw UsageError("KB-U006", "an algorithm named '{}' exists already; give yours another name",
+                     algorithm.name);
   }
   const std::lock_guard lock(registry().mutex);
   Algorithm& added = registry().algorithms.emplace_back(algorithm);

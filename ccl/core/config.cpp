@@ -370,8 +370,8 @@ void check_choice(std::string_view key, Enum value, const std::array<Enum, n>& v
   if (is_enumerator(value, n)) return;
   std::vector<std::string_view> names;
   for (const Enum one : values) names.push_back(name_of(one));
-  throw ConfigError("KB-Y020", fmt::format("{}: there is no value {}; there are: {}", key,
-                                           number_of(value), fmt::join(names, ", ")));
+  throw ConfigError("KB-Y020", "{}: there is no value {}; there are: {}", key, number_of(value),
+                    fmt::join(names, ", "));
 }
 
 }  // namespace
@@ -383,8 +383,7 @@ Config Config::with_buffer_kind(sim::BufferKind kind) const {
 
 Config Config::with_world_size(int world_size) const {
   if (world_size < 1 || world_size > kMaxWorldSize) {
-    throw ConfigError("KB-Y020",
-                      fmt::format("world_size: {} not in [1, {}]", world_size, kMaxWorldSize));
+    throw ConfigError("KB-Y020", "world_size: {} not in [1, {}]", world_size, kMaxWorldSize);
   }
   return with([&](State& state) { state.overrides.world_size = world_size; });
 }

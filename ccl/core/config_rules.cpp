@@ -120,8 +120,8 @@ std::vector<Rule> read_choice(std::string_view text) {
         named == kPlannedKinds.end() ? where : where.substr(std::min(at + 1, where.size()));
   }
   if (rules.empty()) {
-    throw UsageError("KB-U003", fmt::format("unknown algorithm {} for the group {}",
-                                            in_quotes(name), in_quotes(where)));
+    throw UsageError("KB-U003", "unknown algorithm {} for the group {}", in_quotes(name),
+                     in_quotes(where));
   }
   return rules;
 }

@@ -1,9 +1,6 @@
 #include "ccl/core/layout.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <map>
 #include <numeric>
 
 #include "ccl/core/plan.h"
@@ -83,11 +80,9 @@ void Layout::lay_out_pes(int count) {
   if (count > all || count % unit != 0) {
     throw ConfigError(
         "KB-Y041",
-        fmt::format("world_size {} does not fit topology '{}', whose {} PEs lie {} to a "
-                    "cube and {} to a SIP; give at most {}, or a multiple of {} up to {}, or of {} "
-                    "up to {}",
-                    count, topology_.name, all, per_cube, per_sip, per_cube, per_cube, per_sip,
-                    per_sip, all));
+        "world_size {} does not fit topology '{}', whose {} PEs lie {} to a cube and {} to a SIP; "
+        "give at most {}, or a multiple of {} up to {}, or of {} up to {}",
+        count, topology_.name, all, per_cube, per_sip, per_cube, per_cube, per_sip, per_sip, all);
   }
   at_node_ = first_numbers(count);
   places_.resize(static_cast<std::size_t>(count));

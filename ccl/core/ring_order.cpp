@@ -1,7 +1,5 @@
 #include "ccl/core/ring_order.h"
 
-#include <algorithm>
-
 namespace kernbench::ccl {
 
 namespace {

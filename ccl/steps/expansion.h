@@ -6,7 +6,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <vector>
 
 #include "ccl/steps/cut_cache.h"
 #include "ccl/steps/step.h"

@@ -1,7 +1,6 @@
 #include "ccl/steps/fragments.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "sim_engine/base/check.h"
 #include "sim_engine/values/element_range.h"

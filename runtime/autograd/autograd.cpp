@@ -111,12 +111,11 @@ const Tensor& SavedTensor::get() const {
   if (!tensor_.defined()) return tensor_;
   runtime::check_may_defer(tensor_, runtime::Touch::reads, [] { return std::string("backward"); });
   if (!runtime::is_written_after(*tensor_.storage(), version_)) return tensor_;
-  throw CollectiveError(
-      "KB-A005",
-      fmt::format("one of the variables needed for gradient computation has been modified by an "
-                  "inplace operation: tensor '{}' {} {} was written since it was used; write it "
-                  "before, or after backward(), or use a clone() of it",
-                  tensor_.name(), to_string(tensor_.shape()), name_of(tensor_.dtype())));
+  throw CollectiveError("KB-A005",
+                        "one of the variables needed for gradient computation has been modified by "
+                        "an inplace operation: tensor '{}' {} {} was written since it was used; "
+                        "write it before, or after backward(), or use a clone() of it",
+                        tensor_.name(), to_string(tensor_.shape()), name_of(tensor_.dtype()));
 }
 
 bool is_shared(const Tensor& tensor) {

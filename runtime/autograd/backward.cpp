@@ -97,12 +97,11 @@ std::vector<Tensor> BackwardPass::run(Node& node, const Tensor& gradient) const 
   if (node.backward == nullptr) {
     throw CollectiveError(
         "KB-A004",
-        fmt::format("Trying to backward through the graph a second time (or directly access saved "
-                    "tensors after they have already been freed). Saved intermediate values of the "
-                    "graph are freed when you call .backward() or autograd.grad(). Specify "
-                    "retain_graph=True if you need to backward through the graph a second time: "
-                    "the operator is {}",
-                    node.name));
+        "Trying to backward through the graph a second time (or directly access saved tensors "
+        "after they have already been freed). Saved intermediate values of the graph are freed "
+        "when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to "
+        "backward through the graph a second time: the operator is {}",
+        node.name);
   }
   const auto& storage = gradient.storage();
   // A Backward must not write into a gradient that others use; the version shows if it did.
@@ -111,10 +110,9 @@ std::vector<Tensor> BackwardPass::run(Node& node, const Tensor& gradient) const 
   std::vector<Tensor> gradients = node.backward(gradient);
   if (is_shared && runtime::is_written_after(*storage, version)) {
     throw CollectiveError("KB-A007",
-                          fmt::format("the backward of {} wrote into the gradient of its result, "
-                                      "which others use too; write into "
-                                      "autograd::writable(grad_output)",
-                                      node.name));
+                          "the backward of {} wrote into the gradient of its result, which others "
+                          "use too; write into autograd::writable(grad_output)",
+                          node.name);
   }
   if (!retain_graph_) node.backward = nullptr;
   return gradients;
@@ -145,10 +143,9 @@ void BackwardPass::run() {
                                  node.is_fused ? &fusion_ : nullptr);
     std::vector<Tensor> gradients = run(node, gradient);
     if (gradients.size() != node.edges.size()) {
-      throw CollectiveError("KB-A006",
-                            fmt::format("Function {} returned an incorrect number of gradients "
-                                        "(expected {}, got {})",
-                                        node.name, node.edges.size(), gradients.size()));
+      throw CollectiveError(
+          "KB-A006", "Function {} returned an incorrect number of gradients (expected {}, got {})",
+          node.name, node.edges.size(), gradients.size());
     }
     for (std::size_t i = 0; i < gradients.size(); ++i) give(node, i, std::move(gradients[i]));
   }
@@ -194,10 +191,10 @@ Tensor first_gradient(const Tensor& output, const Tensor& gradient) {
     return ops::dense(gradient);
   }
   if (output.numel() != 1) {
-    throw CollectiveError(
-        "KB-A003", fmt::format("grad can be implicitly created only for scalar outputs: tensor "
-                               "'{}' is {}; sum() it, or give a gradient of that shape",
-                               output.name(), to_string(output.shape())));
+    throw CollectiveError("KB-A003",
+                          "grad can be implicitly created only for scalar outputs: tensor '{}' is "
+                          "{}; sum() it, or give a gradient of that shape",
+                          output.name(), to_string(output.shape()));
   }
   Tensor one = ops::make_like(output, "grad", form.shape, form.dtype,
                               ops::gradient_placement(form.placement));
@@ -219,11 +216,11 @@ namespace {
 
 void check_requires_grad(const Tensor& output, std::size_t element) {
   if (output.requires_grad()) return;
-  throw CollectiveError("KB-A001",
-                        fmt::format("element {} of tensors does not require grad and does not have "
-                                    "a grad_fn: tensor '{}' was not computed, with gradients "
-                                    "enabled, from one that requires_grad_()",
-                                    element, output.name()));
+  throw CollectiveError(
+      "KB-A001",
+      "element {} of tensors does not require grad and does not have a grad_fn: tensor '{}' was "
+      "not computed, with gradients enabled, from one that requires_grad_()",
+      element, output.name());
 }
 
 void check_options(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
@@ -237,15 +234,14 @@ void check_options(const std::vector<Tensor>& outputs, const std::vector<Tensor>
     throw CollectiveError("KB-A001", "grad requires non-empty inputs and outputs.");
   }
   if (!grad_outputs.empty() && grad_outputs.size() != outputs.size()) {
-    throw CollectiveError("KB-A003", fmt::format("got {} tensors and {} gradients", outputs.size(),
-                                                 grad_outputs.size()));
+    throw CollectiveError("KB-A003", "got {} tensors and {} gradients", outputs.size(),
+                          grad_outputs.size());
   }
   for (std::size_t i = 0; i < outputs.size(); ++i) check_requires_grad(outputs[i], i);
   for (const Tensor& input : inputs) {
     if (input.requires_grad()) continue;
-    throw CollectiveError("KB-A001", fmt::format("One of the differentiated Tensors does not "
-                                                 "require grad: '{}'",
-                                                 input.name()));
+    throw CollectiveError(
+        "KB-A001", "One of the differentiated Tensors does not require grad: '{}'", input.name());
   }
 }
 
@@ -270,11 +266,10 @@ std::vector<Tensor> autograd::grad(const std::vector<Tensor>& outputs,
   pass.run();
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (options.allow_unused || pass.captured()[i].defined()) continue;
-    throw CollectiveError(
-        "KB-A026", fmt::format("One of the differentiated Tensors appears to not have been used in "
-                               "the graph. Set allow_unused=True if this is the desired behavior: "
-                               "'{}'",
-                               inputs[i].name()));
+    throw CollectiveError("KB-A026",
+                          "One of the differentiated Tensors appears to not have been used in the "
+                          "graph. Set allow_unused=True if this is the desired behavior: '{}'",
+                          inputs[i].name());
   }
   return pass.captured();
 }

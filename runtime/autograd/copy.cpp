@@ -49,12 +49,11 @@ bool is_recorded(const Tensor& target, const Tensor& source) {
 }
 
 void refuse_leaf(std::string_view name, const Tensor& target, std::string_view what) {
-  throw CollectiveError(
-      "KB-A008",
-      fmt::format("{0} that requires grad is being used in an in-place operation.: {1} into tensor "
-                  "'{2}' {3}; {1} while a NoGradGuard lives, or into its detach(){4}",
-                  what, name, target.name(), to_string(target.shape()),
-                  name == "copy_" ? "; elements come from a host tensor without either" : ""));
+  throw CollectiveError("KB-A008",
+                        "{0} that requires grad is being used in an in-place operation.: {1} into "
+                        "tensor '{2}' {3}; {1} while a NoGradGuard lives, or into its detach(){4}",
+                        what, name, target.name(), to_string(target.shape()),
+                        name == "copy_" ? "; elements come from a host tensor without either" : "");
 }
 
 // Refuses with PyTorch's texts, and checks in PyTorch's order.
@@ -63,13 +62,12 @@ void check_target(std::string_view name, const Tensor& target) {
   if (view != nullptr && !view->has_gradients()) {
     throw CollectiveError(
         "KB-A009",
-        fmt::format("A view was created in no_grad mode and is being modified inplace with grad "
-                    "mode enabled. Given that this use case is ambiguous and error-prone, it is "
-                    "forbidden. You can clarify your code by moving both the view and the inplace "
-                    "either both inside the no_grad block (if you don't want the inplace to be "
-                    "tracked) or both outside (if you want the inplace to be tracked).: {} into "
-                    "tensor '{}' {}",
-                    name, target.name(), to_string(target.shape())));
+        "A view was created in no_grad mode and is being modified inplace with grad mode enabled. "
+        "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify "
+        "your code by moving both the view and the inplace either both inside the no_grad block "
+        "(if you don't want the inplace to be tracked) or both outside (if you want the inplace to "
+        "be tracked).: {} into tensor '{}' {}",
+        name, target.name(), to_string(target.shape()));
   }
   if (is_leaf_with_gradient(target)) refuse_leaf(name, target, "a leaf Variable");
   if (is_leaf_with_gradient(written_through(target))) {
@@ -211,9 +209,8 @@ const Tensor& Tensor::copy_(const Tensor& source, Location location) const {
   checked();
   source.checked();
   if (source.shape() != shape()) {
-    throw DeviceError("KB-M015",
-                      fmt::format("copy_: '{}' is {}, '{}' is {}; they must agree", source.name(),
-                                  to_string(source.shape()), name(), to_string(shape())));
+    throw DeviceError("KB-M015", "copy_: '{}' is {}, '{}' is {}; they must agree", source.name(),
+                      to_string(source.shape()), name(), to_string(shape()));
   }
   const bool is_recorded = kernbench::is_recorded(*this, source);
   if (is_recorded) check_target("copy_", *this);
@@ -229,9 +226,9 @@ const Tensor& Tensor::copy_shard_(std::size_t index, const Tensor& source,
   if (!is_host() && is_recorded(*this, source)) {
     throw CollectiveError(
         "KB-A008",
-        fmt::format("copy_shard_ into tensor '{}' {} is not recorded, and a gradient would have to "
-                    "flow through it; call it while a NoGradGuard lives, or on detach()",
-                    name(), to_string(shape())));
+        "copy_shard_ into tensor '{}' {} is not recorded, and a gradient would have to flow "
+        "through it; call it while a NoGradGuard lives, or on detach()",
+        name(), to_string(shape()));
   }
   runtime::copy_elements_of_shard(*this, index, source, location);
   return *this;

@@ -1,7 +1,5 @@
 // Hooks on tensors' gradients, and what backward() leaves in grad().
 
-#include <fmt/format.h>
-
 #include "runtime/autograd/callbacks.h"
 #include "runtime/autograd/node.h"
 #include "runtime/tensor/tensor_storage.h"
@@ -15,9 +13,9 @@ namespace {
 autograd::Hooks& hooks_of(const Tensor& tensor) {
   if (!tensor.requires_grad()) {
     throw CollectiveError("KB-A014",
-                          fmt::format("cannot register a hook on a tensor that doesn't require "
-                                      "gradient: '{}'; requires_grad_() it first",
-                                      tensor.name()));
+                          "cannot register a hook on a tensor that doesn't require gradient: '{}'; "
+                          "requires_grad_() it first",
+                          tensor.name());
   }
   autograd::Meta& meta = *tensor.storage()->autograd;
   return meta.recorded != nullptr ? meta.recorded->hooks : meta.hooks;
@@ -36,9 +34,9 @@ unsigned Tensor::register_post_accumulate_grad_hook(
   autograd::Hooks& hooks = hooks_of(*this);
   if (!is_leaf()) {
     throw CollectiveError("KB-A014",
-                          fmt::format("post accumulate grad hooks cannot be registered on non-leaf "
-                                      "tensors: '{}' was computed; register_hook() takes it",
-                                      name()));
+                          "post accumulate grad hooks cannot be registered on non-leaf tensors: "
+                          "'{}' was computed; register_hook() takes it",
+                          name());
   }
   hooks.after_accumulation.push_back({hooks.count, std::move(hook)});
   return hooks.count++;
@@ -50,16 +48,14 @@ void Tensor::remove_hook(unsigned number) const {
   if (std::erase_if(hooks.on_gradient, has_number) +
           std::erase_if(hooks.after_accumulation, has_number) ==
       0) {
-    throw CollectiveError("KB-A014", fmt::format("'{}' has no hook number {}", name(), number));
+    throw CollectiveError("KB-A014", "'{}' has no hook number {}", name(), number);
   }
 }
 
 void Tensor::retain_grad() const {
   if (!requires_grad()) {
     throw CollectiveError("KB-A014",
-                          fmt::format("can't retain_grad on Tensor that has requires_grad=False: "
-                                      "'{}'",
-                                      name()));
+                          "can't retain_grad on Tensor that has requires_grad=False: '{}'", name());
   }
   if (!is_leaf()) checked().autograd->recorded->retains_grad = storage_;
 }

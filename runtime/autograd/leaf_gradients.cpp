@@ -28,11 +28,10 @@ Tensor& grad_of(const Tensor& leaf) {
 void check_assigned(const Tensor& leaf, const Tensor& grad) {
   if (grad.shape() != leaf.shape() || grad.dtype() != leaf.dtype()) {
     throw CollectiveError(
-        "KB-A006", fmt::format("assigned grad has data of a different {}: tensor '{}' is {} {}, "
-                               "its grad '{}' is {} {}",
-                               grad.shape() == leaf.shape() ? "type" : "size", leaf.name(),
-                               to_string(leaf.shape()), name_of(leaf.dtype()), grad.name(),
-                               to_string(grad.shape()), name_of(grad.dtype())));
+        "KB-A006",
+        "assigned grad has data of a different {}: tensor '{}' is {} {}, its grad '{}' is {} {}",
+        grad.shape() == leaf.shape() ? "type" : "size", leaf.name(), to_string(leaf.shape()),
+        name_of(leaf.dtype()), grad.name(), to_string(grad.shape()), name_of(grad.dtype()));
   }
   check_gradient(grad, gradient_form_of(leaf), fmt::format("grad() of '{}'", leaf.name()));
 }
@@ -58,11 +57,10 @@ void check_gradient(const Tensor& gradient, const GradientForm& form, std::strin
   }
   throw CollectiveError(
       "KB-A006",
-      fmt::format("{} - got {} but expected shape compatible with {}; a gradient has its "
-                  "tensor's placement, but is replicated where that is partial and may "
-                  "be partial where that is replicated",
-                  from, describe(gradient.shape(), gradient.dtype(), placement),
-                  describe(form.shape, form.dtype, form.placement)));
+      "{} - got {} but expected shape compatible with {}; a gradient has its tensor's placement, "
+      "but is replicated where that is partial and may be partial where that is replicated",
+      from, describe(gradient.shape(), gradient.dtype(), placement),
+      describe(form.shape, form.dtype, form.placement));
 }
 
 Tensor with_hooks(const Hooks& hooks, Tensor gradient, const GradientForm& form) {

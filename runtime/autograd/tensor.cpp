@@ -1,7 +1,5 @@
 // The autograd functions of Tensor.
 
-#include <fmt/format.h>
-
 #include "runtime/autograd/view.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
@@ -27,10 +25,9 @@ const Tensor& Tensor::requires_grad_(bool requires_grad) const {
                           "is a host tensor; copy_ it into one made by zeros, full, ...");
   }
   if (requires_grad && is_integral(storage.dtype)) {
-    throw CollectiveError("KB-A002",
-                          fmt::format("only Tensors of floating point dtype can require gradients: "
-                                      "tensor '{}' is {}",
-                                      storage.name, name_of(storage.dtype)));
+    throw CollectiveError(
+        "KB-A002", "only Tensors of floating point dtype can require gradients: tensor '{}' is {}",
+        storage.name, name_of(storage.dtype));
   }
   if (!is_leaf() && !requires_grad) {
     throw CollectiveError(

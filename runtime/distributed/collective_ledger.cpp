@@ -52,9 +52,8 @@ CollectiveLedger::CollectiveLedger(std::vector<int> members) {
 std::uint64_t CollectiveLedger::arrive(const CollectiveCall& call, std::uint64_t operation) {
   if (const auto refused = refused_.find(call.rank); refused != refused_.end()) {
     ++refused->second.calls;
-    throw CollectiveError(
-        "KB-C015", fmt::format("{}: rank {} cannot use this group since its {}", describe(call),
-                               member(call.rank).global_rank, refused->second.what));
+    throw CollectiveError("KB-C015", "{}: rank {} cannot use this group since its {}",
+                          describe(call), member(call.rank).global_rank, refused->second.what);
   }
   const std::size_t index = call.sequence() - first_sequence_;
   if (index == records_.size()) {
@@ -105,12 +104,12 @@ void CollectiveLedger::check_match(const Record& record, const CollectiveCall& b
   const int later = member(b.rank).global_rank;
   throw CollectiveMismatchError(
       "KB-C001",
-      fmt::format(
-          "Detected mismatch between collectives on ranks. Rank {} is running collective: {}, "
-          "but Rank {} is running collective: {}. Collectives differ in the following "
-          "aspects: {}\n  rank {} called {}\n  rank {} called {}",
-          first, fingerprint_text(a), later, fingerprint_text(b), fmt::join(aspects, "; "), first,
-          describe(a), later, describe(b)));
+
+      "Detected mismatch between collectives on ranks. Rank {} is running collective: {}, but Rank "
+      "{} is running collective: {}. Collectives differ in the following aspects: {}\n  rank {} "
+      "called {}\n  rank {} called {}",
+      first, fingerprint_text(a), later, fingerprint_text(b), fmt::join(aspects, "; "), first,
+      describe(a), later, describe(b));
 }
 
 // Each sender's count must equal the receiver's.  If all ranks pass the same counts, checking one
@@ -124,12 +123,11 @@ void CollectiveLedger::check_sizes(Record& record, const Arrival& arrival,
     if (given < 0 || taken < 0 || given == taken) return;
     throw CollectiveMismatchError(
         "KB-C001",
-        fmt::format("Detected mismatch between collectives on ranks. In {} rank {} gives {} "
-                    "elements to rank {}, which takes {} from it\n  rank {} called {}\n  rank {} "
-                    "called {}",
-                    later.event.function, member(giver.rank).global_rank, given,
-                    member(taker.rank).global_rank, taken, member(record.first.rank).global_rank,
-                    describe(record.first), member(later.rank).global_rank, describe(later)));
+        "Detected mismatch between collectives on ranks. In {} rank {} gives {} elements to rank "
+        "{}, which takes {} from it\n  rank {} called {}\n  rank {} called {}",
+        later.event.function, member(giver.rank).global_rank, given, member(taker.rank).global_rank,
+        taken, member(record.first.rank).global_rank, describe(record.first),
+        member(later.rank).global_rank, describe(later));
   };
   const Arrival& first = record.arrivals.front();
   record.is_uniform = record.is_uniform && arrival.gives.size() <= 1 && arrival.takes.size() <= 1 &&
@@ -149,11 +147,10 @@ void CollectiveLedger::note_device(Record& record, const CollectiveCall& later) 
   if (record.rank_of_device.size() < known) record.rank_of_device.resize(known, -1);
   int& holder = record.rank_of_device[device];
   if (holder >= 0) {
-    throw CollectiveError(
-        "KB-C011",
-        fmt::format("ranks {} and {} both brought a tensor on device {} to {}; call "
-                    "torch.ahbm.set_device(rank) before making tensors",
-                    holder, member(later.rank).global_rank, number, later.event.function));
+    throw CollectiveError("KB-C011",
+                          "ranks {} and {} both brought a tensor on device {} to {}; call "
+                          "torch.ahbm.set_device(rank) before making tensors",
+                          holder, member(later.rank).global_rank, number, later.event.function);
   }
   holder = member(later.rank).global_rank;
 }

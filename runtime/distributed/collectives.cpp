@@ -28,19 +28,18 @@ void DistributedContext::State::check_tensor(std::string_view function, const Te
   compute_before_write(*storage.memory);  // before the call waits for the stream
   if (runtime::is_strided(x)) {
     throw CollectiveError("KB-C013",
-                          fmt::format("{}: Tensors must be contiguous: {} is a view whose elements "
-                                      "lie apart; use its contiguous(), and copy_ that back",
-                                      function, runtime::describe(x)));
+                          "{}: Tensors must be contiguous: {} is a view whose elements lie apart; "
+                          "use its contiguous(), and copy_ that back",
+                          function, runtime::describe(x));
   }
   const bool is_part_of_sum = !storage.part.empty() && runtime::is_sum(storage);
   if (!is_part_of_sum && !runtime::lies_apart(storage)) return;
   throw CollectiveError(
-      "KB-C013",
-      fmt::format("{}: {} is a {}; copy_ it into a tensor of its own first", function,
-                  runtime::describe(x),
-                  is_part_of_sum ? "part of one whose holders have summands, of which all are "
-                                   "added up at a time"
-                                 : "row of one that is cut along its first dimension"));
+      "KB-C013", "{}: {} is a {}; copy_ it into a tensor of its own first", function,
+      runtime::describe(x),
+      is_part_of_sum
+          ? "part of one whose holders have summands, of which all are added up at a time"
+          : "row of one that is cut along its first dimension");
 }
 
 void DistributedContext::State::check_tensors(const CollectiveCall& call,

@@ -194,8 +194,7 @@ ProcessGroup DistributedContext::new_group(std::span<const int> given,
   state_->default_backend();
   const FiberLocal& caller = state_->local();
   if (caller.kind == FiberLocal::Kind::kernel) {
-    throw CollectiveError("KB-R012",
-                          fmt::format("new_group called inside kernel '{}'", caller.kernel));
+    throw CollectiveError("KB-R012", "new_group called inside kernel '{}'", caller.kernel);
   }
   std::vector<int> ranks = state_->checked_ranks(given, options);
   if (!state_->is_rank()) {  // a single driver makes it for all

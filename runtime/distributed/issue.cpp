@@ -83,11 +83,10 @@ void stop_if_endless(runtime::Simulation& simulation, const Group& group, int ra
   if (!is_endless || simulation.fibers().current() == nullptr) return;
   simulation.fail(std::make_exception_ptr(DeadlockError(
       "KB-D002",
-      fmt::format("no progress: rank {} has called {} collectives by t={} that {}, and caught the "
-                  "error each time",
-                  simulation.local().rank, std::max(own - least, refused),
-                  to_string(simulation.now()),
-                  refused > 0 ? "were refused" : "others have left"))));
+      "no progress: rank {} has called {} collectives by t={} that {}, and caught the error each "
+      "time",
+      simulation.local().rank, std::max(own - least, refused), to_string(simulation.now()),
+      refused > 0 ? "were refused" : "others have left")));
   simulation.fibers().park([] { return std::string("the end of the run"); });
 }
 
@@ -98,22 +97,19 @@ Group* DistributedContext::State::group_of_caller(std::string_view function,
                                                   const ProcessGroup& group) const {
   default_backend();
   if (local().kind == FiberLocal::Kind::kernel) {
-    throw CollectiveError("KB-R012",
-                          fmt::format("{} called inside kernel '{}'", function, local().kernel));
+    throw CollectiveError("KB-R012", "{} called inside kernel '{}'", function, local().kernel);
   }
   const int callers = world->size();
   if (backend->has_single_driver() && local().rank > 0) {
     throw CollectiveError(
-        "KB-C006", fmt::format("rank {} called {}, but the ranks of this group are {} PEs, for "
-                               "which a single driver calls: call it outside spawn(), or take "
-                               "world_size out of ccl.yaml",
-                               local().rank, function, backend->world_size()));
+        "KB-C006",
+        "rank {} called {}, but the ranks of this group are {} PEs, for which a single driver "
+        "calls: call it outside spawn(), or take world_size out of ccl.yaml",
+        local().rank, function, backend->world_size());
   }
   if (local().rank >= callers) {
-    throw CollectiveError("KB-C006",
-                          fmt::format("rank {} is not a member of the default group of {} "
-                                      "ranks",
-                                      local().rank, callers));
+    throw CollectiveError("KB-C006", "rank {} is not a member of the default group of {} ranks",
+                          local().rank, callers);
   }
   Group* const found = member_group(group);
   if (found != nullptr) return found;

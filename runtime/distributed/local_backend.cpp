@@ -3,7 +3,6 @@
 #include "runtime/simulation/rendezvous.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/tensor/logical_value.h"
-#include "sim_engine/base/check.h"
 
 namespace kernbench::distributed {
 

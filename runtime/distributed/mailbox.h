@@ -8,7 +8,6 @@
 
 #include <any>
 #include <compare>
-#include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>

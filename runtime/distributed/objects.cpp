@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 
 #include <utility>
 
@@ -12,9 +11,9 @@ namespace kernbench::distributed {
 
 void throw_other_type(std::string_view function) {
   throw CollectiveMismatchError("KB-C001",
-                                fmt::format("Detected mismatch between collectives on ranks. Ranks "
-                                            "brought objects of different types to {}",
-                                            function));
+                                "Detected mismatch between collectives on ranks. Ranks brought "
+                                "objects of different types to {}",
+                                function);
 }
 
 void DistributedContext::check_gather_list(const ObjectCall& call, bool is_given) {

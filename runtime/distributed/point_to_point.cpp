@@ -36,12 +36,12 @@ void move(runtime::Simulation& simulation, Communicator& communicator, const Mes
   const Tensor& from = send.block.tensor;
   const Tensor& to = receive.block.tensor;
   if (from.dtype() != to.dtype() || send.block.count > receive.block.count) {
-    throw CollectiveMismatchError(
-        "KB-C022", fmt::format("rank {} sends {} elements of {} to rank {}, which receives at most "
-                               "{} of {}\n  rank {}: {}\n  rank {}: {}",
-                               send.own, send.block.count, torch_name_of(from.dtype()), receive.own,
-                               receive.block.count, torch_name_of(to.dtype()), send.own,
-                               describe(send), receive.own, describe(receive)));
+    throw CollectiveMismatchError("KB-C022",
+                                  "rank {} sends {} elements of {} to rank {}, which receives at "
+                                  "most {} of {}\n  rank {}: {}\n  rank {}: {}",
+                                  send.own, send.block.count, torch_name_of(from.dtype()),
+                                  receive.own, receive.block.count, torch_name_of(to.dtype()),
+                                  send.own, describe(send), receive.own, describe(receive));
   }
   const Communicator::RunsBy by = communicator.runs_by({.kind = CollectiveKind::all_to_all});
   if (!by.algorithm.empty()) {

@@ -7,7 +7,6 @@
 
 #include "runtime/distributed/process_group.h"
 #include "runtime/tensor/tensor.h"
-#include "sim_engine/base/shape.h"
 
 namespace kernbench::distributed {
 

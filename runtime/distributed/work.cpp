@@ -134,9 +134,8 @@ Work::State& Work::checked_for_wait() const {
   State& state = checked();
   const runtime::FiberLocal& local = state.simulation.local();
   if (local.kind == runtime::FiberLocal::Kind::rank && local.rank != state.record.rank()) {
-    throw CollectiveError("KB-C010",
-                          fmt::format("rank {} waits for the Work of rank {}: {}", local.rank,
-                                      state.record.rank(), state.description));
+    throw CollectiveError("KB-C010", "rank {} waits for the Work of rank {}: {}", local.rank,
+                          state.record.rank(), state.description);
   }
   return state;
 }

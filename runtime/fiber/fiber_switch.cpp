@@ -11,7 +11,6 @@
 #include <boost/version.hpp>
 #include <cstdio>
 #include <cstdlib>
-#include <memory>
 #include <new>
 #include <utility>
 

@@ -1,6 +1,5 @@
 #include "runtime/fiber/stack_pool.h"
 
-#include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -167,13 +166,10 @@ void StackPool::guard(Slab& slab, std::size_t place) {
 void StackPool::fail(const char* reason) const {
   throw LimitError(
       "KB-L001",
-      fmt::format("no room for another fiber stack: {}\n"
-                  "  live: {} stacks of {} KiB; {} stacks made, {} of them with a guard page (two "
-                  "mappings each); vm.max_map_count is {}\n"
-                  "  use a topology with fewer ranks and PEs, smaller stacks, or raise "
-                  "vm.max_map_count and `ulimit -v`",
-                  reason, live_count_, stack_bytes_ / 1024, made_count_, guarded_count_,
-                  max_map_count()));
+      "no room for another fiber stack: {}\n  live: {} stacks of {} KiB; {} stacks made, {} of "
+      "them with a guard page (two mappings each); vm.max_map_count is {}\n  use a topology with "
+      "fewer ranks and PEs, smaller stacks, or raise vm.max_map_count and `ulimit -v`",
+      reason, live_count_, stack_bytes_ / 1024, made_count_, guarded_count_, max_map_count());
 }
 
 }  // namespace kernbench::runtime

@@ -149,16 +149,13 @@ Tensor tanh(const Tensor& x) {
 }
 
 const Tensor& Tensor::relu_() const {
-  apply_in_place(kRelu, {*this});
-  return *this;
+  return apply_in_place(kRelu, *this);
 }
 const Tensor& Tensor::sigmoid_() const {
-  apply_in_place(kSigmoid, {*this});
-  return *this;
+  return apply_in_place(kSigmoid, *this);
 }
 const Tensor& Tensor::tanh_() const {
-  apply_in_place(kTanh, {*this});
-  return *this;
+  return apply_in_place(kTanh, *this);
 }
 
 namespace nn::functional {
@@ -186,9 +183,8 @@ Tensor glu(const Tensor& x, int dim) {
 
 Tensor gelu(const Tensor& x, Approximate approximate) {
   if (!is_enumerator(approximate, 2)) {
-    throw DeviceError("KB-F001", fmt::format("gelu: there is no Approximate {}; there are: none, "
-                                             "tanh",
-                                             number_of(approximate)));
+    throw DeviceError("KB-F001", "gelu: there is no Approximate {}; there are: none, tanh",
+                      number_of(approximate));
   }
   ops::check_is_floating("gelu", x);
   return apply(approximate == Approximate::tanh ? kGelu<TanhGelu> : kGelu<ErfGelu>, {x});

@@ -110,11 +110,10 @@ void check(const Tensor& logits, const Tensor& targets, const CrossEntropyOption
                                           to_string(shape), to_string(targets.shape())));
   }
   if (targets.dtype() != DType::f32 && targets.dtype() != DType::i64) {
-    throw DeviceError(
-        "KB-F002",
-        fmt::format("cross_entropy: argument 2, {}; targets must be i64 or f32, which has "
-                    "all whole numbers up to 2^24: make '{}' with {{.dtype = {}}}",
-                    runtime::describe(targets), targets.name(), runtime::words_for(DType::i64)));
+    throw DeviceError("KB-F002",
+                      "cross_entropy: argument 2, {}; targets must be i64 or f32, which has all "
+                      "whole numbers up to 2^24: make '{}' with {{.dtype = {}}}",
+                      runtime::describe(targets), targets.name(), runtime::words_for(DType::i64));
   }
   if (!(options.label_smoothing >= 0 && options.label_smoothing <= 1)) {
     ops::refuse_shapes(kName, fmt::format("label_smoothing must be between 0.0 and 1.0. Got: {}",

@@ -209,11 +209,10 @@ Tensor embedding(const Tensor& of, const Tensor& of_table, const EmbeddingOption
   ops::check_is_floating("embedding", table);
   const bool are_indices = is_integral(indices.dtype()) && indices.dtype() != DType::boolean;
   if (indices.dtype() != DType::f32 && !are_indices) {
-    throw DeviceError(
-        "KB-F002",
-        fmt::format("embedding: argument 1, {}; indices must be i64, i32 or f32, which has all "
-                    "whole numbers up to 2^24: make '{}' with {{.dtype = {}}}",
-                    runtime::describe(indices), indices.name(), runtime::words_for(DType::i64)));
+    throw DeviceError("KB-F002",
+                      "embedding: argument 1, {}; indices must be i64, i32 or f32, which has all "
+                      "whole numbers up to 2^24: make '{}' with {{.dtype = {}}}",
+                      runtime::describe(indices), indices.name(), runtime::words_for(DType::i64));
   }
   const Shape shape = with_rows(indices.shape(), table.shape()[1]);
   const auto placement = ops::by_level(

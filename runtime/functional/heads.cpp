@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "runtime/autograd/autograd.h"
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/device_kernel.h"

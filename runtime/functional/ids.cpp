@@ -72,11 +72,11 @@ bool has_values(const Tensor& x) {
 DType type_of_ids(std::string_view name, const Tensor& ids, std::int64_t end) {
   const DType type = type_of_numbers(end);
   if (type == DType::f32 || is_integral(ids.dtype())) return type;
-  throw DeviceError(
-      "KB-F002", fmt::format("{}: {}; {} has all whole numbers up to 2^24 only, and there are {}: "
-                             "make '{}' with {{.dtype = {}}}",
-                             name, runtime::describe(ids), name_of(ids.dtype()), end, ids.name(),
-                             runtime::words_for(DType::i64)));
+  throw DeviceError("KB-F002",
+                    "{}: {}; {} has all whole numbers up to 2^24 only, and there are {}: make '{}' "
+                    "with {{.dtype = {}}}",
+                    name, runtime::describe(ids), name_of(ids.dtype()), end, ids.name(),
+                    runtime::words_for(DType::i64));
 }
 
 Tensor numbers_beside(const Tensor& x, std::int64_t count) {
@@ -107,12 +107,11 @@ std::int64_t count_targets(std::string_view name, const Tensor& targets, std::in
                            std::int64_t ignore_index) {
   if (!has_values(targets)) return targets.numel();
   const auto refuse = [&](const std::string& text) {
-    throw DeviceError(
-        "KB-F004",
-        fmt::format("{}: Target {} is out of bounds: targets '{}' {} are the numbers of classes "
-                    "from 0 to {}, or {} (ignore_index)",
-                    name, text, targets.name(), to_string(targets.shape()), class_count - 1,
-                    ignore_index));
+    throw DeviceError("KB-F004",
+                      "{}: Target {} is out of bounds: targets '{}' {} are the numbers of classes "
+                      "from 0 to {}, or {} (ignore_index)",
+                      name, text, targets.name(), to_string(targets.shape()), class_count - 1,
+                      ignore_index);
   };
   return count_ids(targets, HostRead::targets, class_count, ignore_index, refuse);
 }

@@ -1,7 +1,5 @@
 // Random choices among elements, from the generator of their device.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 

@@ -1,9 +1,5 @@
 // Tensor::operator[]: a row as a view, and its gradient.
 
-#include <fmt/format.h>
-
-#include <vector>
-
 #include "runtime/autograd/view.h"
 #include "runtime/functional/views.h"
 #include "runtime/ops/pieces.h"
@@ -19,16 +15,14 @@ namespace {
 std::int64_t checked_index(const Tensor& x, std::int64_t index) {
   if (x.shape().rank() == 0) {
     throw DeviceError("KB-M017",
-                      fmt::format("invalid index of a 0-dim tensor: '{}' is [], use item() to read "
-                                  "its element",
-                                  x.name()));
+                      "invalid index of a 0-dim tensor: '{}' is [], use item() to read its element",
+                      x.name());
   }
   const std::int64_t size = x.shape()[0];
   if (index < -size || index >= size) {
     throw DeviceError("KB-M017",
-                      fmt::format("index {} is out of bounds for dimension 0 with size {}: tensor "
-                                  "'{}' is {}",
-                                  index, size, x.name(), to_string(x.shape())));
+                      "index {} is out of bounds for dimension 0 with size {}: tensor '{}' is {}",
+                      index, size, x.name(), to_string(x.shape()));
   }
   return index < 0 ? index + size : index;
 }

@@ -26,9 +26,8 @@ Log::Log(const char* wanted) {
     rest.remove_prefix(std::min(rest.size(), name.size() + 1));
     const auto found = std::ranges::find(kNames, name);
     if (found == kNames.end()) {
-      throw UsageError("KB-U013", fmt::format("KERNBENCH_LOG: there is no topic {}; there are: "
-                                              "{}",
-                                              in_quotes(name), fmt::join(kNames, ", ")));
+      throw UsageError("KB-U013", "KERNBENCH_LOG: there is no topic {}; there are: {}",
+                       in_quotes(name), fmt::join(kNames, ", "));
     }
     topics_ |= name == "all" ? ~0U : 1U << (found - kNames.begin());
   }

@@ -7,9 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
-#include <new>
 
 #include "runtime/guards/watchdog.h"
 #include "sim_engine/base/error.h"
@@ -103,9 +101,10 @@ void ProcessWatch::start() {
   ::pthread_attr_destroy(&attributes);
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (error != 0) {
-    throw LimitError("KB-L003", fmt::format("cannot start a thread: {}; end other processes, or "
-                                            "raise `ulimit -u` and `ulimit -v`",
-                                            std::strerror(error)));
+    throw LimitError(
+        "KB-L003",
+        "cannot start a thread: {}; end other processes, or raise `ulimit -u` and `ulimit -v`",
+        std::strerror(error));
   }
   has_thread_ = true;
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) install(signal, false);

@@ -11,7 +11,6 @@
 #include "runtime/launch/queue_residue.h"
 #include "runtime/launch/queued_launch.h"
 #include "runtime/launch/write_notes.h"
-#include "runtime/simulation/call_site.h"
 #include "runtime/stream/rank_streams.h"
 #include "runtime/tensor/data_under_way.h"
 #include "runtime/tensor/tensor_storage.h"
@@ -307,10 +306,9 @@ void KernelLaunch::fail(const Kernel& kernel, const std::exception_ptr& exceptio
         DeviceError("KB-K001", fmt::format("kernel '{}' on {} raised: {}", request_.name,
                                            to_string(kernel.local.pe), to_text(error))));
   } catch (...) {
-    failure_ = std::make_exception_ptr(DeviceError(
-        "KB-K001",
-        fmt::format("kernel '{}' on {} raised what is no std::exception ({})", request_.name,
-                    to_string(kernel.local.pe), type_of_current_exception())));
+    failure_ = std::make_exception_ptr(
+        DeviceError("KB-K001", "kernel '{}' on {} raised what is no std::exception ({})",
+                    request_.name, to_string(kernel.local.pe), type_of_current_exception()));
   }
 }
 

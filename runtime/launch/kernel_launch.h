@@ -2,13 +2,9 @@
 
 #pragma once
 
-#include <concepts>
 #include <functional>
-#include <memory>
 #include <optional>
-#include <source_location>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "runtime/launch/launch_name.h"

@@ -47,7 +47,7 @@ void run_on_holders(const LaunchName& launch, const Tensor& first, std::vector<T
                     std::function<void(tl::Context&)> body, const HolderOptions& options) {
   Simulation& simulation = *first.storage()->simulation;
   if (simulation.local().kind == FiberLocal::Kind::kernel) {
-    throw CollectiveError("KB-R012", fmt::format("launch of '{}' inside a kernel", launch.name));
+    throw CollectiveError("KB-R012", "launch of '{}' inside a kernel", launch.name);
   }
   for (const Tensor& tensor : options.results == nullptr ? uses : *options.results) {
     compute_before_write(*tensor.storage()->memory);

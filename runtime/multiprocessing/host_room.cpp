@@ -1,6 +1,5 @@
 #include "runtime/multiprocessing/host_room.h"
 
-#include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -29,10 +28,10 @@ void check_has_room(int nprocs) {
   const Bytes needed = nprocs * kBytesPerRank;
   const Bytes limit = host_memory();
   if (needed <= limit) return;
-  throw LimitError("KB-L001",
-                   fmt::format("spawn: {} ranks need at least {} MiB of memory, of which "
-                               "the host has {}; start at most {}",
-                               nprocs, needed >> 20, limit >> 20, limit / kBytesPerRank));
+  throw LimitError(
+      "KB-L001",
+      "spawn: {} ranks need at least {} MiB of memory, of which the host has {}; start at most {}",
+      nprocs, needed >> 20, limit >> 20, limit / kBytesPerRank);
 }
 
 }  // namespace kernbench::multiprocessing

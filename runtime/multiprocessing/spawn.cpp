@@ -269,9 +269,9 @@ namespace {
 [[noreturn]] void refuse_join(const FiberLocal& local) {
   const bool is_rank = local.kind == FiberLocal::Kind::rank;
   throw CollectiveError("KB-R004",
-                        fmt::format("join() inside {} (rank {}): the ranks cannot wait for "
-                                    "themselves; join() them where spawn() was called",
-                                    is_rank ? "a worker" : "a kernel", local.rank));
+                        "join() inside {} (rank {}): the ranks cannot wait for themselves; join() "
+                        "them where spawn() was called",
+                        is_rank ? "a worker" : "a kernel", local.rank);
 }
 
 }  // namespace
@@ -338,14 +338,13 @@ ProcessContext Multiprocessing::start(int nprocs, std::function<void(int)> body)
   const FiberLocal& local = simulation_.local();
   if (simulation_.fibers().current() != nullptr) {
     const char* where = local.kind == FiberLocal::Kind::rank ? "a worker" : "a kernel";
-    throw CollectiveError(
-        "KB-R004", fmt::format("spawn() inside {} (rank {}): nested worlds are not supported",
-                               where, local.rank));
+    throw CollectiveError("KB-R004", "spawn() inside {} (rank {}): nested worlds are not supported",
+                          where, local.rank);
   }
   if (const auto last = last_.lock(); last != nullptr && !last->is_over()) {
     throw CollectiveError("KB-R004", "spawn() while the ranks of another one run: join() it first");
   }
-  if (nprocs < 1) throw CollectiveError("KB-R010", fmt::format("spawn: nprocs is {}", nprocs));
+  if (nprocs < 1) throw CollectiveError("KB-R010", "spawn: nprocs is {}", nprocs);
   check_has_room(nprocs);
   runtime::synchronize(simulation_);  // ranks may use what the driver has launched
   distributed_.state_->ranks_start(nprocs);

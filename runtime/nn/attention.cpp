@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -29,9 +27,8 @@ MultiheadAttentionImpl::MultiheadAttentionImpl(const RuntimeContext& torch,
     : options(of) {
   const std::int64_t e = of.embed_dim();
   if (of.num_heads() < 1 || e % of.num_heads() != 0) {
-    throw CollectiveError("KB-A010", fmt::format("embed_dim must be divisible by num_heads: {} "
-                                                 "and {}",
-                                                 e, of.num_heads()));
+    throw CollectiveError("KB-A010", "embed_dim must be divisible by num_heads: {} and {}", e,
+                          of.num_heads());
   }
   in_proj_weight = register_parameter(
       "in_proj_weight", torch.empty({3 * e, e}, with_name(tensors, "in_proj_weight")));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string>
 
 #include "runtime/functional/functional.h"
 #include "runtime/torch/runtime_context.h"

@@ -11,7 +11,7 @@
 #include "sim_engine/base/error.h"
 
 void kernbench::refuse_key(std::string_view key, std::string_view problem) {
-  throw CollectiveError("KB-A010", fmt::format("Key '{}' {}", key, problem));
+  throw CollectiveError("KB-A010", "Key '{}' {}", key, problem);
 }
 
 namespace kernbench::nn {
@@ -196,18 +196,19 @@ void check_can_move(const Tensor& tensor, const Device& device) {
                       "cpu() of the tensors of state_dict(), or kb::nn::save() it");
   }
   if (tensor.storage()->shard_of == nullptr && tensor.storage()->memory->has_space) return;
-  throw DeviceError("KB-M024", fmt::format("Module::to(): '{}' is sharded among ranks; move the "
-                                           "module before fully_shard()",
-                                           tensor.name()));
+  throw DeviceError(
+      "KB-M024", "Module::to(): '{}' is sharded among ranks; move the module before fully_shard()",
+      tensor.name());
 }
 
 }  // namespace
 
 void Module::to(DType dtype) {
   if (is_integral(dtype)) {
-    throw DeviceError("KB-F002", fmt::format("nn.Module.to only accepts floating point or complex "
-                                             "dtypes, but got desired dtype={}",
-                                             torch_name_of(dtype)));
+    throw DeviceError(
+        "KB-F002",
+        "nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={}",
+        torch_name_of(dtype));
   }
   for (const Tensor& tensor : tensors_of(*this)) {
     if (is_integral(tensor.dtype())) continue;  // counts and masks, as in torch

@@ -133,8 +133,7 @@ class Array {
 
  private:
   [[noreturn]] void refuse(std::string_view problem) const {
-    throw IoError("KB-I013",
-                  fmt::format("'{}': entry '{}' {}", visible(path_), visible(name_), problem));
+    throw IoError("KB-I013", "'{}': entry '{}' {}", visible(path_), visible(name_), problem);
   }
 
   // Returns the text that follows the key in the header.
@@ -195,7 +194,7 @@ class Array {
 
 std::string read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) throw IoError("KB-I013", fmt::format("'{}' cannot be read", visible(path)));
+  if (!file) throw IoError("KB-I013", "'{}' cannot be read", visible(path));
   return {std::istreambuf_iterator<char>(file), {}};
 }
 

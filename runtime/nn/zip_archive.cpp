@@ -51,7 +51,7 @@ void append_common(std::string& to, const ArchivedFile& file) {
 }
 
 [[noreturn]] void refuse(std::string_view path, std::string_view problem) {
-  throw IoError("KB-I013", fmt::format("'{}' {}", visible(path), problem));
+  throw IoError("KB-I013", "'{}' {}", visible(path), problem);
 }
 
 // Numbers of an archive, whose offsets may be wrong.
@@ -117,9 +117,10 @@ std::string zip_archive(const std::vector<ArchivedFile>& files, std::string_view
   const std::uint64_t all = archive.size() + directory.size();
   const auto count = static_cast<std::uint16_t>(files.size());
   if (all > std::numeric_limits<std::uint32_t>::max() || count != files.size()) {
-    throw IoError("KB-I010", fmt::format("'{}' cannot be written: {} B and {} entries are more "
-                                         "than 4 GiB or 65535; save parts of the model",
-                                         visible(path), all, files.size()));
+    throw IoError("KB-I010",
+                  "'{}' cannot be written: {} B and {} entries are more than 4 GiB or 65535; save "
+                  "parts of the model",
+                  visible(path), all, files.size());
   }
   const auto begin = static_cast<std::uint32_t>(archive.size());
   archive += directory;

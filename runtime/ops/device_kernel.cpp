@@ -1,7 +1,5 @@
 #include "runtime/ops/device_kernel.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -90,13 +88,12 @@ void launch_on_rows(std::string_view name, const std::vector<Tensor>& results,
       body(tl);
     } catch (const DeviceError& error) {
       if (error.code() != "KB-M010") throw;
-      throw DeviceError(
-          "KB-M010",
-          fmt::format(
-              "{}: a row of {} elements is needed whole in scratch, in f32 and several times; "
-              "share columns among ranks (of logits: a vocabulary parallel loss), make rows "
-              "shorter, or use a topology with a larger pe.tcm.capacity\n  {}",
-              name, columns, error.what()));
+      throw DeviceError("KB-M010",
+
+                        "{}: a row of {} elements is needed whole in scratch, in f32 and several "
+                        "times; share columns among ranks (of logits: a vocabulary parallel loss), "
+                        "make rows shorter, or use a topology with a larger pe.tcm.capacity\n  {}",
+                        name, columns, error.what());
     }
   };
   check_parts(name, results);

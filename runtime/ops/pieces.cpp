@@ -1,7 +1,5 @@
 #include "runtime/ops/pieces.h"
 
-#include <algorithm>
-
 #include "runtime/ops/device_kernel.h"
 #include "runtime/ops/strided_copy.h"
 #include "runtime/tensor/strided_view.h"

@@ -47,8 +47,7 @@ void check_pair(std::string_view name, const std::vector<Tensor>& operands, std:
   const Tensor& first = operands.front();
   const Tensor& other = operands[index];
   if (other.storage()->simulation != first.storage()->simulation) {
-    throw DeviceError(
-        "KB-M013", fmt::format("{}: tensor '{}' belongs to another context", name, other.name()));
+    throw DeviceError("KB-M013", "{}: tensor '{}' belongs to another context", name, other.name());
   }
   if (placement_of(other).has_holders_of(placement_of(first))) return;
   const std::string cure =
@@ -57,22 +56,21 @@ void check_pair(std::string_view name, const std::vector<Tensor>& operands, std:
           : fmt::format("make '{}' with {}, or '{}' with {}", first.name(),
                         options_like(first, other), other.name(), options_like(other, first));
   throw DeviceError("KB-F003",
-                    fmt::format("{}: {}, and {}; all tensors of an operator lie on the same device "
-                                "with the same num_cubes and num_pes: {}",
-                                name, describe(1, first), describe(index + 1, other), cure));
+                    "{}: {}, and {}; all tensors of an operator lie on the same device with the "
+                    "same num_cubes and num_pes: {}",
+                    name, describe(1, first), describe(index + 1, other), cure);
 }
 
 void check_types(std::string_view name, const std::vector<Tensor>& operands, std::size_t index) {
   const Tensor& first = operands.front();
   const Tensor& other = operands[index];
   if (other.dtype() == first.dtype()) return;
-  throw DeviceError(
-      "KB-F002",
-      fmt::format("{}: {}, and {}; they must be of one type: make '{}' with {{.dtype = {}}}, or "
-                  "'{}' with {{.dtype = {}}}",
-                  name, describe(1, first), describe(index + 1, other), first.name(),
-                  runtime::words_for(other.dtype()), other.name(),
-                  runtime::words_for(first.dtype())));
+  throw DeviceError("KB-F002",
+                    "{}: {}, and {}; they must be of one type: make '{}' with {{.dtype = {}}}, or "
+                    "'{}' with {{.dtype = {}}}",
+                    name, describe(1, first), describe(index + 1, other), first.name(),
+                    runtime::words_for(other.dtype()), other.name(),
+                    runtime::words_for(first.dtype()));
 }
 
 // Text for the placement that every operator accepts: the whole tensor on each of its holders.
@@ -179,9 +177,9 @@ void check_operands(std::string_view name, const std::vector<Tensor>& operands, 
 
 void check_is_floating(std::string_view name, const Tensor& x) {
   if (!is_integral(x.dtype()) && !is_float8(x.dtype())) return;
-  throw DeviceError("KB-F002", fmt::format("\"{}\" not implemented for '{}': {}; give it {}.to({})",
-                                           name, torch_name_of(x.dtype()), runtime::describe(x),
-                                           x.name(), runtime::words_for(DType::f32)));
+  throw DeviceError("KB-F002", "\"{}\" not implemented for '{}': {}; give it {}.to({})", name,
+                    torch_name_of(x.dtype()), runtime::describe(x), x.name(),
+                    runtime::words_for(DType::f32));
 }
 
 void check_is_whole(std::string_view name, const Tensor& x) {
@@ -233,23 +231,22 @@ std::size_t dimension_of(std::string_view name, const Tensor& x, int dim) {
 }
 
 void refuse_shapes(std::string_view name, const std::string& text) {
-  throw DeviceError("KB-F001", fmt::format("{}: {}", name, text));
+  throw DeviceError("KB-F001", "{}: {}", name, text);
 }
 
 void refuse_type(std::string_view name, const std::string& text) {
-  throw DeviceError("KB-F002", fmt::format("{}: {}", name, text));
+  throw DeviceError("KB-F002", "{}: {}", name, text);
 }
 
 void refuse_placements(std::string_view name, const Tensor& a, const Tensor& b,
                        std::string_view what_is_right) {
-  throw DeviceError("KB-F003", fmt::format("{}: {}, and {}; {}; {}", name, describe(1, a),
-                                           describe(2, b), what_is_right, what_always_fits(a)));
+  throw DeviceError("KB-F003", "{}: {}, and {}; {}; {}", name, describe(1, a), describe(2, b),
+                    what_is_right, what_always_fits(a));
 }
 
 void refuse_placement(std::string_view name, const Tensor& a, std::string_view what_is_right) {
-  throw DeviceError("KB-F003",
-                    fmt::format("{}: its argument, {}; {}; {}", name, runtime::describe(a),
-                                what_is_right, what_always_fits(a)));
+  throw DeviceError("KB-F003", "{}: its argument, {}; {}; {}", name, runtime::describe(a),
+                    what_is_right, what_always_fits(a));
 }
 
 }  // namespace kernbench::ops

@@ -1,8 +1,5 @@
 #include "runtime/ops/result_type.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <optional>
 
 #include "runtime/ops/placement.h"
@@ -41,9 +38,9 @@ DType promoted(std::string_view name, DType a, DType b) {
   if (a == b) return a;
   if (is_float8(a) || is_float8(b)) {
     throw DeviceError("KB-F002",
-                      fmt::format("{}: Promotion for Float8 Types is not supported, attempted to "
-                                  "promote {} and {}; to() another type first",
-                                  name, torch_name_of(a), torch_name_of(b)));
+                      "{}: Promotion for Float8 Types is not supported, attempted to promote {} "
+                      "and {}; to() another type first",
+                      name, torch_name_of(a), torch_name_of(b));
   }
   if (category_of(a) != category_of(b)) return category_of(a) > category_of(b) ? a : b;
   return is_integral(a) ? DType::i64 : DType::f32;
@@ -63,11 +60,9 @@ DType result_type(std::string_view name, const std::vector<Tensor>& operands,
 
 void check_can_cast(std::string_view name, DType result, const Tensor& target) {
   if (category_of(result) <= category_of(target.dtype())) return;
-  throw DeviceError("KB-F002",
-                    fmt::format("{}: result type {} can't be cast to the desired output "
-                                "type {}: {}",
-                                name, torch_name_of(result), torch_name_of(target.dtype()),
-                                runtime::describe(target)));
+  throw DeviceError("KB-F002", "{}: result type {} can't be cast to the desired output type {}: {}",
+                    name, torch_name_of(result), torch_name_of(target.dtype()),
+                    runtime::describe(target));
 }
 
 }  // namespace kernbench::ops

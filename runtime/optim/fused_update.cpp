@@ -1,7 +1,5 @@
 #include "runtime/optim/fused_update.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -133,11 +131,10 @@ Tensor launch_sums(std::string_view name, const std::vector<Tensor>& tensors,
 // A module may have moved to another device since the optimizer's first step.
 void check_is_beside(std::string_view name, const Tensor& parameter, const Tensor& kept) {
   if (!kept.defined() || kept.device() == parameter.device()) return;
-  throw DeviceError(
-      "KB-F003",
-      fmt::format("{}: '{}' lies on device {}, and its parameter '{}' on device {}; "
-                  "move a module before its optimizer is made",
-                  name, kept.name(), kept.device(), parameter.name(), parameter.device()));
+  throw DeviceError("KB-F003",
+                    "{}: '{}' lies on device {}, and its parameter '{}' on device {}; move a "
+                    "module before its optimizer is made",
+                    name, kept.name(), kept.device(), parameter.name(), parameter.device());
 }
 
 }  // namespace

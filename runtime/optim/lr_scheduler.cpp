@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -96,11 +94,11 @@ SequentialLR::SequentialLR(Optimizer& optimizer, std::vector<LRScheduler*> sched
       schedulers_(std::move(schedulers)),
       milestones_(std::move(milestones)) {
   if (schedulers_.size() != milestones_.size() + 1) {
-    throw DeviceError(
-        "KB-F001", fmt::format("Sequential Schedulers expects number of schedulers provided to be "
-                               "one more than the number of milestone points, but got number of "
-                               "schedulers {} and the number of milestones to be equal to {}",
-                               schedulers_.size(), milestones_.size()));
+    throw DeviceError("KB-F001",
+                      "Sequential Schedulers expects number of schedulers provided to be one more "
+                      "than the number of milestone points, but got number of schedulers {} and "
+                      "the number of milestones to be equal to {}",
+                      schedulers_.size(), milestones_.size());
   }
   begin();
 }

@@ -84,9 +84,8 @@ void State::unshard() {
 // The first module that is called is the root of those inside of it.
 void State::become_root() {
   if (is_of_several_) {
-    throw CollectiveError("KB-A021",
-                          fmt::format("FSDP requires a single root module but got {} (rank {})",
-                                      modules_.size(), torch_.distributed.get_rank()));
+    throw CollectiveError("KB-A021", "FSDP requires a single root module but got {} (rank {})",
+                          modules_.size(), torch_.distributed.get_rank());
   }
   shared_->states.clear();
   comm();
@@ -100,10 +99,10 @@ void State::become_root() {
     const auto is_state = [&](const std::weak_ptr<State>& other) { return other.lock() == state; };
     if (state == nullptr || std::ranges::any_of(shared_->states, is_state)) return;
     if (state->is_root_) {
-      throw CollectiveError(
-          "KB-A021", fmt::format("FSDP state has already been lazily initialized for {}\nFSDP "
-                                 "requires running forward through the root module first (rank {})",
-                                 name, torch_.distributed.get_rank()));
+      throw CollectiveError("KB-A021",
+                            "FSDP state has already been lazily initialized for {}\nFSDP requires "
+                            "running forward through the root module first (rank {})",
+                            name, torch_.distributed.get_rank());
     }
     state->is_root_ = state.get() == this;
     state->shared_ = shared_;
@@ -185,11 +184,11 @@ void State::forward_has_thrown() noexcept {
 
 void State::forward_returned_no_tensor() {
   throw CollectiveError(
-      "KB-A019", fmt::format("fully_shard: forward() of a module that it was called with returns "
-                             "something else than a tensor, so its backward pass could not be "
-                             "told: return one tensor, or call fully_shard with the modules "
-                             "inside of it (rank {})",
-                             torch_.distributed.get_rank()));
+      "KB-A019",
+      "fully_shard: forward() of a module that it was called with returns something else than a "
+      "tensor, so its backward pass could not be told: return one tensor, or call fully_shard with "
+      "the modules inside of it (rank {})",
+      torch_.distributed.get_rank());
 }
 
 // In torch's words.

@@ -152,9 +152,8 @@ void Reducer::register_comm_hook(CommHook hook) {
   if (hook_) {
     throw CollectiveError(
         "KB-A015",
-        fmt::format("register_comm_hook or register_builtin_comm_hook can only be called once. "
-                    "(rank {})",
-                    rank_));
+        "register_comm_hook or register_builtin_comm_hook can only be called once. (rank {})",
+        rank_);
   }
   hook_ = std::move(hook);
 }

@@ -43,12 +43,11 @@ void refuse_unfinished(const ReducerState& state,
                        const std::vector<std::size_t>& without_gradient) {
   std::vector<std::string> names;
   for (const std::size_t parameter : without_gradient) names.push_back(state.names[parameter]);
-  throw CollectiveError(
-      "KB-A016",
-      fmt::format("{}{}\nParameters which did not receive grad for rank {}: {}\nParameter indices "
-                  "which did not receive grad for rank {}: {}",
-                  kPriorIteration, cause_of_unfinished(state), state.rank, fmt::join(names, ", "),
-                  state.rank, fmt::join(without_gradient, " ")));
+  throw CollectiveError("KB-A016",
+                        "{}{}\nParameters which did not receive grad for rank {}: {}\nParameter "
+                        "indices which did not receive grad for rank {}: {}",
+                        kPriorIteration, cause_of_unfinished(state), state.rank,
+                        fmt::join(names, ", "), state.rank, fmt::join(without_gradient, " "));
 }
 
 void refuse_marked_twice(const ReducerState& state, std::size_t parameter) {
@@ -64,30 +63,29 @@ void refuse_marked_twice(const ReducerState& state, std::size_t parameter) {
       "hence marking a variable ready multiple times. DDP does not support such use cases in "
       "default. You can try to use _set_static_graph() as a workaround if your module graph does "
       "not change over iterations.";
-  throw CollectiveError(
-      "KB-A016",
-      fmt::format("{}\nParameter at index {} with name {} has been marked as ready twice. This "
-                  "means that multiple autograd engine  hooks have fired for this particular "
-                  "parameter during this iteration. (rank {})",
-                  kCommon, parameter, state.names[parameter], state.rank));
+  throw CollectiveError("KB-A016",
+                        "{}\nParameter at index {} with name {} has been marked as ready twice. "
+                        "This means that multiple autograd engine  hooks have fired for this "
+                        "particular parameter during this iteration. (rank {})",
+                        kCommon, parameter, state.names[parameter], state.rank);
 }
 
 void refuse_other_gradient(const ReducerState& state, std::size_t parameter) {
   throw CollectiveError(
-      "KB-A016", fmt::format("Detected at least one parameter gradient is not the expected DDP "
-                             "bucket view with gradient_as_bucket_view=True. This may happen (for "
-                             "example) if multiple allreduce hooks were registered onto the same "
-                             "parameter. (rank {}: parameter {}, '{}')",
-                             state.rank, parameter, state.names[parameter]));
+      "KB-A016",
+      "Detected at least one parameter gradient is not the expected DDP bucket view with "
+      "gradient_as_bucket_view=True. This may happen (for example) if multiple allreduce hooks "
+      "were registered onto the same parameter. (rank {}: parameter {}, '{}')",
+      state.rank, parameter, state.names[parameter]);
 }
 
 void refuse_changed_graph(const ReducerState& state, std::size_t parameter) {
   throw CollectiveError(
       "KB-A016",
-      fmt::format("Your training graph has changed in this iteration, e.g., one parameter is "
-                  "unused in first iteration, but then got used in the second iteration. this is "
-                  "not compatible with static_graph set to True. (rank {}: parameter {}, '{}')",
-                  state.rank, parameter, state.names[parameter]));
+      "Your training graph has changed in this iteration, e.g., one parameter is unused in first "
+      "iteration, but then got used in the second iteration. this is not compatible with "
+      "static_graph set to True. (rank {}: parameter {}, '{}')",
+      state.rank, parameter, state.names[parameter]);
 }
 
 }  // namespace kernbench::nn::parallel

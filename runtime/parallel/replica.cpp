@@ -136,9 +136,9 @@ Replica::Votes Replica::vote(bool has_inputs) const {
   const bool is_early = votes.active > 0 && votes.active < static_cast<int>(all.size());
   if (is_early && join_->throw_on_early_termination) {
     throw CollectiveError("KB-A016",
-                          fmt::format("Detected at least one rank that exhausted inputs. Throwing "
-                                      "across all ranks. ({} of {} ranks have inputs)",
-                                      votes.active, all.size()));
+                          "Detected at least one rank that exhausted inputs. Throwing across all "
+                          "ranks. ({} of {} ranks have inputs)",
+                          votes.active, all.size());
   }
   if (!join_->divide_by_initial_world_size) reducer_->set_divisor(std::max(votes.active, 1));
   return votes;

@@ -231,9 +231,9 @@ SortBy parse_sort_by(std::string_view name) {
     if (text == name) return by;
     if (!text.empty()) known += fmt::format("{}{}", known.empty() ? "" : ", ", text);
   }
-  throw CollectiveError("KB-R031", fmt::format("table: sort_by '{}' is no figure of an operation "
-                                               "on a device; there are: {}",
-                                               name, known));
+  throw CollectiveError(
+      "KB-R031", "table: sort_by '{}' is no figure of an operation on a device; there are: {}",
+      name, known);
 }
 
 std::string table(const Profile& profile, SortBy sort_by, std::size_t row_limit) {

@@ -4,8 +4,6 @@
 #include <cstddef>
 #include <functional>
 #include <map>
-#include <numeric>
-#include <optional>
 #include <tuple>
 #include <utility>
 

@@ -1,9 +1,6 @@
 #include "runtime/profiler/written_file.h"
 
-#include <fmt/format.h>
-
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -28,8 +25,7 @@ void write_file(const std::string& path, std::string_view text) {
   if (!error) return;
   std::error_code ignored;
   std::filesystem::remove(temporary, ignored);
-  throw IoError("KB-I010",
-                fmt::format("'{}' cannot be written: {}", visible(path), error.message()));
+  throw IoError("KB-I010", "'{}' cannot be written: {}", visible(path), error.message());
 }
 
 }  // namespace kernbench::runtime

@@ -1,8 +1,5 @@
 #include "runtime/simulation/pollers.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <string>
 
 #include "runtime/simulation/simulation.h"
@@ -65,10 +62,10 @@ void Looks::look(Simulation& simulation, FunctionRef<bool()> is_done, DescribeWa
   if (is_done()) polls = {.at = at_};
   if (polls.stalls < kMostStalls) return;
   polls.stalls = 0;
-  throw DeadlockError(
-      "KB-D002", fmt::format("no progress: rank {} asked {} times at t={} whether {} is completed, "
-                             "and nothing completes it meanwhile; call wait()",
-                             local.rank, kMostStalls, to_string(simulation.now()), what()));
+  throw DeadlockError("KB-D002",
+                      "no progress: rank {} asked {} times at t={} whether {} is completed, and "
+                      "nothing completes it meanwhile; call wait()",
+                      local.rank, kMostStalls, to_string(simulation.now()), what());
 }
 
 }  // namespace kernbench::runtime

@@ -60,10 +60,10 @@ void Simulation::check_thread() const {
   if (driver == pthread_t{} || pthread_equal(driver, pthread_self()) != 0) [[likely]]
     return;
   throw CollectiveError(
-      "KB-R016", fmt::format("called on a thread of its own while {} runs; ranks and kernels "
-                             "are no threads, and what they start may compute, but not call "
-                             "torch: call it in the rank itself",
-                             name_of_caller()));
+      "KB-R016",
+      "called on a thread of its own while {} runs; ranks and kernels are no threads, and what "
+      "they start may compute, but not call torch: call it in the rank itself",
+      name_of_caller());
 }
 
 FiberLocal& Simulation::local() {

@@ -1,7 +1,5 @@
 #include "runtime/stream/rank_streams.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 
 #include "runtime/stream/stream_races.h"
@@ -43,8 +41,7 @@ RankStreams& streams_of_caller(Simulation& simulation) {
 OnDevice& on_device(Simulation& simulation, int device) {
   const FiberLocal& caller = simulation.local();
   if (caller.kind == FiberLocal::Kind::kernel) {
-    throw CollectiveError("KB-R012",
-                          fmt::format("torch.ahbm's streams inside kernel '{}'", caller.kernel));
+    throw CollectiveError("KB-R012", "torch.ahbm's streams inside kernel '{}'", caller.kernel);
   }
   OnDevice& own = streams_of_caller(simulation).devices[device];
   if (own.all.empty()) {

@@ -3,12 +3,9 @@
 
 #pragma once
 
-#include <deque>
 #include <exception>
-#include <map>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "runtime/stream/stream_queue.h"
 

@@ -111,7 +111,7 @@ void Event::synchronize() const {
 namespace {
 
 [[noreturn]] void refuse_elapsed(std::string_view what) {
-  throw CollectiveError("KB-R019", fmt::format("elapsed_time: Both events must be {}", what));
+  throw CollectiveError("KB-R019", "elapsed_time: Both events must be {}", what);
 }
 
 }  // namespace

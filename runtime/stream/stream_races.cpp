@@ -1,7 +1,5 @@
 #include "runtime/stream/stream_races.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 
@@ -52,12 +50,10 @@ void StreamRaces::access(const sim::MemoryStore& memory, sim::RegionId region,
     if (!is_hazard || is_ordered || !overlap(earlier.elements, access.elements)) return;
     throw DeviceError(
         "KB-M031",
-        fmt::format("{} {} elements {} of tensor '{}', which {} {}, and nothing orders their "
-                    "streams {} and {}; wait for an Event of the one, or wait_stream(), before "
-                    "the launch on the other",
-                    where, access.writes ? "writes" : "reads", to_string(access.elements), tensor,
-                    *earlier.what, earlier.writes ? "writes" : "reads", access.by.stream,
-                    earlier.by.stream));
+        "{} {} elements {} of tensor '{}', which {} {}, and nothing orders their streams {} and "
+        "{}; wait for an Event of the one, or wait_stream(), before the launch on the other",
+        where, access.writes ? "writes" : "reads", to_string(access.elements), tensor,
+        *earlier.what, earlier.writes ? "writes" : "reads", access.by.stream, earlier.by.stream);
   });
   visit_near(known, access.elements, [&](OfWidth& of_width, OfWidth::const_iterator place) {
     if (covers(access, place->second)) of_width.erase(place);

@@ -73,8 +73,8 @@ void check_may_defer(const Tensor& tensor, Touch touch, DescribeOperation what,
     const bool is_hazard = access.writes || touch == Touch::writes;
     const bool follows = access.operation->stream.get() == stream;
     if (!is_hazard || follows || access.operation->is_known_to_be_done()) return;
-    throw CollectiveError("KB-G003", fmt::format("{} {} {}; wait for its Work first", what(),
-                                                 verb_of(touch), in_use(tensor, access)));
+    throw CollectiveError("KB-G003", "{} {} {}; wait for its Work first", what(), verb_of(touch),
+                          in_use(tensor, access));
   });
 }
 

@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 
 #include <charconv>
 
@@ -23,12 +22,11 @@ Device::Device(std::string_view text) {
   }
   throw DeviceError(
       "KB-M024",
-      fmt::format("there is no device '{}': ahbm, ahbm:0, ahbm:1, ... are devices, and "
-                  "cpu is the host{}",
-                  visible(text),
-                  text == "local" ? "; local is a backend of init_process_group(), whose "
-                                    "ranks' tensors lie on ahbm"
-                                  : ""));
+      "there is no device '{}': ahbm, ahbm:0, ahbm:1, ... are devices, and cpu is the host{}",
+      visible(text),
+      text == "local"
+          ? "; local is a backend of init_process_group(), whose ranks' tensors lie on ahbm"
+          : "");
 }
 
 }  // namespace kernbench

@@ -34,19 +34,19 @@ Part share_of(const Part& whole, Shard shard, int index, int count) {
 
 void check_shard(std::string_view level, Shard shard) {
   if (is_enumerator(shard, kShardCount)) return;
-  throw DeviceError("KB-K010", fmt::format("DPPolicy: {} = {} is no Shard; there are: replicate, "
-                                           "row_wise, column_wise, partial",
-                                           level, number_of(shard)));
+  throw DeviceError(
+      "KB-K010",
+      "DPPolicy: {} = {} is no Shard; there are: replicate, row_wise, column_wise, partial", level,
+      number_of(shard));
 }
 
 int count_of(int wanted, int available, std::string_view what) {
   if (wanted < 0) {
-    throw DeviceError("KB-K010",
-                      fmt::format("DPPolicy: num_{} = {} must not be negative", what, wanted));
+    throw DeviceError("KB-K010", "DPPolicy: num_{} = {} must not be negative", what, wanted);
   }
   if (wanted > available) {
-    throw DeviceError("KB-K010", fmt::format("DPPolicy: num_{} = {} exceeds the {} {} there are",
-                                             what, wanted, available, what));
+    throw DeviceError("KB-K010", "DPPolicy: num_{} = {} exceeds the {} {} there are", what, wanted,
+                      available, what);
   }
   return wanted == 0 ? available : wanted;
 }

@@ -137,8 +137,8 @@ void copy_from_host(const Tensor& target, std::vector<ShardWrite> writes, std::s
   Simulation& simulation = *target.storage()->simulation;
   const FiberLocal& local = simulation.local();
   if (local.kind == FiberLocal::Kind::kernel) {
-    throw CollectiveError("KB-R012", fmt::format("copy_ into tensor '{}' inside kernel '{}'",
-                                                 target.name(), local.kernel));
+    throw CollectiveError("KB-R012", "copy_ into tensor '{}' inside kernel '{}'", target.name(),
+                          local.kernel);
   }
   check_has_space(*target.storage(), function);
   check_may_touch(target, Touch::writes,
@@ -157,10 +157,8 @@ Tensor copy_on(const Tensor& x, int device) {
   const Tensor::Storage& from = *x.storage();
   const int count = from.simulation->topology().system.sip_count;
   if (device < 0 || device >= count) {
-    throw CollectiveError("KB-R003",
-                          fmt::format("invalid device ordinal {}: there are devices 0 to "
-                                      "{}",
-                                      device, count - 1));
+    throw CollectiveError("KB-R003", "invalid device ordinal {}: there are devices 0 to {}", device,
+                          count - 1);
   }
   Tensor copy(make_device_storage(from.simulation, device, x.shape(),
                                   {.dtype = x.dtype(), .dp = x.dp(), .name = x.name()}));

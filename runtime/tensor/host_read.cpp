@@ -52,8 +52,8 @@ void begin_host_read(Tensor::Storage& storage, HostRead entry_point) {
   if (storage.is_host()) return;
   const FiberLocal& local = storage.simulation->local();
   if (local.kind == FiberLocal::Kind::kernel) {  // it would wait for its own launch
-    throw CollectiveError("KB-R012", fmt::format("{} of tensor '{}' inside kernel '{}'",
-                                                 name_of(entry_point), storage.name, local.kernel));
+    throw CollectiveError("KB-R012", "{} of tensor '{}' inside kernel '{}'", name_of(entry_point),
+                          storage.name, local.kernel);
   }
   check_has_space(storage, name_of(entry_point));
   compute_deferred(*storage.memory);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <list>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -165,12 +164,11 @@ void take_space(TensorMemory& memory) {
 
 void check_has_space(const Tensor::Storage& storage, std::string_view user) {
   if (storage.is_host() || storage.memory->has_space || storage.memory->deferred != nullptr) return;
-  throw CollectiveError(
-      "KB-A019",
-      fmt::format("{}: tensor '{}' {} is sharded: fully_shard has freed its elements until the "
-                  "module that has it is called, by its handle's operator(), or unshard() of that "
-                  "module; parameters() gives this rank's shard",
-                  user, storage.name, to_string(storage.shape)));
+  throw CollectiveError("KB-A019",
+                        "{}: tensor '{}' {} is sharded: fully_shard has freed its elements until "
+                        "the module that has it is called, by its handle's operator(), or "
+                        "unshard() of that module; parameters() gives this rank's shard",
+                        user, storage.name, to_string(storage.shape));
 }
 
 PreservedVersion::PreservedVersion(TensorMemory& memory) : memory_(memory) {

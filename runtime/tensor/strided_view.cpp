@@ -1,7 +1,5 @@
 #include "runtime/tensor/strided_view.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -107,9 +105,9 @@ bool repeats_elements(const Tensor& tensor) {
 void check_is_contiguous(const Tensor& tensor, std::string_view user) {
   if (!is_strided(tensor)) return;
   throw DeviceError("KB-F005",
-                    fmt::format("{}: Tensors must be contiguous: {} is a view whose elements lie "
-                                "apart; use its contiguous(), or copy_ that back afterwards",
-                                user, describe(tensor)));
+                    "{}: Tensors must be contiguous: {} is a view whose elements lie apart; use "
+                    "its contiguous(), or copy_ that back afterwards",
+                    user, describe(tensor));
 }
 
 }  // namespace kernbench::runtime

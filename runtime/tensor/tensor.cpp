@@ -140,9 +140,9 @@ Number gather_one(const Tensor::Storage& storage, std::size_t position_of_all) {
 void begin_read(Tensor::Storage& storage, HostRead entry_point) {
   runtime::begin_host_read(storage, entry_point);
   if (!storage.simulation->machine().memory().has_data()) {
-    throw DeviceError("KB-M018", fmt::format("tensor '{}' has no values: the context was made with "
-                                             "data = false",
-                                             storage.name));
+    throw DeviceError("KB-M018",
+                      "tensor '{}' has no values: the context was made with data = false",
+                      storage.name);
   }
 }
 
@@ -250,13 +250,12 @@ std::vector<Number> Tensor::read(Read what, std::size_t index) const {
                              [&](auto own) { return read_one<decltype(own)>(storage, index); });
     case Read::item:
       if (numel() == 1) break;
-      throw DeviceError(
-          "KB-M016",
-          fmt::format("a Tensor with {} elements cannot be converted to Scalar", numel()));
+      throw DeviceError("KB-M016", "a Tensor with {} elements cannot be converted to Scalar",
+                        numel());
     case Read::matrix:
       if (shape().rank() == 2) break;
-      throw DeviceError("KB-M015", fmt::format("to_eigen: tensor '{}' is {}, not a matrix", name(),
-                                               to_string(shape())));
+      throw DeviceError("KB-M015", "to_eigen: tensor '{}' is {}, not a matrix", name(),
+                        to_string(shape()));
     case Read::all:
       break;
   }
@@ -275,15 +274,15 @@ std::size_t Tensor::position_of(std::initializer_list<std::int64_t> index) const
     const std::int64_t size = dimension < shape().rank() ? shape()[dimension] : 0;
     const std::int64_t i = given < 0 ? given + size : given;
     if (i < 0 || i >= size) {
-      throw DeviceError("KB-M017", fmt::format("index [{}] is out of range of tensor '{}' {}",
-                                               fmt::join(index, ", "), name(), to_string(shape())));
+      throw DeviceError("KB-M017", "index [{}] is out of range of tensor '{}' {}",
+                        fmt::join(index, ", "), name(), to_string(shape()));
     }
     position = position * size + i;
     ++dimension;
   }
   if (dimension != shape().rank()) {
-    throw DeviceError("KB-M017", fmt::format("tensor '{}' {} takes {} indices, not {}", name(),
-                                             to_string(shape()), shape().rank(), dimension));
+    throw DeviceError("KB-M017", "tensor '{}' {} takes {} indices, not {}", name(),
+                      to_string(shape()), shape().rank(), dimension);
   }
   return static_cast<std::size_t>(position);
 }
@@ -356,10 +355,9 @@ void runtime::copy_elements_of_shard(const Tensor& into, std::size_t index, cons
   if (!into.is_host()) check_is_contiguous(into, "copy_shard_");
   const ShardInfo& shard = into.shards()[index];
   if (source.shape() != shard.shape) {
-    throw DeviceError(
-        "KB-M015", fmt::format("copy_shard_: '{}' is {}, shard {} of '{}' is {}; they must agree",
-                               source.name(), to_string(source.shape()), index, into.name(),
-                               to_string(shard.shape)));
+    throw DeviceError("KB-M015", "copy_shard_: '{}' is {}, shard {} of '{}' is {}; they must agree",
+                      source.name(), to_string(source.shape()), index, into.name(),
+                      to_string(shard.shape));
   }
   std::vector<runtime::ShardWrite> writes;
   writes.push_back({index, std::make_shared<const HostElements>(

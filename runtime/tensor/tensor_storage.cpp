@@ -71,9 +71,8 @@ std::shared_ptr<Tensor::Storage> make_unplaced_storage(std::shared_ptr<Simulatio
   const DType dtype = options.dtype.value_or(DType::f32);
   if (!is_enumerator(dtype, kAllDTypes.size())) {
     throw DeviceError("KB-M014",
-                      fmt::format("tensor '{}' of dtype {}: there is none of that "
-                                  "number; there are: {}",
-                                  visible(options.name), number_of(dtype), all_dtypes()));
+                      "tensor '{}' of dtype {}: there is none of that number; there are: {}",
+                      visible(options.name), number_of(dtype), all_dtypes());
   }
   auto storage = std::make_shared<Tensor::Storage>();
   storage->shape = shape;
@@ -184,13 +183,12 @@ std::shared_ptr<Tensor::Storage> make_host_storage(const Shape& shape, HostEleme
 
 void check_on_device(const Tensor& tensor, std::string_view user) {
   if (!tensor.defined()) {
-    throw DeviceError("KB-M001", fmt::format("{}: a tensor is not defined", user));
+    throw DeviceError("KB-M001", "{}: a tensor is not defined", user);
   }
   if (tensor.is_host()) {
-    throw DeviceError("KB-M019",
-                      fmt::format("{}: a host tensor cannot take part; copy_ it into one "
-                                  "made by zeros, full, ...",
-                                  user));
+    throw DeviceError(
+        "KB-M019", "{}: a host tensor cannot take part; copy_ it into one made by zeros, full, ...",
+        user);
   }
   check_has_space(*tensor.storage(), user);
 }
@@ -198,8 +196,7 @@ void check_on_device(const Tensor& tensor, std::string_view user) {
 void check_on_device(const Tensor& tensor, const Simulation& simulation, std::string_view user) {
   check_on_device(tensor, user);
   if (tensor.storage()->simulation.get() == &simulation) return;
-  throw DeviceError("KB-M013",
-                    fmt::format("{}: tensor '{}' belongs to another context", user, tensor.name()));
+  throw DeviceError("KB-M013", "{}: tensor '{}' belongs to another context", user, tensor.name());
 }
 
 void mark_replicated(const Tensor::Storage& storage) {

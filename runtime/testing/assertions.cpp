@@ -20,9 +20,8 @@ using Bound = std::function<double(std::size_t element)>;
 
 void check_count(const Tensor& actual, std::size_t expected) {
   if (actual.numel() == static_cast<std::int64_t>(expected)) return;
-  throw DeviceError("KB-M015",
-                    fmt::format("tensor '{}' {} has {} elements, {} are expected", actual.name(),
-                                to_string(actual.shape()), actual.numel(), expected));
+  throw DeviceError("KB-M015", "tensor '{}' {} has {} elements, {} are expected", actual.name(),
+                    to_string(actual.shape()), actual.numel(), expected);
 }
 
 std::string index_text(std::int64_t position, const Shape& shape) {
@@ -64,18 +63,16 @@ void compare(const Tensor& tensor, const Elements& actual, const std::vector<dou
   if (mismatched == 0) return;
   throw NumericsError(
       "KB-N030",
-      fmt::format("Tensor-likes are not {}! at {}\n  Mismatched elements: {} / {} ({:.1f}%)\n"
-                  "  tensor '{}' {} {}\n  worst at index {}: {} is not {}, off by {:.3g} (up to "
-                  "{:.3g} allowed){}",
-                  what, place_of(location), mismatched, actual.size(),
-                  100.0 * static_cast<double>(mismatched) / static_cast<double>(actual.size()),
-                  tensor.name(), to_string(tensor.shape()), name_of(tensor.dtype()),
-                  index_text(static_cast<std::int64_t>(worst), tensor.shape()), actual[worst],
-                  expected[worst], std::abs(static_cast<double>(actual[worst]) - expected[worst]),
-                  bound(worst),
-                  are_nan(actual[worst], expected[worst])
-                      ? "\n  NaN is close to nothing, unless equal_nan is asked for"
-                      : ""));
+      "Tensor-likes are not {}! at {}\n  Mismatched elements: {} / {} ({:.1f}%)\n  tensor '{}' {} "
+      "{}\n  worst at index {}: {} is not {}, off by {:.3g} (up to {:.3g} allowed){}",
+      what, place_of(location), mismatched, actual.size(),
+      100.0 * static_cast<double>(mismatched) / static_cast<double>(actual.size()), tensor.name(),
+      to_string(tensor.shape()), name_of(tensor.dtype()),
+      index_text(static_cast<std::int64_t>(worst), tensor.shape()), actual[worst], expected[worst],
+      std::abs(static_cast<double>(actual[worst]) - expected[worst]), bound(worst),
+      are_nan(actual[worst], expected[worst])
+          ? "\n  NaN is close to nothing, unless equal_nan is asked for"
+          : "");
 }
 
 double unit_roundoff(DType dtype) {
@@ -105,7 +102,7 @@ Tolerance default_tolerance(DType dtype) {
 }
 
 Topology ring_of(int ranks) {
-  if (ranks < 1) throw CollectiveError("KB-R010", fmt::format("World: of {} ranks", ranks));
+  if (ranks < 1) throw CollectiveError("KB-R010", "World: of {} ranks", ranks);
   return in_ring(Topology::load("tiny"), ranks);
 }
 
@@ -132,11 +129,10 @@ void assert_equal(const Tensor& actual, std::span<const float> expected,
     }
     throw NumericsError(
         "KB-N030",
-        fmt::format(
-            "Tensor-likes are not equal! at {}\n  tensor '{}' {} {}\n  first at index {}: "
-            "{} is not {}",
-            place_of(location), actual.name(), to_string(actual.shape()), name_of(actual.dtype()),
-            index_text(static_cast<std::int64_t>(i), actual.shape()), elements[i], expected[i]));
+
+        "Tensor-likes are not equal! at {}\n  tensor '{}' {} {}\n  first at index {}: {} is not {}",
+        place_of(location), actual.name(), to_string(actual.shape()), name_of(actual.dtype()),
+        index_text(static_cast<std::int64_t>(i), actual.shape()), elements[i], expected[i]);
   }
 }
 
@@ -170,20 +166,20 @@ void assert_equal_on_ranks(RuntimeContext& torch, const Tensor& x,
   for (std::size_t other = 1; other < all.size(); ++other) {
     if (all[other].size() != all.front().size()) {
       throw Error("KB-N020", ExitCode::values,
-                  fmt::format("tensor '{}' differs at {}: rank {} has {} elements, rank {} has {}",
-                              x.name(), place_of(location), ranks.front(), all.front().size(),
-                              ranks[other], all[other].size()));
+                  "tensor '{}' differs at {}: rank {} has {} elements, rank {} has {}", x.name(),
+                  place_of(location), ranks.front(), all.front().size(), ranks[other],
+                  all[other].size());
     }
     for (std::size_t i = 0; i < all.front().size(); ++i) {
       const auto first = std::bit_cast<std::uint32_t>(all.front()[i]);
       const auto later = std::bit_cast<std::uint32_t>(all[other][i]);
       if (first == later) continue;
-      throw Error("KB-N020", ExitCode::values,
-                  fmt::format("tensor '{}' differs at {}: rank {} vs {} at element {}: {} ({:#x}) "
-                              "vs {} ({:#x})",
-                              x.name(), place_of(location), ranks.front(), ranks[other],
-                              index_text(static_cast<std::int64_t>(i), x.shape()), all.front()[i],
-                              first, all[other][i], later));
+      throw Error(
+          "KB-N020", ExitCode::values,
+          "tensor '{}' differs at {}: rank {} vs {} at element {}: {} ({:#x}) vs {} ({:#x})",
+          x.name(), place_of(location), ranks.front(), ranks[other],
+          index_text(static_cast<std::int64_t>(i), x.shape()), all.front()[i], first, all[other][i],
+          later);
     }
   }
 }

@@ -42,16 +42,14 @@ void Context::check_sizes(const CompositeGemm& gemm) const {
     return size >= least && size <= kMostSize;
   };
   if (!is_size(gemm.m, 1) || !is_size(gemm.n, 1) || !is_size(gemm.k, 1)) {
-    throw DeviceError("KB-K033",
-                      fmt::format("{}: m {}, n {}, k {}; sizes from 1 to {} are wanted",
-                                  where("tl.composite"), gemm.m, gemm.n, gemm.k, kMostSize));
+    throw DeviceError("KB-K033", "{}: m {}, n {}, k {}; sizes from 1 to {} are wanted",
+                      where("tl.composite"), gemm.m, gemm.n, gemm.k, kMostSize);
   }
   if (!is_size(gemm.tile_m, 0) || !is_size(gemm.tile_n, 0) || !is_size(gemm.tile_k, 0)) {
-    throw DeviceError(
-        "KB-K033",
-        fmt::format("{}: tile_m {}, tile_n {}, tile_k {}; sizes from 1 to {} are wanted, or 0 for "
-                    "tiles that are chosen",
-                    where("tl.composite"), gemm.tile_m, gemm.tile_n, gemm.tile_k, kMostSize));
+    throw DeviceError("KB-K033",
+                      "{}: tile_m {}, tile_n {}, tile_k {}; sizes from 1 to {} are wanted, or 0 "
+                      "for tiles that are chosen",
+                      where("tl.composite"), gemm.tile_m, gemm.tile_n, gemm.tile_k, kMostSize);
   }
 }
 
@@ -66,9 +64,8 @@ sim::MatrixAt Context::matrix_at(std::string_view operand, const Pointer& pointe
 sim::CompositePlan Context::plan_of(const CompositeGemm& gemm) const {
   check_sizes(gemm);
   if (gemm.a.dtype() != gemm.b.dtype()) {
-    throw DeviceError("KB-K031", fmt::format("{}: a is {} and b is {}; they must be of one type",
-                                             where("tl.composite"), name_of(gemm.a.dtype()),
-                                             name_of(gemm.b.dtype())));
+    throw DeviceError("KB-K031", "{}: a is {} and b is {}; they must be of one type",
+                      where("tl.composite"), name_of(gemm.a.dtype()), name_of(gemm.b.dtype()));
   }
   sim::CompositePlan plan;
   plan.size = {gemm.m, gemm.n, gemm.k};
@@ -80,15 +77,15 @@ sim::CompositePlan Context::plan_of(const CompositeGemm& gemm) const {
   plan.scale = static_cast<float>(gemm.scale);
   if (!is_enumerator(gemm.activation, kActivationCount)) {
     throw DeviceError("KB-K036",
-                      fmt::format("{}: there is no activation {}; there are: none, relu, "
-                                  "sigmoid, silu, gelu",
-                                  where("tl.composite"), number_of(gemm.activation)));
+                      "{}: there is no activation {}; there are: none, relu, sigmoid, silu, gelu",
+                      where("tl.composite"), number_of(gemm.activation));
   }
   plan.activation = gemm.activation;
   if (const std::string_view operand = overlapped_operand(plan); !operand.empty()) {
-    throw DeviceError("KB-K034", fmt::format("{}: c overlaps {}, of which tiles are loaded still "
-                                             "when the first of c is stored; use another tensor",
-                                             where("tl.composite"), operand));
+    throw DeviceError("KB-K034",
+                      "{}: c overlaps {}, of which tiles are loaded still when the first of c is "
+                      "stored; use another tensor",
+                      where("tl.composite"), operand);
   }
   return plan;
 }
@@ -127,12 +124,11 @@ void Context::set_tile(sim::CompositePlan& plan, const sim::GemmSize& wanted) {
   }
   const Bytes capacity = run_.scratch_capacity();
   if (working_set(plan) > capacity) {
-    throw DeviceError(
-        "KB-K035",
-        fmt::format("{}: tiles of m {}, n {}, k {}, two of each, need {} B of TCM, which "
-                    "has {} B; give smaller ones, or none and they are chosen",
-                    where("tl.composite"), plan.tile.m, plan.tile.n, plan.tile.k, working_set(plan),
-                    capacity));
+    throw DeviceError("KB-K035",
+                      "{}: tiles of m {}, n {}, k {}, two of each, need {} B of TCM, which has {} "
+                      "B; give smaller ones, or none and they are chosen",
+                      where("tl.composite"), plan.tile.m, plan.tile.n, plan.tile.k,
+                      working_set(plan), capacity);
   }
 }
 
@@ -140,12 +136,11 @@ void Context::count_parts(const sim::CompositePlan& plan) {
   const std::int64_t parts = part_count(plan);
   const std::int64_t most = runtime::CommandBudget::kOwnCommands + budget_.limit();
   if (budget_.limit() > 0 && parts > most) {
-    throw DeviceError(
-        "KB-K033", fmt::format("{}: tiles of m {}, n {}, k {} make {} commands, and a kernel may "
-                               "issue {}; give larger tiles, or raise "
-                               "RuntimeOptions::command_limit, which is {}",
-                               where("tl.composite"), plan.tile.m, plan.tile.n, plan.tile.k, parts,
-                               most, budget_.limit()));
+    throw DeviceError("KB-K033",
+                      "{}: tiles of m {}, n {}, k {} make {} commands, and a kernel may issue {}; "
+                      "give larger tiles, or raise RuntimeOptions::command_limit, which is {}",
+                      where("tl.composite"), plan.tile.m, plan.tile.n, plan.tile.k, parts, most,
+                      budget_.limit());
   }
   count_commands("tl.composite", parts);
 }

@@ -87,19 +87,18 @@ Tensor apply(sim::MathOp op, std::string_view name, std::initializer_list<Operan
     if (operand.tensor() == nullptr) continue;
     Context* const context = operand.tensor()->context_;
     if (context == nullptr) {
-      throw DeviceError("KB-K023", fmt::format("{} on {}: {}", name, describe(*operand.tensor()),
-                                               Context::kVoidValue));
+      throw DeviceError("KB-K023", "{} on {}: {}", name, describe(*operand.tensor()),
+                        Context::kVoidValue);
     }
     const runtime::Fiber* const running = context->fibers_.current();
     if (running == nullptr || running->local() != &context->local_) {
-      throw DeviceError(
-          "KB-K023", fmt::format("{} of a value of kernel '{}' on {}, used outside of it: {}", name,
-                                 context->kernel_name_, to_string(context->location()),
-                                 Context::kForeignValue));
+      throw DeviceError("KB-K023", "{} of a value of kernel '{}' on {}, used outside of it: {}",
+                        name, context->kernel_name_, to_string(context->location()),
+                        Context::kForeignValue);
     }
     return context->elementwise(op, name, operands);
   }
-  throw DeviceError("KB-K020", fmt::format("{}: no operand is a tensor", name));
+  throw DeviceError("KB-K020", "{}: no operand is a tensor", name);
 }
 
 Tensor Context::elementwise(sim::MathOp op, std::string_view name,

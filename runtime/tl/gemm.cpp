@@ -1,7 +1,5 @@
 // Implements tl.dot: matrix products on PE_GEMM.
 
-#include <fmt/format.h>
-
 #include "runtime/fiber/function_ref.h"
 #include "runtime/tl/tl.h"
 #include "sim_engine/base/error.h"
@@ -12,14 +10,12 @@ namespace kernbench::tl {
 sim::GemmSize Context::dot_size(const Tensor& a, const Tensor& b) const {
   const bool are_matrices = a.shape().rank() == 2 && b.shape().rank() == 2;
   if (!are_matrices || a.shape()[1] != b.shape()[0]) {
-    throw DeviceError("KB-K030",
-                      fmt::format("{}: the operands are {} and {}; [m, k] and [k, n] are wanted",
-                                  where("tl.dot"), describe(a), describe(b)));
+    throw DeviceError("KB-K030", "{}: the operands are {} and {}; [m, k] and [k, n] are wanted",
+                      where("tl.dot"), describe(a), describe(b));
   }
   if (a.dtype() != b.dtype()) {
-    throw DeviceError("KB-K031",
-                      fmt::format("{}: the operands are {} and {}; they must be of one type",
-                                  where("tl.dot"), describe(a), describe(b)));
+    throw DeviceError("KB-K031", "{}: the operands are {} and {}; they must be of one type",
+                      where("tl.dot"), describe(a), describe(b));
   }
   return {a.shape()[0], b.shape()[1], a.shape()[1]};
 }
@@ -44,10 +40,9 @@ Tensor Context::dot(const Tensor& a, const Tensor& b, Tensor accumulator,
   const sim::GemmSize size = dot_size(a, b);
   const Shape shape{size.m, size.n};
   if (accumulator.shape() != shape || accumulator.dtype() != DType::f32) {
-    throw DeviceError(
-        "KB-K030",
-        fmt::format("{}: the accumulator is {}; for {} and {} it must be {} f32", where("tl.dot"),
-                    describe(accumulator), describe(a), describe(b), to_string(shape)));
+    throw DeviceError("KB-K030", "{}: the accumulator is {}; for {} and {} it must be {} f32",
+                      where("tl.dot"), describe(accumulator), describe(a), describe(b),
+                      to_string(shape));
   }
   const Bytes bytes = shape.numel() * size_of(options.out_dtype);
   make_room_for_command("tl.dot");

@@ -109,11 +109,10 @@ void Context::send(Port port, const Tensor& value) {
   sim::IpcqChannel& channel = out(port);
   check_own("tl.send", value);
   if (value.tile_->bytes > channel.params().slot_bytes) {
-    throw DeviceError("KB-Q004",
-                      fmt::format("{}: send {} B into {} B slot of {}; send it in parts, or set a "
-                                  "larger 'slot' in ccl.yaml",
-                                  where("tl.send"), value.tile_->bytes, channel.params().slot_bytes,
-                                  channel.name()));
+    throw DeviceError(
+        "KB-Q004",
+        "{}: send {} B into {} B slot of {}; send it in parts, or set a larger 'slot' in ccl.yaml",
+        where("tl.send"), value.tile_->bytes, channel.params().slot_bytes, channel.name());
   }
   make_room("tl.send", 0);
   const Time began = run_.clock();
@@ -159,11 +158,10 @@ RecvFuture Context::recv_async(Port port, const Shape& shape, DType dtype) {
 
 Tensor Context::wait(RecvFuture& future) {
   if (future.kernel_ != run_.id()) {
-    throw DeviceError("KB-Q008",
-                      fmt::format("{}: {}", where("tl.wait"),
-                                  future.kernel_ == 0
-                                      ? "the future is used up: its message was waited for already"
-                                      : "the future is of another kernel or PE"));
+    throw DeviceError("KB-Q008", "{}: {}", where("tl.wait"),
+                      future.kernel_ == 0
+                          ? "the future is used up: its message was waited for already"
+                          : "the future is of another kernel or PE");
   }
   const sim::IpcqChannel& channel = *future.receive_.channel;
   const Time began = run_.clock();
@@ -197,17 +195,15 @@ void Context::refuse(const sim::IpcqChannel& channel, const sim::IpcqMessage& me
   if (!share_messages(message.operation, run_.operation())) {
     throw DeviceError(
         "KB-Q003",
-        fmt::format(
-            "{}: the oldest message of {} ({} B, sent at {}) was left there by {}; every "
-            "tl.send needs its tl.recv before the queue is used for something else",
-            where("tl.recv"), channel.name(), message.bytes, to_string(message.sent),
-            message.operation.is_collective ? "another collective" : "a kernel of the user's"));
+
+        "{}: the oldest message of {} ({} B, sent at {}) was left there by {}; every tl.send needs "
+        "its tl.recv before the queue is used for something else",
+        where("tl.recv"), channel.name(), message.bytes, to_string(message.sent),
+        message.operation.is_collective ? "another collective" : "a kernel of the user's");
   }
-  throw DeviceError(
-      "KB-Q005",
-      fmt::format("{} expects {} B of {}, got {} B of {} (sent at {}) by {}", where("tl.recv"),
-                  expected->bytes, name_of(expected->dtype), message.bytes, name_of(message.dtype),
-                  to_string(message.sent), channel.name()));
+  throw DeviceError("KB-Q005", "{} expects {} B of {}, got {} B of {} (sent at {}) by {}",
+                    where("tl.recv"), expected->bytes, name_of(expected->dtype), message.bytes,
+                    name_of(message.dtype), to_string(message.sent), channel.name());
 }
 
 void Context::check_receives_are_closed() const {
@@ -217,11 +213,10 @@ void Context::check_receives_are_closed() const {
     const int count = channel->open_post_count(run_);
     if (count > 0) ports.push_back(fmt::format("{} at {}", count, to_string(channel->ends().in)));
   }
-  throw DeviceError(
-      "KB-Q007",
-      fmt::format("kernel '{}' on {} ends with receives that were posted and not waited for: {}; "
-                  "every tl.recv_async needs its tl.wait",
-                  kernel_name_, to_string(location()), fmt::join(ports, ", ")));
+  throw DeviceError("KB-Q007",
+                    "kernel '{}' on {} ends with receives that were posted and not waited for: {}; "
+                    "every tl.recv_async needs its tl.wait",
+                    kernel_name_, to_string(location()), fmt::join(ports, ", "));
 }
 
 }  // namespace kernbench::tl

@@ -36,10 +36,9 @@ Shape reduced_shape(const Shape& shape, std::optional<std::size_t> axis, bool ke
 std::size_t Context::axis_of(std::string_view operation, const Tensor& x, int axis) const {
   const auto rank = static_cast<int>(x.shape_.rank());
   if (axis < -rank || axis >= rank) {
-    throw DeviceError(
-        "KB-K022",
-        fmt::format("{}: {} has no axis {}; there are {}", where(operation), describe(x), axis,
-                    rank == 0 ? "none" : fmt::format("{} to {}", -rank, rank - 1)));
+    throw DeviceError("KB-K022", "{}: {} has no axis {}; there are {}", where(operation),
+                      describe(x), axis,
+                      rank == 0 ? "none" : fmt::format("{} to {}", -rank, rank - 1));
   }
   return static_cast<std::size_t>(axis < 0 ? axis + rank : axis);
 }
@@ -52,8 +51,8 @@ Tensor Context::reduce(sim::AxisOp op, std::string_view name, const Tensor& x,
   const sim::AxisForm form =
       dimension ? form_of(x.shape_, *dimension) : sim::AxisForm{1, x.shape_.numel(), 1};
   if (op != sim::AxisOp::sum && form.length == 0) {
-    throw DeviceError("KB-K022", fmt::format("{}: {} has no elements there; only a sum is 0 then",
-                                             where(name), describe(x)));
+    throw DeviceError("KB-K022", "{}: {} has no elements there; only a sum is 0 then", where(name),
+                      describe(x));
   }
   const Shape shape = reduced_shape(x.shape_, dimension, options.keep_dims);
   make_room(name, shape.numel() * size_of(x.dtype()));

@@ -1,7 +1,5 @@
 // Implements tl.load and tl.store of tiles, whose rows belong to a wider matrix.
 
-#include <fmt/format.h>
-
 #include "runtime/tl/tl.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/components/kernel_run.h"
@@ -11,10 +9,10 @@ namespace kernbench::tl {
 sim::ElementRange Context::rows_at(std::string_view operation, const Pointer& pointer,
                                    const Shape& shape, DType dtype, std::int64_t pitch) const {
   if (shape.rank() != 2 || (shape[0] > 1 && pitch < shape[1])) {
-    throw DeviceError(
-        "KB-K032", fmt::format("{}: rows of {}, {} elements apart; a shape [rows, columns] and a "
-                               "pitch of at least the columns are wanted",
-                               where(operation), to_string(shape), pitch));
+    throw DeviceError("KB-K032",
+                      "{}: rows of {}, {} elements apart; a shape [rows, columns] and a pitch of "
+                      "at least the columns are wanted",
+                      where(operation), to_string(shape), pitch);
   }
   const bool is_empty = shape[0] == 0 || shape[1] == 0;
   const Extent extent = is_empty ? 0 : Extent{shape[0] - 1} * pitch + shape[1];

@@ -1,7 +1,5 @@
 // Creates values, and gives values other shapes.
 
-#include <fmt/format.h>
-
 #include <array>
 #include <limits>
 
@@ -40,8 +38,7 @@ std::int64_t largest_count(DType dtype) {
 template <class Where>
 std::int64_t divide_up(std::int64_t a, std::int64_t b, const Where& where) {
   if (b <= 0) {
-    throw DeviceError("KB-K022",
-                      fmt::format("{}: {} / {}; the divisor must be positive", where(), a, b));
+    throw DeviceError("KB-K022", "{}: {} / {}; the divisor must be positive", where(), a, b);
   }
   return a / b + (a % b > 0 ? 1 : 0);
 }
@@ -67,15 +64,14 @@ Tensor Context::filled(std::string_view operation, const Shape& shape, const Sca
 Tensor Context::arange(std::int64_t start, std::int64_t end, DType dtype) {
   check_dtype("tl.arange", dtype);
   if (end < start) {
-    throw DeviceError("KB-K022", fmt::format("{}: from {} to below {}; the end must not be smaller",
-                                             where("tl.arange"), start, end));
+    throw DeviceError("KB-K022", "{}: from {} to below {}; the end must not be smaller",
+                      where("tl.arange"), start, end);
   }
   const std::int64_t largest = largest_count(dtype);
   if (end > start && (start < -largest || end - 1 > largest)) {
-    throw DeviceError(
-        "KB-K022", fmt::format("{}: from {} to below {}; {} has all whole numbers from {} to {} "
-                               "only",
-                               where("tl.arange"), start, end, name_of(dtype), -largest, largest));
+    throw DeviceError("KB-K022",
+                      "{}: from {} to below {}; {} has all whole numbers from {} to {} only",
+                      where("tl.arange"), start, end, name_of(dtype), -largest, largest);
   }
   const Shape shape{end - start};
   make_room("tl.arange", shape.numel() * size_of(dtype));
@@ -85,8 +81,8 @@ Tensor Context::arange(std::int64_t start, std::int64_t end, DType dtype) {
 Tensor Context::trans(const Tensor& x) {
   check_own("tl.trans", x);
   if (x.shape_.rank() != 2) {
-    throw DeviceError("KB-K022", fmt::format("{}: {} is no matrix; reshape it to two dimensions",
-                                             where("tl.trans"), describe(x)));
+    throw DeviceError("KB-K022", "{}: {} is no matrix; reshape it to two dimensions",
+                      where("tl.trans"), describe(x));
   }
   const std::int64_t rows = x.shape_[0];
   const std::int64_t columns = x.shape_[1];
@@ -100,9 +96,8 @@ Tensor Context::trans(const Tensor& x) {
 Tensor Context::reshape(const Tensor& x, const Shape& shape) {
   check_own("tl.reshape", x);
   if (shape.numel() != x.shape_.numel()) {
-    throw DeviceError("KB-K022",
-                      fmt::format("{}: {} has {} elements, {} has {}", where("tl.reshape"),
-                                  describe(x), x.shape_.numel(), to_string(shape), shape.numel()));
+    throw DeviceError("KB-K022", "{}: {} has {} elements, {} has {}", where("tl.reshape"),
+                      describe(x), x.shape_.numel(), to_string(shape), shape.numel());
   }
   return {*this, shape, x.tile_, "tl.reshape"};
 }

@@ -95,9 +95,9 @@ void Context::check_axis(std::string_view operation, int axis) const {
   if (axis == 0) return;
   throw DeviceError(
       "KB-K022",
-      fmt::format("{}: a launch has axis 0 alone, over all its {} PEs; write tl.cube_id() for this "
-                  "PE's cube, tl.pe_id() for its number in the cube, tl.sip_id() for its SIP",
-                  where(fmt::format("{}({})", operation, axis)), program_count_));
+      "{}: a launch has axis 0 alone, over all its {} PEs; write tl.cube_id() for this PE's cube, "
+      "tl.pe_id() for its number in the cube, tl.sip_id() for its SIP",
+      where(fmt::format("{}({})", operation, axis)), program_count_);
 }
 
 // HBM
@@ -107,33 +107,29 @@ void Context::check_access(std::string_view operation, const Pointer& pointer, E
   const sim::DeviceBuffer& buffer = pointer.buffer_;
   if (pointer.tensor_name_ == nullptr) {
     throw DeviceError("KB-M020",
-                      fmt::format("{}: the pointer points at no tensor; give launch() the tensor "
-                                  "as an argument, and the kernel a tl::Pointer parameter for it",
-                                  where(operation)));
+                      "{}: the pointer points at no tensor; give launch() the tensor as an "
+                      "argument, and the kernel a tl::Pointer parameter for it",
+                      where(operation));
   }
   if (pointer.absent_from_ != nullptr) {
-    throw DeviceError("KB-M020",
-                      fmt::format("{}: {}", where(operation),
-                                  pointer.absent_from_->describe_absent(*pointer.tensor_name_)));
+    throw DeviceError("KB-M020", "{}: {}", where(operation),
+                      pointer.absent_from_->describe_absent(*pointer.tensor_name_));
   }
   if (!run_.pe().services().memory.is_live(buffer.region)) {
-    throw DeviceError(
-        "KB-M001", fmt::format("{}: the tensor of this pointer was freed; pass it to launch() as "
-                               "an argument, which keeps it alive",
-                               where(operation)));
+    throw DeviceError("KB-M001",
+                      "{}: the tensor of this pointer was freed; pass it to launch() as an "
+                      "argument, which keeps it alive",
+                      where(operation));
   }
   if (dtype != buffer.dtype) {
-    throw DeviceError("KB-K021",
-                      fmt::format("{}: tensor '{}' is {}, not {}", where(operation),
-                                  *pointer.tensor_name_, name_of(buffer.dtype), name_of(dtype)));
+    throw DeviceError("KB-K021", "{}: tensor '{}' is {}, not {}", where(operation),
+                      *pointer.tensor_name_, name_of(buffer.dtype), name_of(dtype));
   }
   const Extent first = pointer.offset_ - buffer.first;
   if (first < 0 || first > buffer.element_count || count > buffer.element_count - first) {
     throw DeviceError(
-        "KB-M020",
-        fmt::format("{} out of bounds: elements {}..{} of tensor '{}', whose shard has {} elements",
-                    where(operation), first, first + count - 1, *pointer.tensor_name_,
-                    buffer.element_count));
+        "KB-M020", "{} out of bounds: elements {}..{} of tensor '{}', whose shard has {} elements",
+        where(operation), first, first + count - 1, *pointer.tensor_name_, buffer.element_count);
   }
   ask_rule(operation, pointer, {pointer.offset(), static_cast<std::int64_t>(count)}, false);
 }
@@ -148,14 +144,14 @@ Tensor Context::load(const Pointer& source, const Shape& shape, DType dtype) {
 // A value lives in the scratch of one PE and only while its kernel runs.
 void Context::check_own(std::string_view operation, const Tensor& value) const {
   if (value.context_ == this) return;
-  throw DeviceError("KB-K023", fmt::format("{}: {}", where(operation),
-                                           value.context_ == nullptr ? kVoidValue : kForeignValue));
+  throw DeviceError("KB-K023", "{}: {}", where(operation),
+                    value.context_ == nullptr ? kVoidValue : kForeignValue);
 }
 
 void Context::check_dtype(std::string_view operation, DType dtype) const {
   if (is_enumerator(dtype, kAllDTypes.size())) return;
-  throw DeviceError("KB-K021", fmt::format("{}: there is no dtype {}; there are: {}",
-                                           where(operation), number_of(dtype), all_dtypes()));
+  throw DeviceError("KB-K021", "{}: there is no dtype {}; there are: {}", where(operation),
+                    number_of(dtype), all_dtypes());
 }
 
 void Context::store(const Pointer& target, const Tensor& value) {
@@ -172,10 +168,9 @@ void Context::ask_rule(std::string_view operation, const Pointer& pointer,
   const std::string obstacle =
       pointer.rule_->obstacle(pointer.buffer_.region, elements, is_written);
   if (obstacle.empty()) return;
-  throw CollectiveError(
-      "KB-G003",
-      fmt::format("{} {} tensor '{}', {}; wait for its Work before the launch", where(operation),
-                  is_written ? "writes" : "uses", *pointer.tensor_name_, obstacle));
+  throw CollectiveError("KB-G003", "{} {} tensor '{}', {}; wait for its Work before the launch",
+                        where(operation), is_written ? "writes" : "uses", *pointer.tensor_name_,
+                        obstacle);
 }
 
 void Context::check_store(std::string_view operation, const Pointer& target,
@@ -185,7 +180,7 @@ void Context::check_store(std::string_view operation, const Pointer& target,
   if (guard_ == nullptr) return;
   const std::string* const user = guard_->user_of(target.buffer_.region, elements);
   if (user == nullptr) return;
-  throw CollectiveError("KB-G003", fmt::format("{} writes {}", where(operation), *user));
+  throw CollectiveError("KB-G003", "{} writes {}", where(operation), *user);
 }
 
 void Context::show(std::string_view operation, const Pointer& pointer,
@@ -201,8 +196,8 @@ void Context::show(std::string_view operation, const Pointer& pointer,
 Tensor Context::narrow(const Tensor& value, std::int64_t begin, std::int64_t count) {
   check_own("tl.narrow", value);
   if (value.shape_.rank() != 1 || begin < 0 || count < 0 || count > value.shape_[0] - begin) {
-    throw DeviceError("KB-K022", fmt::format("{}: elements {}..{} of {}", where("tl.narrow"), begin,
-                                             Extent{begin} + count - 1, to_string(value.shape_)));
+    throw DeviceError("KB-K022", "{}: elements {}..{} of {}", where("tl.narrow"), begin,
+                      Extent{begin} + count - 1, to_string(value.shape_));
   }
   return {*this, {count}, run_.slice(value.tile_, begin, count), "tl.narrow"};
 }
@@ -213,11 +208,10 @@ Tensor Context::cat(std::span<const Tensor> values) {
   for (const Tensor& value : values) {
     check_own("tl.cat", value);
     if (value.shape_.rank() != 1 || value.dtype() != values.front().dtype()) {
-      throw DeviceError(
-          "KB-K022", fmt::format("{}: {} {} after {}; values of one dimension and one "
-                                 "type are wanted",
-                                 where("tl.cat"), to_string(value.shape_), name_of(value.dtype()),
-                                 name_of(values.front().dtype())));
+      throw DeviceError("KB-K022",
+                        "{}: {} {} after {}; values of one dimension and one type are wanted",
+                        where("tl.cat"), to_string(value.shape_), name_of(value.dtype()),
+                        name_of(values.front().dtype()));
     }
     tiles.push_back(value.tile_);
     count += value.shape_[0];
@@ -232,11 +226,10 @@ void Context::count_commands(std::string_view operation, std::int64_t count) {
   const std::int64_t own = std::max(commands_, runtime::CommandBudget::kOwnCommands);
   commands_ += count;
   if (commands_ <= own || budget_.take(commands_ - own)) return;
-  throw DeadlockError(
-      "KB-D002",
-      fmt::format("livelock: {} is command {} of this kernel, which seems to have no end (t={}); "
-                  "if it has, raise RuntimeOptions::command_limit, which is {}",
-                  where(operation), commands_, to_string(run_.clock()), budget_.limit()));
+  throw DeadlockError("KB-D002",
+                      "livelock: {} is command {} of this kernel, which seems to have no end "
+                      "(t={}); if it has, raise RuntimeOptions::command_limit, which is {}",
+                      where(operation), commands_, to_string(run_.clock()), budget_.limit());
 }
 
 void Context::make_room(std::string_view operation, Bytes bytes) {
@@ -262,12 +255,11 @@ void Context::wait_for_scratch(std::string_view operation, runtime::FunctionRef<
     const bool can_become_free =
         run_.outstanding() > 0 || (!is_alone && held_scratch() + bytes <= run_.scratch_capacity());
     if (!can_become_free) {
-      throw DeviceError(
-          "KB-M010",
-          fmt::format("out of TCM: {} requested {} B, {} B of {} B are free; values are held "
-                      "until their last handle is gone, the largest now:{}",
-                      where(operation), bytes, run_.free_scratch(), run_.scratch_capacity(),
-                      scratch_holders()));
+      throw DeviceError("KB-M010",
+                        "out of TCM: {} requested {} B, {} B of {} B are free; values are held "
+                        "until their last handle is gone, the largest now:{}",
+                        where(operation), bytes, run_.free_scratch(), run_.scratch_capacity(),
+                        scratch_holders());
     }
     const auto describe = [&] { return fmt::format("{} B of scratch memory", bytes); };
     if (is_alone) {

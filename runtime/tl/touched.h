@@ -6,7 +6,6 @@
 
 #include "runtime/fiber/fiber_local.h"
 #include "runtime/fiber/prefetched.h"
-#include "sim_engine/base/prefetch.h"
 #include "sim_engine/components/ipcq.h"
 #include "sim_engine/components/kernel_run.h"
 

@@ -1,7 +1,5 @@
 // Tensors made of other tensors' forms, of ranges and of random numbers.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <concepts>
@@ -86,10 +84,10 @@ TensorOptions with_dtype(TensorOptions options, DType dtype) {
 }
 
 [[noreturn]] void refuse_range(const Scalar& start, const Scalar& end, const Scalar& step) {
-  throw DeviceError("KB-F001",
-                    fmt::format("arange: upper bound and larger bound inconsistent with step "
-                                "sign: from {} to {} by {}",
-                                start.real(), end.real(), step.real()));
+  throw DeviceError(
+      "KB-F001",
+      "arange: upper bound and larger bound inconsistent with step sign: from {} to {} by {}",
+      start.real(), end.real(), step.real());
 }
 
 // The elements of a range of whole numbers, of which f64 represents some only rounded.  Distances
@@ -137,9 +135,8 @@ namespace {
 
 void check_is_no_less_than_none(std::string_view name, std::int64_t number) {
   if (number >= 0) return;
-  throw DeviceError("KB-F001", fmt::format("{}: number of steps or rows must be non-negative, not "
-                                           "{}",
-                                           name, number));
+  throw DeviceError("KB-F001", "{}: number of steps or rows must be non-negative, not {}", name,
+                    number);
 }
 
 }  // namespace
@@ -207,9 +204,9 @@ Tensor RuntimeContext::randn(const Shape& shape, const TensorOptions& options) c
 Tensor RuntimeContext::randint(std::int64_t low, std::int64_t high, const Shape& shape,
                                const TensorOptions& options) const {
   if (low >= high) {
-    throw DeviceError("KB-F001", fmt::format("randint: random_ expects 'from' to be less than "
-                                             "'to', but got from={} >= to={}",
-                                             low, high));
+    throw DeviceError(
+        "KB-F001", "randint: random_ expects 'from' to be less than 'to', but got from={} >= to={}",
+        low, high);
   }
   const random::Draw draw = random::Generator::of(*simulation_, ahbm.current_device()).draw();
   const auto range = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
@@ -241,9 +238,8 @@ Tensor RuntimeContext::tensor(std::initializer_list<std::initializer_list<float>
   const std::size_t columns = rows.size() == 0 ? 0 : rows.begin()->size();
   for (const std::initializer_list<float>& row : rows) {
     if (row.size() != columns) {
-      throw DeviceError("KB-M015", fmt::format("tensor: expected sequence of length {} at dim 1 "
-                                               "(got {})",
-                                               columns, row.size()));
+      throw DeviceError("KB-M015", "tensor: expected sequence of length {} at dim 1 (got {})",
+                        columns, row.size());
     }
     elements.insert(elements.end(), row.begin(), row.end());
   }

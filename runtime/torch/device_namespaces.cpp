@@ -12,10 +12,8 @@ namespace kernbench {
 int AhbmNamespace::checked(std::optional<int> device) const {
   if (!device) return current_device();
   if (*device < 0 || *device >= device_count()) {
-    throw CollectiveError("KB-R003",
-                          fmt::format("invalid device ordinal {}: there are devices 0 to "
-                                      "{}",
-                                      *device, device_count() - 1));
+    throw CollectiveError("KB-R003", "invalid device ordinal {}: there are devices 0 to {}",
+                          *device, device_count() - 1);
   }
   return *device;
 }

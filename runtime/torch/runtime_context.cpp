@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <limits>
 
 #include "runtime/guards/run_limits.h"
 #include "runtime/launch/kernel_launch.h"
@@ -130,8 +129,8 @@ namespace {
 RuntimeOptions checked(RuntimeOptions options) {
   const auto check = [](std::string_view name, std::int64_t value) {
     if (value >= 0) return;
-    throw CollectiveError(
-        "KB-R018", fmt::format("RuntimeOptions::{} is {}; it must not be negative", name, value));
+    throw CollectiveError("KB-R018", "RuntimeOptions::{} is {}; it must not be negative", name,
+                          value);
   };
   check("evaluation_threads", options.evaluation_threads);
   check("command_limit", options.command_limit);
@@ -149,8 +148,7 @@ std::optional<bool> launches_block_by_environment() {
   if (value == nullptr || std::string_view(value).empty()) return std::nullopt;
   const std::string_view text = value;
   if (text == "0" || text == "1") return text == "1";
-  throw UsageError("KB-U013",
-                   fmt::format("KERNBENCH_LAUNCH_BLOCKING: expected 0 or 1, got '{}'", text));
+  throw UsageError("KB-U013", "KERNBENCH_LAUNCH_BLOCKING: expected 0 or 1, got '{}'", text);
 }
 
 namespace {
@@ -245,9 +243,9 @@ void check_fits(const Scalar& scalar, DType dtype) {
   if (dtype == DType::boolean || (dtype == DType::i64 && is_whole)) return;
   if (!std::isfinite(value) || std::abs(value) <= largest_of(dtype)) return;
   throw DeviceError("KB-M021",
-                    fmt::format("full: value cannot be converted to type {} without overflow: {}; "
-                                "the largest is {}, or give an infinity",
-                                torch_name_of(dtype), value, largest_of(dtype)));
+                    "full: value cannot be converted to type {} without overflow: {}; the largest "
+                    "is {}, or give an infinity",
+                    torch_name_of(dtype), value, largest_of(dtype));
 }
 
 }  // namespace
@@ -274,8 +272,8 @@ Tensor RuntimeContext::empty(const Shape& shape, const TensorOptions& options) c
 
 void RuntimeContext::check_count(std::size_t elements, const Shape& shape) {
   if (static_cast<std::int64_t>(elements) == shape.numel()) return;
-  throw DeviceError("KB-M015", fmt::format("shape {} is invalid for input of size {}",
-                                           to_string(shape), elements));
+  throw DeviceError("KB-M015", "shape {} is invalid for input of size {}", to_string(shape),
+                    elements);
 }
 
 Tensor RuntimeContext::tensor(std::span<const float> elements, const Shape& shape) {

@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include <fmt/core.h>
+
 #include <exception>
 #include <span>
 #include <stdexcept>
@@ -43,6 +45,11 @@ class Error : public std::runtime_error {
  public:
   // `code` is the stable identifier of the failure class, e.g. "KB-D001".
   Error(std::string_view code, ExitCode exit_code, std::string_view text);
+  // The text is a format of {fmt}, with its arguments.
+  template <class First, class... Rest>
+  Error(std::string_view code, ExitCode exit_code, fmt::format_string<First, Rest...> text,
+        First&& first, Rest&&... rest)
+      : Error(code, exit_code, fmt::vformat(text, fmt::make_format_args(first, rest...))) {}
 
   const std::string& code() const { return code_; }
   ExitCode exit_code() const { return exit_code_; }
@@ -56,48 +63,58 @@ class Error : public std::runtime_error {
   ExitCode exit_code_;
 };
 
-// Wrong command line or environment.
-class UsageError : public Error {
+// The errors of one exit code.
+template <ExitCode kExitCode>
+class ErrorOf : public Error {
  public:
-  UsageError(std::string_view code, std::string_view text) : Error(code, ExitCode::usage, text) {}
+  ErrorOf(std::string_view code, std::string_view text) : Error(code, kExitCode, text) {}
+  template <class First, class... Rest>
+  ErrorOf(std::string_view code, fmt::format_string<First, Rest...> text, First&& first,
+          Rest&&... rest)
+      : Error(code, kExitCode, text, std::forward<First>(first), std::forward<Rest>(rest)...) {}
+
+ protected:
+  ErrorOf(TextHasCodes tag, std::string_view code, const std::string& text)
+      : Error(tag, code, kExitCode, text) {}
+  ErrorOf(std::string_view code, ExitCode exit_code, std::string_view text)
+      : Error(code, exit_code, text) {}
+};
+
+// Wrong command line or environment.
+class UsageError : public ErrorOf<ExitCode::usage> {
+ public:
+  using ErrorOf::ErrorOf;
 };
 
 // Wrong configuration file.  The text lists every error of the file, each as file:line:column.
-class ConfigError : public Error {
+class ConfigError : public ErrorOf<ExitCode::configuration> {
  public:
-  ConfigError(std::string_view code, std::string_view text)
-      : Error(code, ExitCode::configuration, text) {}
-
+  using ErrorOf::ErrorOf;
   // An error whose text lists several errors, each line with its code; `code` is the first line's.
   static ConfigError listing(std::string_view code, const std::string& text) {
     return ConfigError(TextHasCodes{}, code, text);
   }
-
- private:
-  ConfigError(TextHasCodes tag, std::string_view code, const std::string& text)
-      : Error(tag, code, ExitCode::configuration, text) {}
 };
 
 // A result cannot be written.
-class IoError : public Error {
+class IoError : public ErrorOf<ExitCode::output> {
  public:
-  IoError(std::string_view code, std::string_view text) : Error(code, ExitCode::output, text) {}
+  using ErrorOf::ErrorOf;
 };
 
 // No fiber can make progress, or a rank returned while others wait for it (exit_code() is then
 // collective_misuse, since that is the cause).
-class DeadlockError : public Error {
+class DeadlockError : public ErrorOf<ExitCode::deadlock> {
  public:
-  DeadlockError(std::string_view code, std::string_view text,
-                ExitCode exit_code = ExitCode::deadlock)
-      : Error(code, exit_code, text) {}
+  using ErrorOf::ErrorOf;
+  DeadlockError(std::string_view code, std::string_view text, ExitCode exit_code)
+      : ErrorOf(code, exit_code, text) {}
 };
 
 // Misuse of collectives or of the runtime's API.
-class CollectiveError : public Error {
+class CollectiveError : public ErrorOf<ExitCode::collective_misuse> {
  public:
-  CollectiveError(std::string_view code, std::string_view text)
-      : Error(code, ExitCode::collective_misuse, text) {}
+  using ErrorOf::ErrorOf;
 };
 
 // Two ranks called different collectives, or the same one with different arguments.
@@ -107,24 +124,21 @@ class CollectiveMismatchError : public CollectiveError {
 };
 
 // Misuse of device memory or of a kernel operation.
-class DeviceError : public Error {
+class DeviceError : public ErrorOf<ExitCode::device_fault> {
  public:
-  DeviceError(std::string_view code, std::string_view text)
-      : Error(code, ExitCode::device_fault, text) {}
+  using ErrorOf::ErrorOf;
 };
 
 // A numeric check failed.
-class NumericsError : public Error {
+class NumericsError : public ErrorOf<ExitCode::numerics> {
  public:
-  NumericsError(std::string_view code, std::string_view text)
-      : Error(code, ExitCode::numerics, text) {}
+  using ErrorOf::ErrorOf;
 };
 
 // The host lacks the memory, mappings or fibers that the run needs.
-class LimitError : public Error {
+class LimitError : public ErrorOf<ExitCode::host_limit> {
  public:
-  LimitError(std::string_view code, std::string_view text)
-      : Error(code, ExitCode::host_limit, text) {}
+  using ErrorOf::ErrorOf;
 };
 
 // For "did you mean": the candidate nearest to `word` within edit distance 2; empty if there is no

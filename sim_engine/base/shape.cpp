@@ -16,7 +16,7 @@ constexpr std::int64_t kMostElements = std::int64_t{1} << 60;
 
 Shape::Shape(std::span<const std::int64_t> sizes) {
   const auto refuse = [&](std::string_view why) {
-    throw DeviceError("KB-M012", fmt::format("shape [{}]: {}", fmt::join(sizes, ", "), why));
+    throw DeviceError("KB-M012", "shape [{}]: {}", fmt::join(sizes, ", "), why);
   };
   if (sizes.size() > kMaxRank) refuse(fmt::format("more than {} dimensions", kMaxRank));
   for (const std::int64_t size : sizes) {
@@ -31,8 +31,7 @@ Shape::Shape(std::span<const std::int64_t> sizes) {
 }
 
 void Shape::throw_no_dimension(std::size_t dimension) const {
-  throw DeviceError("KB-M017",
-                    fmt::format("shape {} has no dimension {}", to_string(*this), dimension));
+  throw DeviceError("KB-M017", "shape {} has no dimension {}", to_string(*this), dimension);
 }
 
 std::string to_string(const Shape& shape) {

@@ -2,10 +2,8 @@
 
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
-#include <string_view>
 #include <vector>
 
 #include "sim_engine/topology/topology.h"

@@ -1,7 +1,5 @@
 #include "sim_engine/components/fabric.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <span>
 #include <utility>

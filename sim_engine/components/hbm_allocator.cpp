@@ -56,13 +56,12 @@ Bytes HbmAllocator::allocate(int cube, int pe, Bytes bytes, Holder holder) {
 void HbmAllocator::fail(int cube, int pe, Bytes bytes, Holder holder, Bytes largest) const {
   const auto queues = queue_bytes_.find(slice_of(cube, pe));
   const Bytes held = queues == queue_bytes_.end() ? 0 : queues->second;
-  throw DeviceError(
-      "KB-M010",
-      fmt::format("out of HBM on sip{}.cube{}.pe{}: {} {} B, largest free block {} B, capacity of "
-                  "the PE's slice {} B{}",
-                  sip_, cube, pe, holder == Holder::queue ? "a queue needs" : "requested", bytes,
-                  largest, slice_bytes_,
-                  held > 0 ? fmt::format(", of which queues hold {} B", held) : ""));
+  throw DeviceError("KB-M010",
+                    "out of HBM on sip{}.cube{}.pe{}: {} {} B, largest free block {} B, capacity "
+                    "of the PE's slice {} B{}",
+                    sip_, cube, pe, holder == Holder::queue ? "a queue needs" : "requested", bytes,
+                    largest, slice_bytes_,
+                    held > 0 ? fmt::format(", of which queues hold {} B", held) : "");
 }
 
 void HbmAllocator::free(Bytes address, Bytes bytes, Holder holder) {

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <map>
-#include <vector>
 
 #include "sim_engine/topology/topology.h"
 

@@ -103,8 +103,7 @@ CauseLog::Id IpcqChannel::cause_of_return(CauseLog::Id cause, Time there, Time n
 std::uint32_t IpcqChannel::take_credit(Time clock) {
   collect_credits(clock);
   if (credits_ == 0) {
-    throw DeviceError("KB-Q001",
-                      fmt::format("{}: push with 0 credits (depth {})", name(), params_.depth));
+    throw DeviceError("KB-Q001", "{}: push with 0 credits (depth {})", name(), params_.depth);
   }
   --credits_;
   ++on_the_way_;
@@ -206,7 +205,7 @@ void IpcqChannel::hand_over(std::uint32_t number, IpcqPost& post, IpcqMessage me
 
 IpcqMessage IpcqChannel::pop() {
   if (message_count_ == 0) {
-    throw DeviceError("KB-Q002", fmt::format("{}: pop from an empty queue", name()));
+    throw DeviceError("KB-Q002", "{}: pop from an empty queue", name());
   }
   const std::uint32_t number = posts_.next();
   posts_.add();

@@ -26,7 +26,6 @@
 #include "sim_engine/components/ipcq_posts.h"
 #include "sim_engine/components/tile.h"
 #include "sim_engine/core/engine.h"
-#include "sim_engine/topology/location.h"
 #include "sim_engine/topology/topology.h"
 
 namespace kernbench::sim {

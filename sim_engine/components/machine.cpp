@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "sim_engine/base/check.h"
-#include "sim_engine/base/error.h"
 
 namespace kernbench::sim {
 

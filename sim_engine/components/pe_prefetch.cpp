@@ -1,6 +1,5 @@
 // The events of commands ask the host's memory ahead for what they will touch (ADR-0231, ADR-0270).
 
-#include <type_traits>
 #include <variant>
 
 #include "sim_engine/base/prefetch.h"

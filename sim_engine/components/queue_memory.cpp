@@ -43,9 +43,10 @@ void QueueMemory::take_tcm(ProcessingElement& receiver, const IpcqParams& params
   const Bytes bytes = size_of_slots(params);
   const Bytes free = receiver.scratch_capacity() - receiver.scratch_in_use();
   if (bytes > free) {
-    throw DeviceError("KB-M010", fmt::format("out of TCM on {}: {}, {} B are free; use fewer or "
-                                             "smaller slots, or buffer_kind sram or hbm",
-                                             to_string(receiver.location()), need(params), free));
+    throw DeviceError("KB-M010",
+                      "out of TCM on {}: {}, {} B are free; use fewer or smaller slots, or "
+                      "buffer_kind sram or hbm",
+                      to_string(receiver.location()), need(params), free);
   }
   receiver.set_queue_bytes(topology_.pe.tcm.capacity - receiver.scratch_capacity() + bytes);
   tcm_receivers_.push_back(&receiver);
@@ -56,12 +57,10 @@ void QueueMemory::take_sram(const PeLocation& receiver, const IpcqParams& params
       sram_[static_cast<std::size_t>(receiver.sip * topology_.cube_count() + receiver.cube)];
   const Bytes capacity = topology_.cube.sram.capacity;
   if (size_of_slots(params) > capacity - held) {
-    throw DeviceError(
-        "KB-M010",
-        fmt::format("out of SRAM on sip{}.cube{}: {}, {} B of {} B are free and other "
-                    "queues hold the rest; use fewer or smaller slots, or buffer_kind "
-                    "tcm or hbm",
-                    receiver.sip, receiver.cube, need(params), capacity - held, capacity));
+    throw DeviceError("KB-M010",
+                      "out of SRAM on sip{}.cube{}: {}, {} B of {} B are free and other queues "
+                      "hold the rest; use fewer or smaller slots, or buffer_kind tcm or hbm",
+                      receiver.sip, receiver.cube, need(params), capacity - held, capacity);
   }
   held += size_of_slots(params);
 }

@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <deque>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "sim_engine/components/ipcq.h"

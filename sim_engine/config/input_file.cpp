@@ -1,7 +1,6 @@
 #include "sim_engine/config/input_file.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -32,15 +31,13 @@ class Descriptor {
 };
 
 [[noreturn]] void cannot_read(const std::filesystem::path& path, const std::string& reason) {
-  throw ConfigError("KB-I001", fmt::format("cannot read '{}': {}", visible(path.string()), reason));
+  throw ConfigError("KB-I001", "cannot read '{}': {}", visible(path.string()), reason);
 }
 
 [[noreturn]] void cannot_read(const std::filesystem::path& path, int reason) {
   if (is_host_limit(std::error_code(reason, std::generic_category())) && reason != EAGAIN) {
-    throw LimitError("KB-L003",
-                     fmt::format("cannot read '{}': {}; close files, or raise `ulimit "
-                                 "-n`",
-                                 visible(path.string()), std::generic_category().message(reason)));
+    throw LimitError("KB-L003", "cannot read '{}': {}; close files, or raise `ulimit -n`",
+                     visible(path.string()), std::generic_category().message(reason));
   }
   cannot_read(path, std::generic_category().message(reason));
 }

@@ -78,7 +78,7 @@ std::vector<NamedCount> counts_of(const Topology& topology) {
 }
 
 [[noreturn]] void refuse(const Topology& topology, std::string_view why) {
-  throw ConfigError("KB-Y037", fmt::format("topology '{}': {}", topology.name, why));
+  throw ConfigError("KB-Y037", "topology '{}': {}", topology.name, why);
 }
 
 }  // namespace

@@ -288,9 +288,9 @@ Topology Topology::load(const std::string& path) {
   }
   std::error_code ignored;
   if (looks_like_name(path) && !std::filesystem::exists(path, ignored)) {
-    throw ConfigError("KB-I001", fmt::format("cannot read '{}': there is no such file, and the "
-                                             "shipped topologies are {}",
-                                             visible(path), fmt::join(shipped_names(), ", ")));
+    throw ConfigError("KB-I001",
+                      "cannot read '{}': there is no such file, and the shipped topologies are {}",
+                      visible(path), fmt::join(shipped_names(), ", "));
   }
   return read(YamlDocument::load(path), path);
 }

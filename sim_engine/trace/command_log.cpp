@@ -1,7 +1,6 @@
 #include "sim_engine/trace/command_log.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace kernbench::sim {
 

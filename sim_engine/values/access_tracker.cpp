@@ -38,16 +38,15 @@ void AccessTracker::report(AccessIndex::Id earlier_id, const ElementRange& its_e
   };
   const UnderWay& earlier = under_way_[earlier_id];
   const bool is_one_pe = earlier.origin.pe == later.origin.pe;
-  throw DeviceError(
-      "KB-M030",
-      fmt::format("data race on elements {} of region {}: {} and {} are unordered\n{}\n{}\n"
-                  "  nothing orders the two; {}",
-                  to_string(common_stretch(its_elements, elements)), later.region.index,
-                  earlier.origin.operation, later.origin.operation, line(earlier, its_elements),
-                  line(later, elements),
-                  is_one_pe ? "a kernel and a collective run on that PE side by side; wait for the "
-                              "Work before the launch"
-                            : "a tl.send after the first and a tl.recv before the second would"));
+  throw DeviceError("KB-M030",
+                    "data race on elements {} of region {}: {} and {} are unordered\n{}\n{}\n  "
+                    "nothing orders the two; {}",
+                    to_string(common_stretch(its_elements, elements)), later.region.index,
+                    earlier.origin.operation, later.origin.operation, line(earlier, its_elements),
+                    line(later, elements),
+                    is_one_pe ? "a kernel and a collective run on that PE side by side; wait for "
+                                "the Work before the launch"
+                              : "a tl.send after the first and a tl.recv before the second would");
 }
 
 AccessId AccessTracker::begin(RegionId region, const ElementRange& elements, Access access,

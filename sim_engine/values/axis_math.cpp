@@ -1,7 +1,6 @@
 #include "sim_engine/values/axis_math.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "sim_engine/values/elementwise.h"
 #include "sim_engine/values/transcendental.h"

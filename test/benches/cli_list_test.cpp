@@ -1,8 +1,6 @@
-#include <algorithm>
 #include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
 
-#include "test/benches/program_under_test.h"
+#include "test/benches/program_json.h"
 
 namespace kernbench::test::cli_list_test {
 
@@ -19,9 +17,7 @@ TEST_CASE("list names benches, algorithms and topologies", "[cli][list]") {
 }
 
 TEST_CASE("list --json holds the same for machines", "[cli][list]") {
-  const ProgramResult result = run_program({"list", "--json", "-"});
-  REQUIRE(result.exit_code == 0);
-  const Json list = Json::parse(result.out);
+  const Json list = json_of({"list", "--json", "-"});
   CHECK(list["benches"][1]["name"] == "ccl-allreduce");
   CHECK(list["benches"][1]["settings"][1] ==
         Json::parse(R"({"key": "dtype", "default": "f16", "help": "f16, bf16 or f32"})"));

@@ -1,9 +1,8 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 
-#include "test/benches/program_under_test.h"
+#include "test/benches/program_json.h"
 
 namespace kernbench::test::cli_probe_test {
 
@@ -19,16 +18,10 @@ std::vector<std::string> path_of(const std::string& from, const std::string& to,
           "--to",  to,     "--bytes",    bytes,    "--json", "-"};
 }
 
-Json probe(const std::vector<std::string>& arguments) {
-  const ProgramResult result = run_program(arguments);
-  REQUIRE(result.exit_code == 0);
-  return Json::parse(result.out);
-}
-
 }  // namespace
 
 TEST_CASE("probe path tells the hops, and its time is the closed form", "[cli][probe]") {
-  const Json path = probe(path_of("sip0.cube0.pe0", "sip1.cube0.pe0", "65536"));
+  const Json path = json_of(path_of("sip0.cube0.pe0", "sip1.cube0.pe0", "65536"));
   std::vector<std::string> keys;
   for (const auto& [key, value] : path.items()) keys.push_back(key);
   CHECK(keys == std::vector<std::string>{"latency_ns", "time_ns", "bottleneck_gbs", "hops"});
@@ -48,7 +41,7 @@ TEST_CASE("the simulated time is latency plus bytes over the slowest hop", "[cli
       {"sip1.cube7.pe1", "sip4.cube10.pe6"}};
   for (const auto& [from, to] : pairs) {
     for (const int bytes : {0, 1, 64, 98304}) {
-      const Json path = probe(path_of(from, to, std::to_string(bytes), "torus_2d_3x2"));
+      const Json path = json_of(path_of(from, to, std::to_string(bytes), "torus_2d_3x2"));
       double latency = 0;
       double slowest = 1e9;
       for (const Json& hop : path["hops"]) {
@@ -65,9 +58,9 @@ TEST_CASE("the simulated time is latency plus bytes over the slowest hop", "[cli
 }
 
 TEST_CASE("sizes may have units", "[cli][probe]") {
-  const Json path = probe(path_of("sip0.cube0.pe0", "sip1.cube0.pe0", "65536"));
-  CHECK(probe(path_of("sip0.cube0.pe0", "sip1.cube0.pe0", "64KiB")) == path);
-  CHECK(probe(path_of("sip0.cube0.pe0", "sip1.cube0.pe0", "64 KiB")) == path);
+  const Json path = json_of(path_of("sip0.cube0.pe0", "sip1.cube0.pe0", "65536"));
+  CHECK(json_of(path_of("sip0.cube0.pe0", "sip1.cube0.pe0", "64KiB")) == path);
+  CHECK(json_of(path_of("sip0.cube0.pe0", "sip1.cube0.pe0", "64 KiB")) == path);
 }
 
 TEST_CASE("what is unlimited is null for machines and a word for people", "[cli][probe]") {
@@ -89,8 +82,8 @@ TEST_CASE("people see the closed form beside the simulation", "[cli][probe]") {
 
 TEST_CASE("probe bound is the lower bound of TIMING.md", "[cli][probe]") {
   const auto bound = [](const std::string& topology, const std::string& bytes) {
-    const Json json = probe({"probe", "bound", "--topology", topology, "--collective", "all_reduce",
-                             "--bytes", bytes, "--json", "-"});
+    const Json json = json_of({"probe", "bound", "--topology", topology, "--collective",
+                               "all_reduce", "--bytes", bytes, "--json", "-"});
     CHECK(json.size() == 1);
     return json["lower_bound_ns"].get<double>();
   };
@@ -110,7 +103,7 @@ TEST_CASE("probe bound takes every collective, a group and a root", "[cli][probe
                                           "--collective", collective, "--bytes",    bytes,
                                           "--json",       "-"};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    return probe(arguments)["lower_bound_ns"].get<double>();
+    return json_of(arguments)["lower_bound_ns"].get<double>();
   };
   // Blocks of 64 kB: 5 come in over two links.  The member opposite to a root gets all of its
   // bytes over two links, 3 latencies after they left.
@@ -135,7 +128,7 @@ TEST_CASE("probe choose shows what collectives run by, for every size", "[cli][p
   const auto choose = [](const std::vector<std::string>& more) {
     std::vector<std::string> arguments = {"probe", "choose", "--json", "-"};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    return probe(arguments);
+    return json_of(arguments);
   };
   const Json rows = choose({"--topology", "ring_1d_6", "--collective", "broadcast"});
   REQUIRE(rows.size() == 25);  // 4 B to 64 MiB
@@ -175,8 +168,9 @@ TEST_CASE("probe gemm is the table of TIMING.md", "[cli][probe][gemm]") {
       {"output_stationary", "4096", "4096", "4096", "128", 4'454'400, 1024},
       {"output_stationary", "1000", "1000", "1000", "32", 1'087'488, 1024}};
   for (const Case& c : cases) {
-    const Json gemm = probe({"probe", "gemm", "--m", c.m, "--n", c.n, "--k", c.k, "--rows", c.side,
-                             "--columns", c.side, "--dataflow", c.dataflow, "--json", "-"});
+    const Json gemm =
+        json_of({"probe", "gemm", "--m", c.m, "--n", c.n, "--k", c.k, "--rows", c.side, "--columns",
+                 c.side, "--dataflow", c.dataflow, "--json", "-"});
     CHECK(gemm.size() == 3);
     CHECK(gemm["cycles"] == c.cycles);
     CHECK(gemm["folds"] == c.folds);
@@ -193,7 +187,7 @@ TEST_CASE("probe gemm takes the topology's array unless told otherwise", "[cli][
   const auto with = [&](const std::vector<std::string>& more) {
     std::vector<std::string> arguments = sizes;
     arguments.insert(arguments.end(), more.begin(), more.end());
-    return probe(arguments)["cycles"].get<std::int64_t>();
+    return json_of(arguments)["cycles"].get<std::int64_t>();
   };
   CHECK(with({"--json", "-"}) == 3'040);
   CHECK(with({"--json", "-", "--columns", "128"}) == 4 * (128 + 32 + 128 - 2));

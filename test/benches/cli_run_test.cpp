@@ -3,9 +3,8 @@
 #include <fmt/format.h>
 
 #include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
 
-#include "test/benches/program_under_test.h"
+#include "test/benches/program_json.h"
 
 namespace kernbench::test::cli_run_test {
 
@@ -24,13 +23,6 @@ std::vector<std::string> allreduce(const std::string& topology,
     arguments.push_back(setting);
   }
   return arguments;
-}
-
-Json report_of(const std::vector<std::string>& arguments) {
-  const ProgramResult result = run_program(arguments);
-  CAPTURE(result.err);
-  REQUIRE(result.exit_code == 0);
-  return Json::parse(result.out);
 }
 
 std::vector<std::string> keys_of(const Json& object) {
@@ -60,7 +52,7 @@ TEST_CASE("what ends before it has done anything prints its error alone", "[cli]
 }  // namespace
 
 TEST_CASE("the report has exactly the agreed keys", "[cli][run]") {
-  const Json report = report_of(allreduce("tiny", {"n_elem=64"}));
+  const Json report = json_of(allreduce("tiny", {"n_elem=64"}));
   CHECK(keys_of(report) == std::vector<std::string>{"kernbench", "bench", "ok", "topology",
                                                     "world_size", "seed", "set", "shuffle_ties",
                                                     "rows", "artifacts", "engine"});
@@ -87,7 +79,7 @@ TEST_CASE("rows are right on every kind of topology", "[cli][run]") {
   for (const std::string topology :
        {"default", "ring_1d_6", "torus_2d_2x3", "torus_2d_3x2", "mesh_2d_no_wrap_2x3"}) {
     CAPTURE(topology);
-    const Json report = report_of(allreduce(topology, {"n_elem=0,1,7,4096"}));
+    const Json report = json_of(allreduce(topology, {"n_elem=0,1,7,4096"}));
     REQUIRE(report["rows"].size() == 4);
     const int ranks = report["world_size"];
     for (const Json& row : report["rows"]) {
@@ -109,7 +101,7 @@ TEST_CASE("every placement and type is exact", "[cli][run]") {
     for (const std::string pe : {"partial", "replicate", "column_wise"}) {
       for (const std::string dtype : {"f16", "bf16", "f32"}) {
         CAPTURE(cube, pe, dtype);
-        const Json report = report_of(allreduce(
+        const Json report = json_of(allreduce(
             "torus_2d_2x3", {"n_elem=100", "cube=" + cube, "pe=" + pe, "dtype=" + dtype}));
         CHECK(report["rows"][0]["wrong"] == 0);
         CHECK(report["rows"][0]["dtype"] == dtype);
@@ -121,8 +113,7 @@ TEST_CASE("every placement and type is exact", "[cli][run]") {
 TEST_CASE("queues may lie in any memory", "[cli][run]") {
   std::vector<Json> times;
   for (const std::string kind : {"tcm", "sram", "hbm"}) {
-    const Json row =
-        report_of(allreduce("tiny", {"n_elem=4096", "buffer_kind=" + kind}))["rows"][0];
+    const Json row = json_of(allreduce("tiny", {"n_elem=4096", "buffer_kind=" + kind}))["rows"][0];
     CHECK(row["buffer_kind"] == kind);
     CHECK(row["wrong"] == 0);
     times.push_back(row["time_ns"]);
@@ -136,7 +127,7 @@ TEST_CASE("a single device has nothing to exchange", "[cli][run]") {
   const std::string file = folder.write(
       "one.yaml",
       replaced(read_file(KERNBENCH_ROOT "/topologies/tiny.yaml"), "count: 2", "count: 1"));
-  const Json row = report_of(allreduce(file, {"n_elem=64"}))["rows"][0];
+  const Json row = json_of(allreduce(file, {"n_elem=64"}))["rows"][0];
   CHECK(row["world_size"] == 1);
   CHECK(row["busbw_gbs"] == 0);
   CHECK(row["algbw_gbs"] > 0);
@@ -147,7 +138,7 @@ TEST_CASE("a single device has nothing to exchange", "[cli][run]") {
 TEST_CASE("the busiest unit of a large all_reduce is a link between SIPs, of a small one waits",
           "[cli][run][busiest_unit][exhaustive]") {
   const auto busiest = [](const std::string& elements) {
-    return report_of(allreduce(
+    return json_of(allreduce(
         "ring_1d_6", {"n_elem=" + elements, "cube.hbm.channels=16"}))["engine"]["busiest_unit"];
   };
   const Json large = busiest("1572864");
@@ -162,34 +153,34 @@ TEST_CASE("the busiest unit of a large all_reduce is a link between SIPs, of a s
 TEST_CASE("without overheads the closed form is met", "[cli][run]") {
   // A chunk of 1 KiB for each of 4 ranks, in one part: it is met to the picosecond.
   const Json row =
-      report_of(allreduce("zero_overhead", {"n_elem=2048", "algorithm=ring_allreduce"}))["rows"][0];
+      json_of(allreduce("zero_overhead", {"n_elem=2048", "algorithm=ring_allreduce"}))["rows"][0];
   CHECK(row["time_ns"] == row["closed_form_ns"]);
 }
 
 TEST_CASE("two runs differ in nothing but the wall's figures", "[cli][run][determinism]") {
   const auto arguments = allreduce("mesh_2d_no_wrap_2x3", {"n_elem=1000"});
-  CHECK(without_wall(report_of(arguments)) == without_wall(report_of(arguments)));
+  CHECK(without_wall(json_of(arguments)) == without_wall(json_of(arguments)));
 }
 
 TEST_CASE("the times of a size do not depend on its place in a sweep", "[cli][run]") {
-  const Json sweep = report_of(allreduce("ring_1d_6", {"n_elem=4096,64,1024"}));
-  const Json alone = report_of(allreduce("ring_1d_6", {"n_elem=1024"}));
+  const Json sweep = json_of(allreduce("ring_1d_6", {"n_elem=4096,64,1024"}));
+  const Json alone = json_of(allreduce("ring_1d_6", {"n_elem=1024"}));
   CHECK(sweep["rows"][2] == alone["rows"][0]);
 }
 
 TEST_CASE("the seed changes the data and not the times", "[cli][run]") {
   auto arguments = allreduce("tiny", {"n_elem=64"});
-  const Json first = report_of(arguments);
+  const Json first = json_of(arguments);
   arguments.insert(arguments.end(), {"--seed", "42"});
-  const Json second = report_of(arguments);
+  const Json second = json_of(arguments);
   CHECK(second["seed"] == 42);
   CHECK(second["rows"] == first["rows"]);
 }
 
 TEST_CASE("a shipped topology by name is the file", "[cli][run]") {
-  CHECK(without_wall(report_of(allreduce("torus_2d_2x3", {"n_elem=64"}))) ==
+  CHECK(without_wall(json_of(allreduce("torus_2d_2x3", {"n_elem=64"}))) ==
         without_wall(
-            report_of(allreduce(KERNBENCH_ROOT "/topologies/torus_2d_2x3.yaml", {"n_elem=64"}))));
+            json_of(allreduce(KERNBENCH_ROOT "/topologies/torus_2d_2x3.yaml", {"n_elem=64"}))));
 }
 
 TEST_CASE("ccl.yaml chooses queues and sizes, --set overrides it", "[cli][run]") {
@@ -198,12 +189,12 @@ TEST_CASE("ccl.yaml chooses queues and sizes, --set overrides it", "[cli][run]")
       folder.write("ccl.yaml", "defaults: {buffer_kind: hbm, n_elem: [64, 128]}\n");
   auto arguments = allreduce("tiny");
   arguments.insert(arguments.end(), {"--ccl", file});
-  const Json rows = report_of(arguments)["rows"];
+  const Json rows = json_of(arguments)["rows"];
   REQUIRE(rows.size() == 2);
   CHECK(rows[1]["n_elem"] == 128);
   CHECK(rows[1]["buffer_kind"] == "hbm");
   arguments.insert(arguments.end(), {"--set", "n_elem=32", "--set", "buffer_kind=sram"});
-  const Json overridden = report_of(arguments)["rows"];
+  const Json overridden = json_of(arguments)["rows"];
   REQUIRE(overridden.size() == 1);
   CHECK(overridden[0]["n_elem"] == 32);
   CHECK(overridden[0]["buffer_kind"] == "sram");
@@ -226,13 +217,13 @@ TEST_CASE("PEs that are ranks are so in the head, the report and the rows", "[cl
   const std::string file = folder.write("ccl.yaml", "defaults: {world_size: 8}\n");
   auto arguments = allreduce("default", {"n_elem=64"});
   arguments.insert(arguments.end(), {"--ccl", file});
-  CHECK(report_of(arguments)["world_size"] == 8);
+  CHECK(json_of(arguments)["world_size"] == 8);
 }
 
 TEST_CASE("a shift adds nothing up, and is checked all the same", "[cli][run]") {
   for (const std::string more : {"dtype=f16", "world_size=8"}) {
     const Json report =
-        report_of(allreduce("ring_1d_6", {"n_elem=0,100,3000", "algorithm=hello_send", more}));
+        json_of(allreduce("ring_1d_6", {"n_elem=0,100,3000", "algorithm=hello_send", more}));
     for (const Json& row : report["rows"]) {
       CHECK(row["collective"] == "shift");
       CHECK(row["busbw_gbs"] == row["algbw_gbs"]);
@@ -243,12 +234,11 @@ TEST_CASE("a shift adds nothing up, and is checked all the same", "[cli][run]") 
 }
 
 TEST_CASE("auto runs the fastest, whose name is in the row", "[cli][run][exhaustive]") {
-  const auto rows =
-      report_of(allreduce("ring_1d_6", {"n_elem=64,49152", "algorithm=auto"}))["rows"];
+  const auto rows = json_of(allreduce("ring_1d_6", {"n_elem=64,49152", "algorithm=auto"}))["rows"];
   const std::string name = rows[1]["algorithm"];
   CHECK(name != "auto");
   CHECK(name != "tree_allreduce");
-  const auto alone = report_of(allreduce("ring_1d_6", {"n_elem=49152", "algorithm=" + name}));
+  const auto alone = json_of(allreduce("ring_1d_6", {"n_elem=49152", "algorithm=" + name}));
   CHECK(alone["rows"][0]["crit_ns"] == rows[1]["crit_ns"]);
 }
 

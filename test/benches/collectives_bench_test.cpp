@@ -4,9 +4,8 @@
 
 #include <catch2/catch.hpp>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 
-#include "test/benches/program_under_test.h"
+#include "test/benches/program_json.h"
 
 namespace kernbench::test::collectives_bench_test {
 
@@ -26,10 +25,7 @@ ProgramResult run_bench(const std::vector<std::string>& settings,
 }
 
 Json rows_of(const std::vector<std::string>& settings) {
-  const ProgramResult result = run_bench(settings);
-  CAPTURE(result.err);
-  REQUIRE(result.exit_code == 0);
-  return Json::parse(result.out)["rows"];
+  return json_of(run_bench(settings))["rows"];
 }
 
 std::vector<std::int64_t> column(const Json& rows, const std::string& name) {
@@ -292,8 +288,7 @@ TEST_CASE("ccl-allreduce shows how far times vary with the order of simultaneous
   const ProgramResult result =
       run_program({"run", "--bench", "ccl-allreduce", "--topology", "tiny", "--set",
                    "n_elem=64,4096", "--tie-orders", "2", "--json", "-"});
-  REQUIRE(result.exit_code == 0);
-  const auto report = nlohmann::json::parse(result.out);
+  const Json report = json_of(result);
   REQUIRE(report["rows"].size() == 2);
   for (const auto& row : report["rows"])
     CHECK(row["tie_spread"].get<double>() < 1);  // no order takes twice as long as another

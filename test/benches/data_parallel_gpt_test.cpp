@@ -9,10 +9,10 @@
 
 #include "benches/train/language_model.h"
 #include "benches/train/text.h"
-#include "ccl/backend/ahbm_backend.h"
 #include "runtime/functional/functional.h"
 #include "runtime/optim/optimizer.h"
 #include "runtime/parallel/distributed_data_parallel.h"
+#include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
 #include "test/support/small_topology.h"
 #include "test/support/torch_training.h"
@@ -52,25 +52,21 @@ Tensor sample(const RuntimeContext& torch, int number, int ahead) {
 std::vector<double> losses_of(int steps) {
   std::vector<double> losses(static_cast<std::size_t>(steps));
   RuntimeContext torch(test::round_topology(SipTopology::ring_1d, kRanks, 1, 1));
-  ccl::register_ahbm_backend();
   torch.distributed.init_process_group("ahbm");
-  torch.multiprocessing.spawn(
-      [&](int rank) {
-        torch.ahbm.set_device(rank);
-        nn::parallel::DistributedDataParallel ddp(Gpt{torch});
-        optim::AdamW optimizer(ddp->parameters(), 1e-3);
-        for (int step = 0; step < steps; ++step) {
-          const int number = step * kRanks + rank;
-          optimizer.zero_grad();
-          const Tensor loss = nn::functional::cross_entropy(ddp(sample(torch, number, 0)),
-                                                            sample(torch, number, 1));
-          loss.backward();
-          nn::utils::clip_grad_norm_(ddp->parameters(), 1);
-          optimizer.step();
-          losses[static_cast<std::size_t>(step)] += loss.item<double>() / kRanks;
-        }
-      },
-      {}, kRanks);
+  run_on_devices(torch, kRanks, [&](int rank) {
+    nn::parallel::DistributedDataParallel ddp(Gpt{torch});
+    optim::AdamW optimizer(ddp->parameters(), 1e-3);
+    for (int step = 0; step < steps; ++step) {
+      const int number = step * kRanks + rank;
+      optimizer.zero_grad();
+      const Tensor loss =
+          nn::functional::cross_entropy(ddp(sample(torch, number, 0)), sample(torch, number, 1));
+      loss.backward();
+      nn::utils::clip_grad_norm_(ddp->parameters(), 1);
+      optimizer.step();
+      losses[static_cast<std::size_t>(step)] += loss.item<double>() / kRanks;
+    }
+  });
   return losses;
 }
 

@@ -2,10 +2,9 @@
 
 #include <catch2/catch.hpp>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "test/benches/program_under_test.h"
+#include "test/benches/program_json.h"
 
 namespace kernbench::test::ddp_bench_test {
 namespace {
@@ -23,9 +22,7 @@ std::vector<std::string> command(const std::string& settings) {
 
 Json rows_of(std::vector<std::string> words) {
   words.insert(words.end(), {"--json", "-"});
-  const ProgramResult result = run_program(words);
-  REQUIRE(result.exit_code == 0);
-  return Json::parse(result.out)["rows"];
+  return json_of(words)["rows"];
 }
 
 TEST_CASE("the bench ddp tells what each bucket hides, and four shares that are the step",

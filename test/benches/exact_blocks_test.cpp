@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <numeric>
 
 #include "benches/bench/exact_integers.h"
 #include "sim_engine/values/element_format.h"

@@ -1,9 +1,8 @@
 // kernbench run --bench gemm.
 
 #include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
 
-#include "test/benches/program_under_test.h"
+#include "test/benches/program_json.h"
 
 namespace kernbench::test::gemm_bench_test {
 
@@ -21,10 +20,7 @@ ProgramResult run_gemm_bench(const std::vector<std::string>& settings,
 }
 
 Json row_of(const std::vector<std::string>& settings) {
-  const ProgramResult result = run_gemm_bench(settings);
-  CAPTURE(result.err);
-  REQUIRE(result.exit_code == 0);
-  return Json::parse(result.out)["rows"].at(0);
+  return json_of(run_gemm_bench(settings))["rows"].at(0);
 }
 
 }  // namespace

@@ -1,12 +1,12 @@
 // Over sizes 4 KiB x 1.25^k no time falls by more than 0.5 %, and none grows by more than 1.35, on
 // the machines of the evaluation, each SIP whole or with one PE (ADR-0271).
 
-#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "benches/bench/inputs.h"
 #include "benches/collectives/measured_collective.h"
-#include "ccl/backend/ahbm_backend.h"
+#include "ccl/core/config.h"
+#include "runtime/torch/runtime_context.h"
 
 namespace kernbench::benches::growing_sizes_test {
 
@@ -29,7 +29,6 @@ struct Swept {
 };
 
 Time time_of(const Swept& swept, Bytes size) {
-  ccl::register_ahbm_backend();
   const auto config = ccl::Config::parse("defaults: {depth: " + std::to_string(swept.depth) + "}");
   RuntimeContext torch(swept.topology, {.ccl = config, .data = false});
   collectives::MeasuredInput input;
@@ -82,7 +81,6 @@ TEST_CASE("times of all PEs grow with sizes", "[collectives][growth]") {
 
 // The model takes a tree for as fast as packed trees there, and it is.
 TEST_CASE("four SIPs in a line reduce large tensors at their bound", "[collectives][growth]") {
-  ccl::register_ahbm_backend();
   RuntimeContext torch(load_topology("ring_1d_6"), {.data = false});
   collectives::MeasuredInput input;
   input.blocks = {.ranks = 4, .count = 2 << 20};

@@ -5,9 +5,8 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 
-#include "test/benches/program_under_test.h"
+#include "test/benches/program_json.h"
 #include "test/support/error_text.h"
 
 namespace kernbench::test::ipcq_bench_test {
@@ -25,10 +24,7 @@ ProgramResult run_ipcq(const std::string& topology, const std::vector<std::strin
 }
 
 Json rows_of(const std::string& topology, const std::vector<std::string>& settings) {
-  const ProgramResult result = run_ipcq(topology, settings);
-  CAPTURE(result.err);
-  REQUIRE(result.exit_code == 0);
-  const Json report = Json::parse(result.out);
+  const Json report = json_of(run_ipcq(topology, settings));
   CHECK(report["ok"] == true);
   return report["rows"];
 }

@@ -8,9 +8,10 @@
 #include <catch2/catch.hpp>
 
 #include "benches/bench/inputs.h"
-#include "ccl/backend/ahbm_backend.h"
+#include "ccl/core/config.h"
 #include "runtime/distributed/backend.h"
 #include "runtime/distributed/local_backend.h"
+#include "runtime/torch/runtime_context.h"
 #include "test/support/small_topology.h"
 
 namespace kernbench::benches::measured_collective_test {
@@ -30,8 +31,6 @@ collectives::MeasuredInput input_of(collectives::MeasuredCollective collective, 
 
 collectives::Measurement measure_on(const Topology& topology,
                                     const collectives::MeasuredInput& input, bool data = true) {
-  ccl::register_ahbm_backend();
-  distributed::register_local_backend();
   RuntimeContext torch(topology, {.data = data});
   return collectives::measure(torch, input);
 }
@@ -99,7 +98,6 @@ void keeps(tl::Context&, const ccl::KernelArgs&) {}
 // The collective of an algorithm of ccl.yaml, on two SIPs.
 collectives::Measurement measure_by(std::string_view algorithm, std::int64_t count,
                                     std::string_view more = "") {
-  ccl::register_ahbm_backend();
   const auto config =
       ccl::Config::parse(fmt::format("defaults: {{algorithm: {}{}}}", algorithm, more));
   const Topology topology = load_topology("tiny");

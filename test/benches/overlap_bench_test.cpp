@@ -1,9 +1,8 @@
 // The bench `overlap` on shipped machines, whose communication has packets and scratch of its own.
 
 #include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
 
-#include "test/benches/program_under_test.h"
+#include "test/benches/program_json.h"
 
 namespace kernbench::test::overlap_bench_test {
 namespace {
@@ -11,10 +10,8 @@ namespace {
 TEST_CASE("a collective is hardly slower beside a composite, loads, and a large collective",
           "[cli][overlap][exhaustive]") {
   const std::string topology = GENERATE("default", "ring_1d_6", "mesh_2d_no_wrap_2x3");
-  const ProgramResult result =
-      run_program({"run", "--bench", "overlap", "--topology", topology, "--json", "-"});
-  CHECK(result.exit_code == 0);
-  const nlohmann::json rows = nlohmann::json::parse(result.out)["rows"];
+  const auto rows =
+      json_of({"run", "--bench", "overlap", "--topology", topology, "--json", "-"})["rows"];
   REQUIRE(rows.size() == 3);
   for (const auto& row : rows) {
     CAPTURE(row.dump());

@@ -1,9 +1,8 @@
 // A bench outside the project, through the registry and the same command line.
 
 #include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
 
-#include "test/benches/program_under_test.h"
+#include "test/benches/program_json.h"
 #include "test/support/error_text.h"
 
 namespace kernbench::test::own_benches_test {
@@ -29,9 +28,7 @@ TEST_CASE("a user's bench has the same command line", "[own_benches]") {
   CHECK_THAT(listed.out, Contains("own-rows") && Contains("factor=2"));
   CHECK_THAT(listed.out, !Contains("ccl-allreduce"));
 
-  const ProgramResult result = run_own("own-rows", {"--json", "-", "--set", "factor=5"});
-  REQUIRE(result.exit_code == 0);
-  const Json report = Json::parse(result.out);
+  const Json report = json_of(run_own("own-rows", {"--json", "-", "--set", "factor=5"}));
   CHECK(report["bench"] == "own-rows");
   CHECK(report["rows"][1] == Json::parse(R"({"name": "run \"1\", again", "value": 5})"));
   CHECK(report["rows"][2] == Json::parse(R"({"name": "last", "extra": 0.5, "nothing": null})"));

@@ -1,6 +1,5 @@
 // The report of a run as a page: what --report writes.
 
-#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <string>

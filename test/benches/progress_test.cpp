@@ -1,7 +1,6 @@
 #include "benches/bench/progress.h"
 
 #include <catch2/catch.hpp>
-#include <cstdio>
 
 #include "test/benches/program_under_test.h"
 #include "test/benches/terminal.h"

@@ -22,15 +22,7 @@ Settings settings(const std::vector<std::string>& assignments) {
   return Settings(kKnown, assignments);
 }
 
-template <class Action>
-std::string error_of(Action action) {
-  try {
-    action();
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "no error";
-}
+using test::error_of;
 
 }  // namespace
 
@@ -76,17 +68,17 @@ TEST_CASE("bytes are counted in binary units", "[settings]") {
 TEST_CASE("bytes in another form, or out of range, are refused", "[settings][errors]") {
   for (const std::string text : {"", "64M", "64 Mi", "1.5Ki", "Ki", "-1", "65", "1Gi", "8iB",
                                  "999999999999Gi", "99999999999999999999"}) {
-    CHECK_THAT(error_of([&] { settings({"label=" + text}).bytes("label", 8, 64); }),
+    CHECK_THAT(error_of<UsageError>([&] { settings({"label=" + text}).bytes("label", 8, 64); }),
                test::Says("KB-U012", "--set label", "from 8 to 64", "64Ki", "'" + text + "'"));
   }
 }
 
 TEST_CASE("assignments of another form are refused", "[settings][errors]") {
-  CHECK_THAT(error_of([] { settings({"n_elem"}); }),
+  CHECK_THAT(error_of<UsageError>([] { settings({"n_elem"}); }),
              test::Says("KB-U010", "--set", "key=value", "'n_elem'"));
-  CHECK_THAT(error_of([] { settings({"=4"}); }),
+  CHECK_THAT(error_of<UsageError>([] { settings({"=4"}); }),
              test::Says("KB-U010", "--set", "key=value", "'=4'"));
-  CHECK_THAT(error_of([] {
+  CHECK_THAT(error_of<UsageError>([] {
                settings({"n_elem=1", "n_elem=2"});
              }),
              test::Says("KB-U010", "--set", "n_elem", "twice"));
@@ -94,7 +86,7 @@ TEST_CASE("assignments of another form are refused", "[settings][errors]") {
 
 TEST_CASE("a value is one line of text, so that no two settings have the same text",
           "[settings][errors]") {
-  CHECK_THAT(error_of([] { settings({"label=a\ncheck=false"}); }),
+  CHECK_THAT(error_of<UsageError>([] { settings({"label=a\ncheck=false"}); }),
              test::Says("KB-U012", "--set", "ncheck", "control", "character"));
   CHECK(settings({"label=µ \xff"}).text("label") == "µ \xff");
 }
@@ -103,8 +95,9 @@ TEST_CASE("an integer may have a binary unit", "[settings]") {
   CHECK(settings({"n_elem=64Ki,1Mi,3"}).integers("n_elem", 0, 1 << 20) ==
         std::vector<std::int64_t>{65'536, 1 << 20, 3});
   for (const std::string text : {"2Mi", "xMi", "-1Ki", "Mi", "99999999999999999999Gi"}) {
-    CHECK_THAT(error_of([&] { settings({"n_elem=" + text}).integers("n_elem", 0, 1 << 20); }),
-               test::Says("KB-U012", "--set n_elem", "'" + text + "'", "0", "1048576"));
+    CHECK_THAT(
+        error_of<UsageError>([&] { settings({"n_elem=" + text}).integers("n_elem", 0, 1 << 20); }),
+        test::Says("KB-U012", "--set n_elem", "'" + text + "'", "0", "1048576"));
   }
 }
 
@@ -116,29 +109,29 @@ TEST_CASE("a list of as many values as a command line has room for is read at on
 }
 
 TEST_CASE("an unknown key is told with the nearest, or all", "[settings][errors]") {
-  CHECK_THAT(error_of([] { settings({"nelem=1"}); }),
+  CHECK_THAT(error_of<UsageError>([] { settings({"nelem=1"}); }),
              test::Says("KB-U011", "--set", "'nelem'", "'n_elem'"));
-  CHECK_THAT(error_of([] { settings({"colour=1"}); }),
+  CHECK_THAT(error_of<UsageError>([] { settings({"colour=1"}); }),
              test::Says("KB-U011", "--set", "'colour'", "n_elem"));
-  CHECK_THAT(error_of([] { Settings({}, std::vector<std::string>{"a=1"}); }),
+  CHECK_THAT(error_of<UsageError>([] { Settings({}, std::vector<std::string>{"a=1"}); }),
              test::Says("KB-U011", "--set", "'a'", "none"));
 }
 
 TEST_CASE("a value of another type is told with what would be right", "[settings][errors]") {
   const auto integer = [](const std::string& text) {
-    return error_of([&] { settings({"n_elem=" + text}).integers("n_elem", 0, 100); });
+    return error_of<UsageError>([&] { settings({"n_elem=" + text}).integers("n_elem", 0, 100); });
   };
   CHECK_THAT(integer("many"), test::Says("KB-U012", "--set", "n_elem", "4", "'many'"));
   CHECK_THAT(integer("101"), test::Says("KB-U012", "--set n_elem", "101", "[0, 100]"));
   CHECK_THAT(integer("-1"), test::Says("KB-U012", "--set n_elem", "-1", "[0, 100]"));
   CHECK_THAT(integer("1,,2"), test::Says("KB-U012", "--set", "n_elem", "1,,2"));
   CHECK_THAT(integer(""), test::Says("KB-U012", "--set", "n_elem", "4"));
-  CHECK_THAT(error_of([] { settings({"dtype=int8"}).choice("dtype", kDTypes); }),
+  CHECK_THAT(error_of<UsageError>([] { settings({"dtype=int8"}).choice("dtype", kDTypes); }),
              test::Says("KB-U012", "--set", "'int8'"));
-  CHECK_THAT(error_of([] { settings({"dtype=f32,int8"}).choices("dtype", kDTypes); }),
+  CHECK_THAT(error_of<UsageError>([] { settings({"dtype=f32,int8"}).choices("dtype", kDTypes); }),
              test::Says("KB-U012", "--set", "'int8'"));
   CHECK_THAT(integer("1,2,1"), test::Says("KB-U012", "--set n_elem=1,2,1", "'1'", "twice"));
-  CHECK_THAT(error_of([] { settings({"check=yes"}).flag("check"); }),
+  CHECK_THAT(error_of<UsageError>([] { settings({"check=yes"}).flag("check"); }),
              test::Says("KB-U012", "--set", "'yes'"));
 }
 

@@ -8,7 +8,7 @@
 #include "benches/bench/bench.h"
 #include "benches/bench/cell.h"
 #include "benches/bench/context_set.h"
-#include "ccl/backend/ahbm_backend.h"
+#include "runtime/torch/run_ranks.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/components/kernel_run.h"
@@ -26,14 +26,11 @@ Row all_reduce(PointContext& point, std::int64_t n_elem) {
   const auto torch = point.make_context();
   torch->distributed.init_process_group("ahbm");
   float sum = 0;
-  torch->multiprocessing.spawn(
-      [&](int rank) {
-        torch->ahbm.set_device(rank);
-        Tensor x = torch->ones({1, n_elem}, {.dtype = DType::f16, .dp = DPPolicy::on_one_pe()});
-        torch->distributed.all_reduce(x);
-        if (rank == 0) sum = x.at({0, n_elem - 1});
-      },
-      {}, torch->distributed.get_world_size());
+  run_on_devices(*torch, torch->distributed.get_world_size(), [&](int rank) {
+    Tensor x = torch->ones({1, n_elem}, {.dtype = DType::f16, .dp = DPPolicy::on_one_pe()});
+    torch->distributed.all_reduce(x);
+    if (rank == 0) sum = x.at({0, n_elem - 1});
+  });
   point.check(sum == 2);
   return Row().set("n_elem", n_elem).set("sum", sum).set("ns", torch->engine().now_ns());
 }
@@ -70,18 +67,14 @@ std::vector<std::string> names_of(const std::vector<Row>& rows) {
 void never_end(PointContext& point) {
   const auto torch = point.make_context();
   torch->distributed.init_process_group("ahbm");
-  torch->multiprocessing.spawn(
-      [&](int rank) {
-        torch->ahbm.set_device(rank);
-        while (true) torch->distributed.barrier();
-      },
-      {}, torch->distributed.get_world_size());
+  run_on_devices(*torch, torch->distributed.get_world_size(), [&](int) {
+    while (true) torch->distributed.barrier();
+  });
 }
 
 }  // namespace
 
 TEST_CASE("a sweep's results are the same bytes for any number of jobs", "[sweep][determinism]") {
-  ccl::register_ahbm_backend();
   const std::string results = results_of_all_reduces(1);
   CHECK_THAT(results, Catch::Contains("\"sum\": 2"));
   CHECK(results_of_all_reduces(2) == results);
@@ -91,7 +84,6 @@ TEST_CASE("a sweep's results are the same bytes for any number of jobs", "[sweep
 
 TEST_CASE("points are simulated in other orders of simultaneous events, and rows say the spread",
           "[sweep][ties]") {
-  ccl::register_ahbm_backend();
   BenchRequest request = BenchUnderTest::request_of(2);
   request.tie_orders = 3;
   BenchUnderTest test(std::move(request));
@@ -158,7 +150,6 @@ TEST_CASE("rows come in the order of the points, not of their ends", "[sweep]") 
 
 TEST_CASE("the first point that fails decides, and those behind it are interrupted",
           "[sweep][errors]") {
-  ccl::register_ahbm_backend();
   const int jobs = GENERATE(1, 5);
   BenchUnderTest test(jobs);
   Sweep sweep(test.bench, "failing");
@@ -197,7 +188,6 @@ TEST_CASE("the first point that fails decides, and those behind it are interrupt
 }
 
 TEST_CASE("a failure does not depend on the number of jobs", "[sweep][errors][determinism]") {
-  ccl::register_ahbm_backend();
   const auto results = [](int jobs) {
     BenchUnderTest test(jobs);
     Sweep sweep(test.bench, "failing");
@@ -235,7 +225,6 @@ TEST_CASE("a point that fails its check makes the report not ok", "[sweep][error
 
 TEST_CASE("an interrupt ends all points that run, and keeps the rows that are finished",
           "[sweep][errors]") {
-  ccl::register_ahbm_backend();
   BenchUnderTest test(3);
   Sweep sweep(test.bench, "interrupted");
   std::latch all_run(3);

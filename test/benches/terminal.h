@@ -8,7 +8,6 @@
 
 #include <array>
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <string>
 
 namespace kernbench::test {

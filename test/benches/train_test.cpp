@@ -1,11 +1,10 @@
 // The training of the bench `train` beside the same by the real torch (test/golden).
 
-#include <algorithm>
 #include <cmath>
 #include <functional>
 
 #include "benches/train/training.h"
-#include "ccl/backend/ahbm_backend.h"
+#include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
 #include "test/support/small_topology.h"
 #include "test/support/torch_training.h"
@@ -20,14 +19,11 @@ using test::torch_steps;
 void train_on_device(const train::TrainingOptions& options,
                      const std::function<void(train::Training&)>& body) {
   RuntimeContext torch(test::round_topology(SipTopology::ring_1d, 1, 1, 2, 1));
-  ccl::register_ahbm_backend();
   torch.distributed.init_process_group("ahbm");
-  torch.multiprocessing.spawn(
-      [&](int) {
-        train::Training training(torch, options);
-        body(training);
-      },
-      {}, 1);
+  run_ranks(torch, 1, [&](int) {
+    train::Training training(torch, options);
+    body(training);
+  });
 }
 
 TEST_CASE("language models learn as with torch, loss by loss", "[train]") {

@@ -7,7 +7,6 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
@@ -18,7 +17,7 @@
 #include "benches/variants/variant_sweep.h"
 #include "sim_engine/base/error.h"
 #include "test/benches/bench_under_test.h"
-#include "test/benches/program_under_test.h"
+#include "test/benches/program_json.h"
 #include "test/support/error_text.h"
 
 namespace kernbench::test::variants_test {
@@ -37,16 +36,9 @@ Words allreduce(const Words& more, const std::string& topology = "tiny") {
   return words;
 }
 
-Json report_of(const Words& words) {
-  const ProgramResult result = run_program(words);
-  CAPTURE(result.err);
-  REQUIRE(result.exit_code == 0);
-  return Json::parse(result.out);
-}
-
 // The report without what differs from run to run.
 Json results_of(const Words& words) {
-  Json report = report_of(words);
+  Json report = json_of(words);
   report["engine"].erase("wall_s");
   report["engine"].erase("events_per_s");
   return report;
@@ -70,8 +62,8 @@ Json column(const Json& rows, const std::string& name) {
 }  // namespace
 
 TEST_CASE("several values make a grid, the last key's following each other", "[variants]") {
-  const Json rows = report_of(allreduce({"--set", "sip.ucie.bandwidth=64,128 GB/s", "--vary",
-                                         "system.sips.count=2,3", "n_elem=64;32,96"}))["rows"];
+  const Json rows = json_of(allreduce({"--set", "sip.ucie.bandwidth=64,128 GB/s", "--vary",
+                                       "system.sips.count=2,3", "n_elem=64;32,96"}))["rows"];
   CHECK(column(rows, "sip.ucie.bandwidth") ==
         Json({"64 GB/s", "64 GB/s", "64 GB/s", "64 GB/s", "64 GB/s", "64 GB/s", "128 GB/s",
               "128 GB/s", "128 GB/s", "128 GB/s", "128 GB/s", "128 GB/s"}));
@@ -82,11 +74,11 @@ TEST_CASE("several values make a grid, the last key's following each other", "[v
 }
 
 TEST_CASE("a point of a grid is the run with its values", "[variants]") {
-  const Json rows = report_of(allreduce(
+  const Json rows = json_of(allreduce(
       {"--set", "depth=2,8", "algorithm=ring_allreduce,tree_allreduce", "n_elem=4096"}))["rows"];
   REQUIRE(rows.size() == 4);
   for (const Json& row : rows) {
-    const Json alone = report_of(
+    const Json alone = json_of(
         allreduce({"--set", fmt::format("depth={}", row["depth"].get<int>()),
                    "algorithm=" + row["algorithm"].get<std::string>(), "n_elem=4096"}))["rows"][0];
     CHECK(row["time_ns"] == alone["time_ns"]);
@@ -242,7 +234,7 @@ TEST_CASE("every key has a help", "[variants][keys]") {
 }
 
 TEST_CASE("keys lists type, unit, value and help", "[variants][keys]") {
-  const Json keys = report_of({"keys", "--bench", "ccl-allreduce", "--json", "-"})["keys"];
+  const Json keys = json_of({"keys", "--bench", "ccl-allreduce", "--json", "-"})["keys"];
   const auto of = [&](const std::string& name) {
     for (const Json& key : keys) {
       if (key["key"] == name) return key;

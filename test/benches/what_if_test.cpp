@@ -5,13 +5,12 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <regex>
 
 #include "benches/variants/row_plot.h"
 #include "benches/variants/what_helps.h"
 #include "sim_engine/base/error.h"
-#include "test/benches/program_under_test.h"
+#include "test/benches/program_json.h"
 #include "test/support/error_text.h"
 
 namespace kernbench::test::what_if_test {
@@ -24,10 +23,7 @@ using Words = std::vector<std::string>;
 namespace {
 
 Json report_of(const Words& words) {
-  const ProgramResult result = run_program(words);
-  CAPTURE(result.err);
-  REQUIRE(result.exit_code == 0);
-  return Json::parse(result.out);
+  return json_of(run_program(words));
 }
 
 // The row of tiny, in which a resource has another speed.
@@ -259,13 +255,10 @@ TEST_CASE("a grid is drawn from its rows", "[plot]") {
 
 TEST_CASE("bench takes what run takes, and sizes of one's own", "[operator_command]") {
   const TemporaryFolder folder;
-  const ProgramResult result =
+  const Json report = json_of(
       run_program({"bench", "--topology", "tiny", "--case", "swiglu", "--set", "batch_size=1",
                    "seq_len=64,128", "dim=256", "pe.math.clock=2 GHz", "--json", "-"},
-                  {.program = MY_OPERATORS_PROGRAM, .folder = folder.path("")});
-  CAPTURE(result.err);
-  REQUIRE(result.exit_code == 0);
-  const Json report = Json::parse(result.out);
+                  {.program = MY_OPERATORS_PROGRAM, .folder = folder.path("")}));
   CHECK(report["set"]["pe.math.clock"] == "2 GHz");
   std::vector<int> timed;
   for (const Json& row : report["rows"]) {

@@ -6,16 +6,13 @@
 #include <algorithm>
 #include <bit>
 #include <catch2/catch.hpp>
-#include <cmath>
 #include <optional>
 
-#include "ccl/backend/ahbm_backend.h"
+#include "runtime/torch/run_ranks.h"
 
 namespace kernbench::test {
 
 namespace {
-
-[[maybe_unused]] const bool kRegistered = ccl::register_ahbm_backend();
 
 // The number of the summand that a holder brings.
 int part_of(const DPPolicy& dp, const Topology& topology, const ShardInfo& shard) {
@@ -71,20 +68,16 @@ AllReduceResult run(const AllReduce& all_reduce) {
   torch.distributed.init_process_group("ahbm");
   const int world_size = torch.distributed.get_world_size();
   std::vector<Tensor> tensors(static_cast<std::size_t>(world_size));
-  torch.multiprocessing.spawn(
-      [&](int rank) {
-        tensors[static_cast<std::size_t>(rank)] = make_tensor(all_reduce, torch, rank);
-      },
-      {}, world_size);
+  run_ranks(torch, world_size, [&](int rank) {
+    tensors[static_cast<std::size_t>(rank)] = make_tensor(all_reduce, torch, rank);
+  });
   AllReduceResult result;
   const Time begin = torch.engine().now();
-  torch.multiprocessing.spawn(
-      [&](int rank) {
-        for (int i = 0; i < all_reduce.repetitions; ++i) {
-          torch.distributed.all_reduce(tensors[static_cast<std::size_t>(rank)]);
-        }
-      },
-      {}, world_size);
+  run_ranks(torch, world_size, [&](int rank) {
+    for (int i = 0; i < all_reduce.repetitions; ++i) {
+      torch.distributed.all_reduce(tensors[static_cast<std::size_t>(rank)]);
+    }
+  });
   result.took = torch.engine().now() - begin;
   result.now = torch.engine().now();
   result.kernels = torch.engine().last_results();

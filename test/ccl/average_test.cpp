@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "ccl/backend/ahbm_backend.h"
 #include "runtime/distributed/local_backend.h"
+#include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
 #include "test/support/small_topology.h"
 
@@ -22,37 +22,32 @@ enum class Average { all_reduce, reduce, reduce_scatter, reduce_scatter_tensor }
 float average(const std::string& backend, const Floats& elements, DType dtype,
               Average by = Average::all_reduce) {
   const int ranks = static_cast<int>(elements.size());
-  distributed::register_local_backend();
-  ccl::register_ahbm_backend();
   RuntimeContext torch{round_topology(SipTopology::ring_1d, ranks, 1)};
   torch.distributed.init_process_group(backend);
   float result = 0;
-  torch.multiprocessing.spawn(
-      [&](int rank) {
-        torch.ahbm.set_device(rank);
-        const auto filled = [&](std::int64_t count) {
-          return torch.full({count}, elements[static_cast<std::size_t>(rank)],
-                            {.dtype = dtype, .dp = DPPolicy::on_one_pe()});
-        };
-        Tensor x = filled(1);
-        switch (by) {
-          case Average::all_reduce:
-            torch.distributed.all_reduce(x, ReduceOp::avg);
-            break;
-          case Average::reduce:
-            torch.distributed.reduce(x, 0, ReduceOp::avg);
-            break;
-          case Average::reduce_scatter:
-            torch.distributed.reduce_scatter(
-                x, std::vector<Tensor>(static_cast<std::size_t>(ranks), filled(1)), ReduceOp::avg);
-            break;
-          case Average::reduce_scatter_tensor:
-            torch.distributed.reduce_scatter_tensor(x, filled(ranks), ReduceOp::avg);
-            break;
-        }
-        if (rank == 0) result = x.item();
-      },
-      {}, ranks);
+  run_on_devices(torch, ranks, [&](int rank) {
+    const auto filled = [&](std::int64_t count) {
+      return torch.full({count}, elements[static_cast<std::size_t>(rank)],
+                        {.dtype = dtype, .dp = DPPolicy::on_one_pe()});
+    };
+    Tensor x = filled(1);
+    switch (by) {
+      case Average::all_reduce:
+        torch.distributed.all_reduce(x, ReduceOp::avg);
+        break;
+      case Average::reduce:
+        torch.distributed.reduce(x, 0, ReduceOp::avg);
+        break;
+      case Average::reduce_scatter:
+        torch.distributed.reduce_scatter(
+            x, std::vector<Tensor>(static_cast<std::size_t>(ranks), filled(1)), ReduceOp::avg);
+        break;
+      case Average::reduce_scatter_tensor:
+        torch.distributed.reduce_scatter_tensor(x, filled(ranks), ReduceOp::avg);
+        break;
+    }
+    if (rank == 0) result = x.item();
+  });
   return result;
 }
 

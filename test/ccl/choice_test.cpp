@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "ccl/backend/ahbm_backend.h"
+#include "runtime/torch/run_ranks.h"
 #include "test/ccl/all_reduce_under_test.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
@@ -165,18 +165,14 @@ TEST_CASE("an algorithm for all groups is checked against those that use it",
 }
 
 TEST_CASE("an algorithm that is no all_reduce is refused by all_reduce", "[ccl][auto][errors]") {
-  ccl::register_ahbm_backend();
   RuntimeContext torch(round_topology(),
                        {.ccl = ccl::Config::parse("defaults: {algorithm: hello_send}")});
   torch.distributed.init_process_group("ahbm");
   CHECK_THAT(error_of<SpawnException>([&] {
-               torch.multiprocessing.spawn(
-                   [&](int rank) {
-                     torch.ahbm.set_device(rank);
-                     Tensor x = torch.ones({4});
-                     torch.distributed.all_reduce(x);
-                   },
-                   {}, 2);
+               run_on_devices(torch, 2, [&](int) {
+                 Tensor x = torch.ones({4});
+                 torch.distributed.all_reduce(x);
+               });
              }),
              test::Says("KB-C012", "all_reduce", "'hello_send'", "ccl.yaml", "torch.distributed"));
 }

@@ -6,9 +6,9 @@
 #include <catch2/catch.hpp>
 #include <numeric>
 
-#include "ccl/backend/ahbm_backend.h"
 #include "ccl/core/config.h"
 #include "runtime/profiler/profile.h"
+#include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
 #include "test/support/small_topology.h"
 
@@ -43,17 +43,11 @@ Topology ring_with_array(int p) {
 using Program = std::function<void(RuntimeContext& torch, int rank)>;
 runtime::Profile profile_on(const Topology& topology, std::string_view algorithm,
                             const Program& program) {
-  ccl::register_ahbm_backend();
   const auto config = std::make_shared<const ccl::Config>(ccl::Config::parse(fmt::format(
       "defaults: {{algorithm: {}, depth: 64, buffer_kind: sram, slot: 16 MiB}}", algorithm)));
   RuntimeContext torch(topology, {.ccl = config, .profile = true});
   torch.distributed.init_process_group("ahbm");
-  torch.multiprocessing.spawn(
-      [&](int rank) {
-        torch.ahbm.set_device(rank);
-        program(torch, rank);
-      },
-      {}, topology.system.sip_count);
+  run_on_devices(torch, topology.system.sip_count, [&](int rank) { program(torch, rank); });
   torch.distributed.destroy_process_group();
   return torch.engine().profile();
 }
@@ -223,18 +217,14 @@ TEST_CASE("where every overhead counts, each part of the path has a name", "[ccl
 }
 
 TEST_CASE("recording causes changes neither times nor fingerprint", "[ccl][profile][path]") {
-  ccl::register_ahbm_backend();
   std::vector<std::pair<Time, std::uint64_t>> outcomes;
   for (const bool is_profiled : {false, true}) {
     RuntimeContext torch(round_topology(SipTopology::torus_2d, 2, 2, 2, 1),
                          {.profile = is_profiled});
     torch.distributed.init_process_group("ahbm");
-    torch.multiprocessing.spawn(
-        [&](int rank) {
-          torch.ahbm.set_device(rank);
-          torch.distributed.all_reduce(torch.zeros({5'000}, {.dp = DPPolicy::on_one_pe()}));
-        },
-        {}, 4);
+    run_on_devices(torch, 4, [&](int) {
+      torch.distributed.all_reduce(torch.zeros({5'000}, {.dp = DPPolicy::on_one_pe()}));
+    });
     outcomes.emplace_back(torch.engine().now(), torch.engine().fingerprint());
     torch.distributed.destroy_process_group();
   }

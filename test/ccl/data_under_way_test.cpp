@@ -3,10 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "runtime/functional/operators.h"
 #include "runtime/functional/shape_operators.h"
+#include "runtime/torch/run_ranks.h"
 #include "test/ccl/everywhere.h"
 
 namespace kernbench::test::data_under_way_test {
@@ -303,14 +305,11 @@ TEST_CASE("tensors that outlive their ranks may be used: join() knows of all wor
   for (const std::string backend : {"local", "ahbm"}) {
     Ranks world(round_topology(), backend, 10);
     std::vector<Tensor> kept(2);
-    world.torch.multiprocessing.spawn(
-        [&](int rank) {
-          world.torch.ahbm.set_device(rank);
-          Tensor& x = kept[static_cast<std::size_t>(rank)];
-          x = world.full(rank + 1);
-          world.dist.all_reduce(x, ReduceOp::sum, {.async_op = true});
-        },
-        {}, 2);
+    run_on_devices(world.torch, 2, [&](int rank) {
+      Tensor& x = kept[static_cast<std::size_t>(rank)];
+      x = world.full(rank + 1);
+      world.dist.all_reduce(x, ReduceOp::sum, {.async_op = true});
+    });
     for (Tensor& x : kept) {
       x.copy_(world.host(4));
       CHECK(last_of(x + x) == 8);

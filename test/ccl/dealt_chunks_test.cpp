@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "ccl/core/config.h"
+#include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
 #include "test/support/small_topology.h"
 
@@ -21,15 +22,12 @@ std::int64_t messages_on(const Topology& topology, std::string_view algorithm,
   RuntimeContext torch(topology, {.ccl = ccl::Config().with_algorithm(algorithm)});
   torch.distributed.init_process_group("ahbm");
   const int ranks = torch.distributed.get_world_size();
-  torch.multiprocessing.spawn(
-      [&](int rank) {
-        torch.ahbm.set_device(rank);
-        const Tensor x = torch.full({1, elements}, rank + 1, {.dtype = DType::f32, .dp = kSharded});
-        torch.distributed.all_reduce(x);
-        const auto sum = static_cast<float>(ranks * (ranks + 1) / 2);
-        CHECK(x.to_vector() == std::vector<float>(static_cast<std::size_t>(elements), sum));
-      },
-      {}, ranks);
+  run_on_devices(torch, ranks, [&](int rank) {
+    const Tensor x = torch.full({1, elements}, rank + 1, {.dtype = DType::f32, .dp = kSharded});
+    torch.distributed.all_reduce(x);
+    const auto sum = static_cast<float>(ranks * (ranks + 1) / 2);
+    CHECK(x.to_vector() == std::vector<float>(static_cast<std::size_t>(elements), sum));
+  });
   return torch.engine().op_log().count(sim::OpKind::send);
 }
 

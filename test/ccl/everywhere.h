@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "ccl/backend/ahbm_backend.h"
 #include "runtime/distributed/local_backend.h"
+#include "runtime/torch/run_ranks.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
 
@@ -24,8 +24,6 @@ struct Ranks {
 
   Ranks(const Topology& topology, const std::string& backend, std::int64_t elements)
       : torch(topology), n(elements) {
-    distributed::register_local_backend();
-    ccl::register_ahbm_backend();
     dist.init_process_group(backend);
   }
 
@@ -49,11 +47,6 @@ inline int last_of(const Tensor& x) {
   return static_cast<int>(x.at({x.numel() - 1}));
 }
 
-template <class Action>
-std::string refusal(Action action) {
-  return error_of<CollectiveError>(action);
-}
-
 // Runs `program` on each rank of `ranks` devices, in a row and, if there are four, on a torus.
 inline void everywhere(int ranks, const std::function<void(Ranks&, int)>& program) {
   std::vector<Topology> topologies = {round_topology(SipTopology::ring_1d, ranks),
@@ -64,12 +57,7 @@ inline void everywhere(int ranks, const std::function<void(Ranks&, int)>& progra
       for (const std::int64_t n : {1, 7, 4'096, 65'536, 100'000}) {
         CAPTURE(topology.name, backend, n);
         Ranks world(topology, backend, n);
-        world.torch.multiprocessing.spawn(
-            [&](int rank) {
-              world.torch.ahbm.set_device(rank);
-              program(world, rank);
-            },
-            {}, ranks);
+        run_on_devices(world.torch, ranks, [&](int rank) { program(world, rank); });
       }
     }
   }

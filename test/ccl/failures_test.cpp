@@ -4,8 +4,9 @@
 
 #include <catch2/catch.hpp>
 
-#include "ccl/backend/ahbm_backend.h"
+#include "ccl/core/config.h"
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
@@ -18,7 +19,6 @@ struct WorldUnderTest {
 
   explicit WorldUnderTest(int ranks = 3, bool init = true)
       : torch(round_topology(SipTopology::ring_1d, ranks, 1)) {
-    ccl::register_ahbm_backend();
     if (init) torch.distributed.init_process_group("ahbm");
   }
 
@@ -36,13 +36,11 @@ struct WorldUnderTest {
   // The sum of ones over 3 ranks: the context is fit for use.
   void check_works() {
     std::vector<float> sums;
-    torch.multiprocessing.spawn(
-        [&](int rank) {
-          Tensor x = tensor(rank);
-          torch.distributed.all_reduce(x);
-          sums.push_back(x.at({3}));
-        },
-        {}, 3);
+    run_ranks(torch, 3, [&](int rank) {
+      Tensor x = tensor(rank);
+      torch.distributed.all_reduce(x);
+      sums.push_back(x.at({3}));
+    });
     CHECK(sums == std::vector<float>{3, 3, 3});
   }
 };
@@ -199,11 +197,9 @@ TEST_CASE("a rank that returns while others wait is named", "[failures]") {
 TEST_CASE("who leaves early exits with 21, a deadlock with 20", "[failures]") {
   WorldUnderTest world;
   try {
-    world.torch.multiprocessing.spawn(
-        [&](int rank) {
-          if (rank != 1) world.barrier();
-        },
-        {}, 3);
+    run_ranks(world.torch, 3, [&](int rank) {
+      if (rank != 1) world.barrier();
+    });
     FAIL("no error");
   } catch (const DeadlockError& error) {
     CHECK(error.exit_code() == ExitCode::collective_misuse);
@@ -329,7 +325,6 @@ TEST_CASE("a kernel of one's own that waits for a rank that does not send is a d
 TEST_CASE("queues that do not fit into TCM are refused when the group is made", "[failures]") {
   RuntimeContext torch(round_topology(),
                        {.ccl = ccl::Config::parse("defaults: {depth: 1024, slot: 1 MiB}")});
-  ccl::register_ahbm_backend();
   CHECK_THAT(test::error_of<ConfigError>([&] { torch.distributed.init_process_group("ahbm"); }),
              test::Says("KB-Y044", "sip1.cube0.pe0", "1024", "1048576 B", "1073741824 B",
                         "2097152 B", "buffer_kind"));
@@ -340,7 +335,6 @@ TEST_CASE("queues that do not fit into TCM are refused when the group is made", 
 TEST_CASE("settings of another backend are refused", "[failures]") {
   struct OtherConfig : distributed::BackendConfig {};
   RuntimeContext torch(round_topology(), {.ccl = std::make_shared<const OtherConfig>()});
-  ccl::register_ahbm_backend();
   CHECK_THAT(test::error_of<CollectiveError>([&] { torch.distributed.init_process_group("ahbm"); }),
              test::Says("KB-R002", "backend", "'ahbm'", "settings"));
   CHECK_FALSE(torch.distributed.is_initialized());
@@ -367,16 +361,14 @@ TEST_CASE("a collective ends at the same instant however early other ranks came"
   const auto end_of = [](int late_copies) {
     WorldUnderTest world;
     Time begun{0};
-    world.torch.multiprocessing.spawn(
-        [&](int rank) {
-          Tensor x = world.tensor(rank, {4}, {.dp = DPPolicy::on_one_pe()});
-          for (int i = 0; rank == 1 && i < late_copies; ++i) {
-            x.copy_(RuntimeContext::tensor({1, 1, 1, 1}, {4}));
-          }
-          if (rank == 1) begun = world.torch.engine().now();
-          world.all_reduce(x);
-        },
-        {}, 3);
+    run_ranks(world.torch, 3, [&](int rank) {
+      Tensor x = world.tensor(rank, {4}, {.dp = DPPolicy::on_one_pe()});
+      for (int i = 0; rank == 1 && i < late_copies; ++i) {
+        x.copy_(RuntimeContext::tensor({1, 1, 1, 1}, {4}));
+      }
+      if (rank == 1) begun = world.torch.engine().now();
+      world.all_reduce(x);
+    });
     return world.torch.engine().now() - begun;
   };
   // The others' kernels wait for it: what is left is a whole all_reduce but for their own sends.

@@ -8,6 +8,7 @@
 
 #include "ccl/core/config.h"
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/run_ranks.h"
 #include "test/ccl/group_under_test.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
@@ -23,15 +24,12 @@ TEST_CASE("queues of groups take no scratch, and go with their group", "[ccl][gr
   const Bytes scratch = machine.pe({0, 0, 0}).scratch_capacity();
   std::vector<std::size_t> after;  // each round: a destroyed group's queues go
   for (int round = 0; round < 3; ++round) {
-    torch.multiprocessing.spawn(
-        [&](int rank) {
-          torch.ahbm.set_device(rank);
-          for (int i = 0; i < 20; ++i) {
-            const auto group = torch.distributed.new_group({0, 2});
-            if (rank != 1) torch.distributed.broadcast(torch.zeros({100}), 2, {.group = group});
-          }
-        },
-        {}, 3);
+    run_on_devices(torch, 3, [&](int rank) {
+      for (int i = 0; i < 20; ++i) {
+        const auto group = torch.distributed.new_group({0, 2});
+        if (rank != 1) torch.distributed.broadcast(torch.zeros({100}), 2, {.group = group});
+      }
+    });
     after.push_back(machine.channels().size());
     CHECK(machine.pe({0, 0, 0}).scratch_capacity() == scratch);
   }
@@ -50,24 +48,21 @@ TEST_CASE(
   const sim::Machine& machine = torch.simulation().machine();
   const std::size_t before = machine.channels().size();
   std::vector<distributed::ProcessGroup> handles;  // keep nothing alive
-  torch.multiprocessing.spawn(
-      [&](int rank) {
-        torch.ahbm.set_device(rank);
-        const Tensor x = torch.zeros({100});
-        for (int i = 0; i < 20; ++i) {
-          const auto group = torch.distributed.new_group({0, 2});
-          handles.push_back(group);
-          torch.distributed.barrier();
-          CHECK(machine.channels().size() == before);
-          torch.distributed.barrier();
-          if (rank == 1) continue;
-          torch.distributed.all_reduce(x, ReduceOp::max, {.group = group});
-          torch.ahbm.synchronize();
-          CHECK(machine.channels().size() > before);
-          torch.distributed.destroy_process_group(group);
-        }
-      },
-      {}, 3);
+  run_on_devices(torch, 3, [&](int rank) {
+    const Tensor x = torch.zeros({100});
+    for (int i = 0; i < 20; ++i) {
+      const auto group = torch.distributed.new_group({0, 2});
+      handles.push_back(group);
+      torch.distributed.barrier();
+      CHECK(machine.channels().size() == before);
+      torch.distributed.barrier();
+      if (rank == 1) continue;
+      torch.distributed.all_reduce(x, ReduceOp::max, {.group = group});
+      torch.ahbm.synchronize();
+      CHECK(machine.channels().size() > before);
+      torch.distributed.destroy_process_group(group);
+    }
+  });
   CHECK(machine.channels().size() == before);
 }
 
@@ -75,17 +70,14 @@ TEST_CASE("queues are used again by the next collectives of their group", "[ccl]
   RuntimeContext torch(round_topology(SipTopology::ring_1d, 3, 1, 2, 1));
   torch.distributed.init_process_group("ahbm");
   std::vector<std::size_t> counts;
-  torch.multiprocessing.spawn(
-      [&](int rank) {
-        torch.ahbm.set_device(rank);
-        const Tensor x = torch.zeros({100}, {.dp = DPPolicy::on_one_pe()});
-        for (int i = 0; i < 3; ++i) {
-          torch.distributed.all_reduce(x, ReduceOp::max);
-          torch.distributed.barrier();
-          counts.push_back(torch.simulation().machine().channels().size());
-        }
-      },
-      {}, 3);
+  run_on_devices(torch, 3, [&](int) {
+    const Tensor x = torch.zeros({100}, {.dp = DPPolicy::on_one_pe()});
+    for (int i = 0; i < 3; ++i) {
+      torch.distributed.all_reduce(x, ReduceOp::max);
+      torch.distributed.barrier();
+      counts.push_back(torch.simulation().machine().channels().size());
+    }
+  });
   CHECK(counts == std::vector<std::size_t>(9, counts.front()));
 }
 

@@ -5,14 +5,12 @@
 #include <algorithm>
 #include <numeric>
 
-#include "ccl/backend/ahbm_backend.h"
+#include "runtime/torch/run_ranks.h"
 #include "test/ccl/all_reduce_under_test.h"
 
 namespace kernbench::test {
 
 namespace {
-
-[[maybe_unused]] const bool kRegistered = ccl::register_ahbm_backend();
 
 // Return the number of the summand that a holder has, and how many summands there are.
 int summand_of(const DPPolicy& dp, const ShardInfo& shard) {
@@ -107,18 +105,15 @@ std::vector<std::string> run_group(const Topology& topology, const std::vector<i
   std::vector<int> all(static_cast<std::size_t>(world_size));
   std::iota(all.begin(), all.end(), 0);
   std::vector<std::string> wrong;
-  torch.multiprocessing.spawn(
-      [&](int rank) {
-        torch.ahbm.set_device(rank);
-        distributed::ProcessGroup group;
-        if (ranks != all) group = torch.distributed.new_group(ranks, {.sort_ranks = false});
-        const auto found = std::ranges::find(ranks, rank);
-        if (found == ranks.end()) return;
-        const std::string said =
-            program({torch, group, static_cast<int>(found - ranks.begin()), ranks});
-        if (!said.empty()) wrong.push_back(fmt::format("rank {}: {}", rank, said));
-      },
-      {}, world_size);
+  run_on_devices(torch, world_size, [&](int rank) {
+    distributed::ProcessGroup group;
+    if (ranks != all) group = torch.distributed.new_group(ranks, {.sort_ranks = false});
+    const auto found = std::ranges::find(ranks, rank);
+    if (found == ranks.end()) return;
+    const std::string said =
+        program({torch, group, static_cast<int>(found - ranks.begin()), ranks});
+    if (!said.empty()) wrong.push_back(fmt::format("rank {}: {}", rank, said));
+  });
   torch.distributed.destroy_process_group();
   for (const runtime::RankTime& time : torch.engine().profile().ranks) {
     if (time.total() != torch.engine().now()) {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "ccl/backend/ahbm_backend.h"
 #include "runtime/distributed/local_backend.h"
 #include "runtime/functional/functional.h"
+#include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
@@ -59,16 +59,9 @@ Integers expected(ReduceOp op) {
 // Runs a program on each rank of a backend.
 template <class Program>
 void run(const std::string& backend, const Program& program) {
-  distributed::register_local_backend();
-  ccl::register_ahbm_backend();
   RuntimeContext torch{round_topology(SipTopology::ring_1d, kRanks, 1)};
   torch.distributed.init_process_group(backend);
-  torch.multiprocessing.spawn(
-      [&](int rank) {
-        torch.ahbm.set_device(rank);
-        program(torch, rank);
-      },
-      {}, kRanks);
+  run_on_devices(torch, kRanks, [&](int rank) { program(torch, rank); });
 }
 
 TEST_CASE("integers are reduced exactly among ranks", "[ccl][integers]") {

@@ -5,7 +5,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "ccl/backend/ahbm_backend.h"
+#include "ccl/core/config.h"
+#include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
@@ -67,7 +68,6 @@ ccl::Config config_of(const std::string& algorithm, bool one_pe) {
 // All groups and then the world, of which every rank gives 10^rank: a sum's digits are its members.
 void check_groups(const Topology& topology, const ccl::Config& config,
                   const std::vector<std::vector<int>>& groups, const DPPolicy& dp) {
-  ccl::register_ahbm_backend();
   RuntimeContext torch(topology, {.ccl = config});
   torch.distributed.init_process_group("ahbm");
   std::vector<distributed::ProcessGroup> made;
@@ -81,26 +81,23 @@ void check_groups(const Topology& topology, const ccl::Config& config,
   };
   std::vector<int> all(static_cast<std::size_t>(topology.system.sip_count));
   std::iota(all.begin(), all.end(), 0);
-  torch.multiprocessing.spawn(
-      [&](int rank) {
-        torch.ahbm.set_device(rank);
-        const auto own = [&] {
-          return torch.full({1, 24}, std::pow(10, rank), {.dtype = DType::f32, .dp = dp});
-        };
-        Tensor whole = own();
-        auto beside = torch.distributed.all_reduce(whole, {.async_op = true});
-        for (std::size_t i = 0; i < groups.size(); ++i) {
-          if (std::ranges::find(groups[i], rank) == groups[i].end()) continue;
-          Tensor x = own();
-          torch.distributed.all_reduce(x, {.group = made[i]});
-          torch.distributed.all_reduce(x, {.group = made[i]});
-          const float wanted = sum_of(groups[i]) * static_cast<float>(groups[i].size());
-          CHECK(x.to_vector() == std::vector<float>(24, wanted));
-        }
-        beside.wait();
-        CHECK(whole.to_vector() == std::vector<float>(24, sum_of(all)));
-      },
-      {}, topology.system.sip_count);
+  run_on_devices(torch, topology.system.sip_count, [&](int rank) {
+    const auto own = [&] {
+      return torch.full({1, 24}, std::pow(10, rank), {.dtype = DType::f32, .dp = dp});
+    };
+    Tensor whole = own();
+    auto beside = torch.distributed.all_reduce(whole, {.async_op = true});
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      if (std::ranges::find(groups[i], rank) == groups[i].end()) continue;
+      Tensor x = own();
+      torch.distributed.all_reduce(x, {.group = made[i]});
+      torch.distributed.all_reduce(x, {.group = made[i]});
+      const float wanted = sum_of(groups[i]) * static_cast<float>(groups[i].size());
+      CHECK(x.to_vector() == std::vector<float>(24, wanted));
+    }
+    beside.wait();
+    CHECK(whole.to_vector() == std::vector<float>(24, sum_of(all)));
+  });
   REQUIRE(torch.engine().algorithms_used().size() == 1);
   CHECK(torch.engine().algorithms_used()[0].algorithm == config.algorithm_name());
   CHECK(torch.engine().algorithms_used()[0].is_configured);
@@ -133,19 +130,15 @@ TEST_CASE("every holder of a shard has its lane in the group", "[ccl][groups][ke
 
 TEST_CASE("a port that the group does not have is told with those that it has",
           "[ccl][groups][kernels][errors]") {
-  ccl::register_ahbm_backend();
   RuntimeContext torch(round_topology(SipTopology::ring_1d, 4, 1),
                        {.ccl = config_of("test_send_north", true)});
   torch.distributed.init_process_group("ahbm");
   const auto group = torch.distributed.new_group({1, 3});
   CHECK_THAT(error_of<SpawnException>([&] {
-               torch.multiprocessing.spawn(
-                   [&](int rank) {
-                     torch.ahbm.set_device(rank);
-                     Tensor x = torch.ones({8}, {.dp = DPPolicy::on_one_pe()});
-                     if (rank % 2 == 1) torch.distributed.all_reduce(x, {.group = group});
-                   },
-                   {}, 4);
+               run_on_devices(torch, 4, [&](int rank) {
+                 Tensor x = torch.ones({8}, {.dp = DPPolicy::on_one_pe()});
+                 if (rank % 2 == 1) torch.distributed.all_reduce(x, {.group = group});
+               });
              }),
              Catch::Contains("there is no neighbour at north[7]; there are: east, west"));
 }

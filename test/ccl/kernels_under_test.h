@@ -5,7 +5,6 @@
 
 #include <deque>
 #include <functional>
-#include <numeric>
 
 #include "ccl/backend/kernel_launcher.h"
 #include "ccl/backend/planned_call.h"

@@ -6,10 +6,9 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
-#include "ccl/backend/ahbm_backend.h"
 #include "runtime/torch/profiler.h"
+#include "runtime/torch/run_ranks.h"
 #include "test/ccl/temporal_breakdown.h"
 #include "test/support/small_topology.h"
 
@@ -25,22 +24,18 @@ void multiply(tl::Context& tl, tl::Pointer, std::int64_t n) {
 
 // Rank 1 multiplies longest; a collective runs beside a kernel; messages and idle time follow.
 void run_program(RuntimeContext& torch) {
-  ccl::register_ahbm_backend();
   torch.distributed.init_process_group("ahbm");
-  torch.multiprocessing.spawn(
-      [&](int rank) {
-        torch.ahbm.set_device(rank);
-        const Tensor x = torch.zeros({4096}, {.dp = DPPolicy::on_one_pe()});
-        const Tensor y = torch.zeros({1}, {.dp = DPPolicy::on_one_pe()});
-        const profiler::record_function scope(torch, "step \"1\"");
-        const distributed::Work work = torch.distributed.all_reduce(x, {.async_op = true});
-        torch.launch("multiply", multiply, y, std::int64_t{rank == 1 ? 256 : 64});
-        work.wait();
-        if (rank == 0) torch.distributed.send(x, 2);
-        if (rank == 2) torch.distributed.recv(x, 0);
-        if (rank == 2) torch.launch("last", multiply, y, std::int64_t{64});
-      },
-      {}, 3);
+  run_on_devices(torch, 3, [&](int rank) {
+    const Tensor x = torch.zeros({4096}, {.dp = DPPolicy::on_one_pe()});
+    const Tensor y = torch.zeros({1}, {.dp = DPPolicy::on_one_pe()});
+    const profiler::record_function scope(torch, "step \"1\"");
+    const distributed::Work work = torch.distributed.all_reduce(x, {.async_op = true});
+    torch.launch("multiply", multiply, y, std::int64_t{rank == 1 ? 256 : 64});
+    work.wait();
+    if (rank == 0) torch.distributed.send(x, 2);
+    if (rank == 2) torch.distributed.recv(x, 0);
+    if (rank == 2) torch.launch("last", multiply, y, std::int64_t{64});
+  });
   torch.distributed.destroy_process_group();
 }
 

@@ -2,39 +2,22 @@
 
 #include <catch2/catch.hpp>
 
-#include "ccl/backend/ahbm_backend.h"
 #include "runtime/torch/runtime_context.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
 
 namespace kernbench::test::lone_driver_test {
 
-namespace {
-
-template <class Action>
-std::string to_text(Action action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-}  // namespace
-
 TEST_CASE("a driver without spawn is told that nobody else will come", "[ccl][errors]") {
-  ccl::register_ahbm_backend();
   RuntimeContext torch(round_topology());
   torch.distributed.init_process_group("ahbm");
   Tensor x = torch.ones({4}, {.dp = DPPolicy::on_one_pe()});
-  CHECK_THAT(to_text([&] { torch.distributed.all_reduce(x); }),
+  CHECK_THAT(error_of<Error>([&] { torch.distributed.all_reduce(x); }),
              test::Says("KB-C002", "rank 1", "all_reduce#0", "0"));
 }
 
 TEST_CASE("a deadlock report names the collective that a rank is in, and the end that is missing",
           "[ccl][errors]") {
-  ccl::register_ahbm_backend();
   RuntimeContext torch(round_topology(SipTopology::ring_1d, 2, 1, 2, 1));
   torch.distributed.init_process_group("ahbm");
   const auto worker = [&](int rank) {
@@ -47,7 +30,8 @@ TEST_CASE("a deadlock report names the collective that a rank is in, and the end
     }
     torch.distributed.all_reduce(x);
   };
-  const std::string text = to_text([&] { torch.multiprocessing.spawn(worker, std::tuple{}, 2); });
+  const std::string text =
+      error_of<Error>([&] { torch.multiprocessing.spawn(worker, std::tuple{}, 2); });
   CHECK_THAT(text, test::Says("KB-D001", "2 ranks", "4", "1"));
   CHECK_THAT(text, Catch::Contains("rank 1 waits for all_reduce#0 ([4] Float SUM) at "
                                    "lone_driver_test.cpp:48 on stream 1 of device 1 since t=0 ns"));

@@ -5,9 +5,9 @@
 
 #include <catch2/catch.hpp>
 
-#include "ccl/backend/ahbm_backend.h"
 #include "ccl/backend/choice.h"
 #include "ccl/core/lower_bound.h"
+#include "runtime/torch/run_ranks.h"
 #include "test/ccl/all_reduce_under_test.h"
 #include "test/ccl/group_under_test.h"
 #include "test/ccl/kernels_under_test.h"
@@ -183,25 +183,21 @@ TEST_CASE("groups of some SIPs of every network run every collective", "[ccl][ne
   for (const Topology& topology : small_networks()) {
     if (topology.system.sip_count < 5) continue;
     RuntimeContext torch(topology);
-    ccl::register_ahbm_backend();
     auto& dist = torch.distributed;
     dist.init_process_group("ahbm");
-    torch.multiprocessing.spawn(
-        [&](int rank) {
-          torch.ahbm.set_device(rank);
-          const auto group = dist.new_group({0, 3, 4});
-          if (rank != 0 && rank != 3 && rank != 4) return;
-          const Tensor x = torch.full({100}, rank + 1, {});
-          dist.all_reduce(x, ReduceOp::max, {.group = group});
-          CHECK(x.at({99}) == 5);
-          std::vector<Tensor> all;
-          for (int i = 0; i < 3; ++i) all.push_back(torch.full({100}, 0, {}));
-          const Tensor own = torch.full({100}, rank, {});
-          dist.all_gather(all, own, {.group = group});
-          CHECK(all[0].at({99}) == 0);
-          CHECK(all[2].at({0}) == 4);
-        },
-        {}, topology.system.sip_count);
+    run_on_devices(torch, topology.system.sip_count, [&](int rank) {
+      const auto group = dist.new_group({0, 3, 4});
+      if (rank != 0 && rank != 3 && rank != 4) return;
+      const Tensor x = torch.full({100}, rank + 1, {});
+      dist.all_reduce(x, ReduceOp::max, {.group = group});
+      CHECK(x.at({99}) == 5);
+      std::vector<Tensor> all;
+      for (int i = 0; i < 3; ++i) all.push_back(torch.full({100}, 0, {}));
+      const Tensor own = torch.full({100}, rank, {});
+      dist.all_gather(all, own, {.group = group});
+      CHECK(all[0].at({99}) == 0);
+      CHECK(all[2].at({0}) == 4);
+    });
   }
 }
 

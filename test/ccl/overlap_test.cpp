@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <numeric>
 
 #include "test/ccl/group_under_test.h"
 #include "test/ccl/ring_with_array.h"

@@ -5,7 +5,6 @@
 
 #include <catch2/catch.hpp>
 #include <functional>
-#include <numeric>
 
 #include "ccl/core/layout.h"
 #include "test/ccl/all_reduce_under_test.h"

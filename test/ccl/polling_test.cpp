@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "ccl/backend/ahbm_backend.h"
+#include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
@@ -14,26 +14,22 @@ namespace {
 // When an all_reduce of three ranks ends, of which the first `pollers` poll and the others wait.
 Time end_of_all_reduce(int pollers) {
   RuntimeContext torch(link_topology(SipTopology::ring_1d, 3));
-  ccl::register_ahbm_backend();
   torch.distributed.init_process_group("ahbm");
   Time end{0};
-  torch.multiprocessing.spawn(
-      [&](int rank) {
-        torch.ahbm.set_device(rank);
-        const Tensor x = torch.ones({300});
-        const distributed::Work work =
-            torch.distributed.all_reduce(x, ReduceOp::sum, {.async_op = true});
-        if (rank < pollers) {
-          while (!work.is_completed()) {
-          }
-        } else {
-          work.wait();
-          torch.ahbm.synchronize();
-        }
-        end = std::max(end, torch.engine().now());
-        CHECK(x.at({299}) == 3);
-      },
-      {}, 3);
+  run_on_devices(torch, 3, [&](int rank) {
+    const Tensor x = torch.ones({300});
+    const distributed::Work work =
+        torch.distributed.all_reduce(x, ReduceOp::sum, {.async_op = true});
+    if (rank < pollers) {
+      while (!work.is_completed()) {
+      }
+    } else {
+      work.wait();
+      torch.ahbm.synchronize();
+    }
+    end = std::max(end, torch.engine().now());
+    CHECK(x.at({299}) == 3);
+  });
   return end;
 }
 
@@ -48,23 +44,19 @@ TEST_CASE(
     "left",
     "[ccl][polling]") {
   RuntimeContext torch(link_topology(SipTopology::ring_1d, 2));
-  ccl::register_ahbm_backend();
   torch.distributed.init_process_group("ahbm");
   bool has_received = false;
   int sent = 0;
   const std::string text = error_of<DeadlockError>([&] {
-    torch.multiprocessing.spawn(
-        [&](int rank) {
-          torch.ahbm.set_device(rank);
-          const Tensor x = torch.ones({1});
-          if (rank == 1) {
-            torch.distributed.recv(x, 0);
-            has_received = true;
-            return;
-          }
-          while (!torch.distributed.isend(x, 1).is_completed()) ++sent;
-        },
-        {}, 2);
+    run_on_devices(torch, 2, [&](int rank) {
+      const Tensor x = torch.ones({1});
+      if (rank == 1) {
+        torch.distributed.recv(x, 0);
+        has_received = true;
+        return;
+      }
+      while (!torch.distributed.isend(x, 1).is_completed()) ++sent;
+    });
   });
   CHECK(has_received);
   CHECK(sent < 22'000);  // few for each instant at which anything happens

@@ -12,8 +12,8 @@
 #include <set>
 #include <sstream>
 
-#include "ccl/backend/ahbm_backend.h"
 #include "runtime/torch/profiler.h"
+#include "runtime/torch/run_ranks.h"
 #include "test/ccl/ring_with_array.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
@@ -31,14 +31,10 @@ constexpr Time kAlpha{500'000};
 // Runs a program on `p` ranks of a ring, each with a tensor of 4096 elements.
 using Program = std::function<void(RuntimeContext& torch, int rank, const Tensor& x)>;
 void run_on_ring(RuntimeContext& torch, int p, const Program& program) {
-  ccl::register_ahbm_backend();
   torch.distributed.init_process_group("ahbm");
-  torch.multiprocessing.spawn(
-      [&](int rank) {
-        torch.ahbm.set_device(rank);
-        program(torch, rank, torch.zeros({4096}, {.dp = DPPolicy::on_one_pe()}));
-      },
-      {}, p);
+  run_on_devices(torch, p, [&](int rank) {
+    program(torch, rank, torch.zeros({4096}, {.dp = DPPolicy::on_one_pe()}));
+  });
   torch.distributed.destroy_process_group();
 }
 

@@ -2,8 +2,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "ccl/backend/ahbm_backend.h"
-#include "runtime/distributed/backend.h"
+#include "ccl/core/config.h"
+#include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
@@ -11,8 +11,6 @@
 namespace kernbench::test::queue_residue_test {
 
 namespace {
-
-const bool kIsRegistered = ccl::register_ahbm_backend();
 
 void all_reduce_on_every_rank(RuntimeContext& torch, bool leaves_a_message,
                               std::vector<std::vector<float>>& sums) {
@@ -37,7 +35,6 @@ void all_reduce_on_every_rank(RuntimeContext& torch, bool leaves_a_message,
 
 TEST_CASE("a message that a kernel left behind is refused by the next collective, not added",
           "[ccl][errors]") {
-  REQUIRE((kIsRegistered || distributed::find_backend("ahbm") != nullptr));
   RuntimeContext torch(round_topology(SipTopology::ring_1d, 3, 1));
   torch.distributed.init_process_group("ahbm");
   std::vector<std::vector<float>> sums(3);
@@ -101,15 +98,12 @@ TEST_CASE("a collective that leaves messages is an error once all ranks have fin
   for (int i = 0; i < 2; ++i) {  // the queues are empty again
     int finished = 0;
     const std::string text = error_of<SpawnException>([&] {
-      torch.multiprocessing.spawn(
-          [&](int rank) {
-            torch.ahbm.set_device(rank);
-            Tensor x = torch.ones({6}, kOnePe);
-            torch.distributed.all_reduce(x);
-            torch.ahbm.synchronize();
-            ++finished;
-          },
-          {}, 3);
+      run_on_devices(torch, 3, [&](int) {
+        Tensor x = torch.ones({6}, kOnePe);
+        torch.distributed.all_reduce(x);
+        torch.ahbm.synchronize();
+        ++finished;
+      });
     });
     CHECK(finished == 2);
     CHECK_THAT(text,

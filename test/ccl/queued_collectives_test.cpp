@@ -1,13 +1,10 @@
 // Collectives on streams: order, overlap and errors (ADR-0190).
 
-#include <fmt/format.h>
-
 #include <catch2/catch.hpp>
 #include <map>
 
-#include "ccl/backend/ahbm_registration.h"
-#include "runtime/distributed/local_registration.h"
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
@@ -33,17 +30,13 @@ void works(tl::Context& tl, tl::Pointer x, std::int64_t n) {
 // Runs a worker on 4 ranks, each on its device, and returns when it was over.
 template <class Worker>
 Time run(bool blocking, Worker worker) {
-  ccl::register_ahbm_backend();
   Topology topology = round_topology(SipTopology::ring_1d, 4, 1, 2, 1);
   topology.pe.math_lanes = 1;
   RuntimeContext torch(topology, {.launch_blocking = blocking});
-  torch.multiprocessing.spawn(
-      [&](int rank) {
-        torch.ahbm.set_device(rank);
-        torch.distributed.init_process_group("ahbm");
-        worker(torch, rank);
-      },
-      {}, 4);
+  run_on_devices(torch, 4, [&](int rank) {
+    torch.distributed.init_process_group("ahbm");
+    worker(torch, rank);
+  });
   return torch.engine().now();
 }
 
@@ -237,21 +230,16 @@ TEST_CASE("messages and objects follow what was launched before", "[ccl][stream]
 // True if the call waits for what its rank has launched before.
 bool waits(const std::string& backend,
            const std::function<void(RuntimeContext&, const Tensor&, int)>& call) {
-  distributed::register_local_backend();
-  ccl::register_ahbm_backend();
   RuntimeContext torch(round_topology(SipTopology::ring_1d, 2, 1, 2, 1));
   torch.distributed.init_process_group(backend);
   bool has_waited = true;
-  torch.multiprocessing.spawn(
-      [&](int rank) {
-        torch.ahbm.set_device(rank);
-        const Tensor x = torch.full({4}, rank, kOnOnePe);
-        const Tensor y = torch.full({4}, rank, kOnOnePe);
-        torch.launch("works", works, x, std::int64_t{100});
-        call(torch, y, rank);
-        has_waited = has_waited && torch.simulation().results().size() >= 2;
-      },
-      {}, 2);
+  run_on_devices(torch, 2, [&](int rank) {
+    const Tensor x = torch.full({4}, rank, kOnOnePe);
+    const Tensor y = torch.full({4}, rank, kOnOnePe);
+    torch.launch("works", works, x, std::int64_t{100});
+    call(torch, y, rank);
+    has_waited = has_waited && torch.simulation().results().size() >= 2;
+  });
   return has_waited;
 }
 
@@ -279,20 +267,16 @@ TEST_CASE("what blocks the host does so after its stream: barriers, messages, al
 }
 
 TEST_CASE("of 256 ranks, one whose kernel fails ends the wait of all others", "[ccl][stream]") {
-  ccl::register_ahbm_backend();
   RuntimeContext torch(round_topology(SipTopology::ring_1d, 256, 1));
   torch.distributed.init_process_group("ahbm");
   const auto spawn = [&](bool fails) {
-    torch.multiprocessing.spawn(
-        [&](int rank) {
-          torch.ahbm.set_device(rank);
-          const Tensor x = torch.full({4}, rank, kOnOnePe);
-          torch.launch("kernel", fails && rank == 77 ? beyond : add_one, x);
-          torch.distributed.broadcast(x, 255);
-          const Floats values = x.to_vector();
-          CHECK(values == Floats(4, 256));
-        },
-        {}, 256);
+    run_on_devices(torch, 256, [&](int rank) {
+      const Tensor x = torch.full({4}, rank, kOnOnePe);
+      torch.launch("kernel", fails && rank == 77 ? beyond : add_one, x);
+      torch.distributed.broadcast(x, 255);
+      const Floats values = x.to_vector();
+      CHECK(values == Floats(4, 256));
+    });
   };
   CHECK_THAT(error_of<SpawnException>([&] { spawn(true); }),
              Says("KB-R001", "Process 77", "KB-M020", "launched as kernel 'kernel' at"));

@@ -8,7 +8,7 @@
 #include <catch2/catch.hpp>
 #include <numeric>
 
-#include "ccl/backend/ahbm_backend.h"
+#include "runtime/torch/run_ranks.h"
 #include "sim_engine/config/yaml_document.h"
 #include "test/ccl/all_reduce_under_test.h"
 #include "test/ccl/group_under_test.h"
@@ -159,28 +159,24 @@ using Call = std::function<void(const Member&, const Tensor&)>;
 // Returns how long `call` takes on a group of these ranks in this order.
 Time time_of(const Drawn& drawn, const std::vector<int>& ranks, const Call& call,
              std::optional<std::uint64_t> shuffle_ties = std::nullopt) {
-  ccl::register_ahbm_backend();
   RuntimeContext torch(drawn.topology,
                        {.ccl = std::make_shared<const ccl::Config>(drawn.all_reduce.config),
                         .shuffle_ties = shuffle_ties});
   torch.distributed.init_process_group("ahbm");
   Time begin{0};
   Time end{0};
-  torch.multiprocessing.spawn(
-      [&](int rank) {
-        torch.ahbm.set_device(rank);
-        const auto group = torch.distributed.new_group(ranks, {.sort_ranks = false});
-        const auto place = std::ranges::find(ranks, rank) - ranks.begin();
-        const Member member{torch, group, static_cast<int>(place), ranks};
-        const Tensor x = torch.full({1, drawn.all_reduce.shape[1]}, member.rank,
-                                    {.dtype = DType::f16, .dp = drawn.all_reduce.dp});
-        torch.distributed.barrier();
-        begin = std::max(begin, torch.engine().now());
-        call(member, x);
-        torch.ahbm.synchronize();
-        end = std::max(end, torch.engine().now());
-      },
-      {}, drawn.topology.system.sip_count);
+  run_on_devices(torch, drawn.topology.system.sip_count, [&](int rank) {
+    const auto group = torch.distributed.new_group(ranks, {.sort_ranks = false});
+    const auto place = std::ranges::find(ranks, rank) - ranks.begin();
+    const Member member{torch, group, static_cast<int>(place), ranks};
+    const Tensor x = torch.full({1, drawn.all_reduce.shape[1]}, member.rank,
+                                {.dtype = DType::f16, .dp = drawn.all_reduce.dp});
+    torch.distributed.barrier();
+    begin = std::max(begin, torch.engine().now());
+    call(member, x);
+    torch.ahbm.synchronize();
+    end = std::max(end, torch.engine().now());
+  });
   torch.distributed.destroy_process_group();
   return end - begin;
 }

@@ -2,14 +2,12 @@
 
 #include <catch2/catch.hpp>
 
-#include "ccl/backend/ahbm_backend.h"
+#include "runtime/torch/run_ranks.h"
 #include "test/runtime/distributed/random_program.h"
 #include "test/support/small_topology.h"
 
 namespace kernbench::test::random_reference_test {
 namespace {
-
-[[maybe_unused]] const bool kRegistered = ccl::register_ahbm_backend();
 
 int wrong_programs(int ranks, std::uint32_t first_seed, int count) {
   RuntimeContext torch(round_topology(SipTopology::ring_1d, ranks));
@@ -19,12 +17,9 @@ int wrong_programs(int ranks, std::uint32_t first_seed, int count) {
     std::mt19937 random(first_seed + static_cast<std::uint32_t>(i));
     const RandomProgram program = make_program(random, ranks, {});
     std::vector<History> histories(static_cast<std::size_t>(ranks));
-    torch.multiprocessing.spawn(
-        [&](int rank) {
-          torch.ahbm.set_device(rank);
-          histories[static_cast<std::size_t>(rank)] = run_rank(torch, program, program.steps, rank);
-        },
-        {}, ranks);
+    run_on_devices(torch, ranks, [&](int rank) {
+      histories[static_cast<std::size_t>(rank)] = run_rank(torch, program, program.steps, rank);
+    });
     for (int rank = 0; rank < ranks; ++rank) {
       wrong += histories[static_cast<std::size_t>(rank)] != expected_history(program, rank);
     }

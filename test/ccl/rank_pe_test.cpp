@@ -5,8 +5,8 @@
 #include <catch2/catch.hpp>
 #include <type_traits>
 
-#include "ccl/backend/ahbm_backend.h"
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/run_ranks.h"
 #include "test/ccl/all_reduce_under_test.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
@@ -41,7 +41,6 @@ Tensor make_tensor(RuntimeContext& torch, const ccl::Config& config,
 // Every participant must end with the exact sum.
 void check_exact(const PeAllReduce& all_reduce) {
   CAPTURE(all_reduce.topology.name, all_reduce.ccl, all_reduce.n_elem, name_of(all_reduce.dtype));
-  ccl::register_ahbm_backend();
   const auto config = ccl::Config::parse(all_reduce.ccl);
   RuntimeContext torch(all_reduce.topology, {.ccl = config});
   torch.distributed.init_process_group("ahbm");
@@ -137,9 +136,7 @@ struct DriverUnderTest {
   explicit DriverUnderTest(int world_size, std::string_view algorithm = "ring_allreduce",
                            std::string_view more = "depth: 4")
       : torch(round_topology(SipTopology::ring_1d, 2, 1, 2, 2),
-              {.ccl = ccl::Config::parse(ccl_text(algorithm, world_size, more))}) {
-    ccl::register_ahbm_backend();
-  }
+              {.ccl = ccl::Config::parse(ccl_text(algorithm, world_size, more))}) {}
 
   Tensor ones(const Shape& shape, const DPPolicy& dp, int num_sips = 1) {
     return torch.ones(shape, {.dp = dp, .name = "x", .num_sips = num_sips});
@@ -187,17 +184,13 @@ TEST_CASE("a tensor that lies otherwise is refused with how it should lie",
 }
 
 TEST_CASE("rank = SIP: a tensor over several SIPs is refused", "[ccl][rank_pe][errors]") {
-  ccl::register_ahbm_backend();
   RuntimeContext torch(round_topology());
   torch.distributed.init_process_group("ahbm");
   const std::string text = error_of<SpawnException>([&] {
-    torch.multiprocessing.spawn(
-        [&](int rank) {
-          torch.ahbm.set_device(rank);
-          Tensor x = torch.ones({1, 8}, {.dp = kColumns, .name = "x", .num_sips = 2 - rank});
-          torch.distributed.all_reduce(x);
-        },
-        {}, 2);
+    run_on_devices(torch, 2, [&](int rank) {
+      Tensor x = torch.ones({1, 8}, {.dp = kColumns, .name = "x", .num_sips = 2 - rank});
+      torch.distributed.all_reduce(x);
+    });
   });
   CHECK_THAT(text, test::Says("KB-C013", "'x'", "column_wise", "4 PEs", "2 SIPs", "num_sips",
                               "world_size"));

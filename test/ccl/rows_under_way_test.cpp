@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/torch/run_ranks.h"
 #include "test/ccl/everywhere.h"
 
 namespace kernbench::test::rows_under_way_test {
@@ -84,36 +85,32 @@ void check_grid(const std::string& backend, int side) {
   CAPTURE(backend, side);
   const int ranks = side * side;
   Ranks world(link_topology(SipTopology::torus_2d, side, side), backend, 3);
-  world.torch.multiprocessing.spawn(
-      [&](int rank) {
-        world.torch.ahbm.set_device(rank);
-        ProcessGroup row_group;
-        ProcessGroup column_group;
-        for (int i = 0; i < side; ++i) {
-          std::vector<int> row;
-          std::vector<int> column;
-          for (int j = 0; j < side; ++j) {
-            row.push_back(i * side + j);
-            column.push_back(j * side + i);
-          }
-          const ProcessGroup of_row = world.dist.new_group(row);
-          const ProcessGroup of_column = world.dist.new_group(column);
-          if (rank / side == i) row_group = of_row;
-          if (rank % side == i) column_group = of_column;
-        }
-        const Tensor x = world.torch.full({2, world.n}, rank, {.dp = DPPolicy::on_one_pe()});
-        const Work in_row = world.dist.all_reduce(x[0], {.group = row_group, .async_op = true});
-        const Work in_column =
-            world.dist.all_reduce(x[1], {.group = column_group, .async_op = true});
-        CHECK(refusal([&] {
-                world.dist.all_reduce(x[0], {.group = column_group});
-              }).starts_with("[KB-G003] all_reduce#1 "));
-        in_row.wait();
-        in_column.wait();
-        CHECK(last_of(x[0]) == side * side * (rank / side) + side * (side - 1) / 2);
-        CHECK(last_of(x[1]) == side * (rank % side) + side * side * (side - 1) / 2);
-      },
-      {}, ranks);
+  run_on_devices(world.torch, ranks, [&](int rank) {
+    ProcessGroup row_group;
+    ProcessGroup column_group;
+    for (int i = 0; i < side; ++i) {
+      std::vector<int> row;
+      std::vector<int> column;
+      for (int j = 0; j < side; ++j) {
+        row.push_back(i * side + j);
+        column.push_back(j * side + i);
+      }
+      const ProcessGroup of_row = world.dist.new_group(row);
+      const ProcessGroup of_column = world.dist.new_group(column);
+      if (rank / side == i) row_group = of_row;
+      if (rank % side == i) column_group = of_column;
+    }
+    const Tensor x = world.torch.full({2, world.n}, rank, {.dp = DPPolicy::on_one_pe()});
+    const Work in_row = world.dist.all_reduce(x[0], {.group = row_group, .async_op = true});
+    const Work in_column = world.dist.all_reduce(x[1], {.group = column_group, .async_op = true});
+    CHECK(refusal([&] {
+            world.dist.all_reduce(x[0], {.group = column_group});
+          }).starts_with("[KB-G003] all_reduce#1 "));
+    in_row.wait();
+    in_column.wait();
+    CHECK(last_of(x[0]) == side * side * (rank / side) + side * (side - 1) / 2);
+    CHECK(last_of(x[1]) == side * (rank % side) + side * side * (side - 1) / 2);
+  });
 }
 
 TEST_CASE("rows and columns of 256 ranks reduce rows of one tensor at a time", "[ccl][under_way]") {

@@ -1,13 +1,12 @@
 // All_reduce by pairs ever farther apart.
 
-#include "ccl/algorithms/swing.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "ccl/backend/choice.h"
+#include "runtime/torch/run_ranks.h"
 #include "test/ccl/all_reduce_under_test.h"
 #include "test/ccl/kernels_under_test.h"
 #include "test/support/error_text.h"
@@ -62,13 +61,10 @@ std::int64_t messages_by(std::string_view algorithm, int pes) {
   RuntimeContext torch(link_topology(SipTopology::torus_2d, 4, 4, pes),
                        {.ccl = by(algorithm), .data = false});
   torch.distributed.init_process_group("ahbm");
-  torch.multiprocessing.spawn(
-      [&](int rank) {
-        torch.ahbm.set_device(rank);
-        const DPPolicy dp{.cube = Shard::column_wise, .pe = Shard::column_wise};
-        torch.distributed.all_reduce(torch.empty({1, 4096}, {.dtype = DType::f32, .dp = dp}));
-      },
-      {}, 16);
+  run_on_devices(torch, 16, [&](int) {
+    const DPPolicy dp{.cube = Shard::column_wise, .pe = Shard::column_wise};
+    torch.distributed.all_reduce(torch.empty({1, 4096}, {.dtype = DType::f32, .dp = dp}));
+  });
   return torch.engine().op_log().count(sim::OpKind::send);
 }
 

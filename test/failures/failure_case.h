@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/torch/run_ranks.h"
 #include "test/support/small_topology.h"
 
 namespace kernbench::test {
@@ -34,14 +35,7 @@ struct Ranks {
       : count(ranks), torch(round_topology(SipTopology::ring_1d, ranks, 1), std::move(options)) {}
 
   void init(std::string_view backend = "local") { dist.init_process_group(backend); }
-  void spawn(const std::function<void(int)>& body) {
-    torch.multiprocessing.spawn(
-        [&](int rank) {
-          torch.ahbm.set_device(rank);
-          body(rank);
-        },
-        {}, count);
-  }
+  void spawn(const std::function<void(int)>& body) { run_on_devices(torch, count, body); }
   Tensor ones(const Shape& shape = {4}, DType dtype = DType::f32) {
     return torch.ones(shape, {.dtype = dtype, .dp = DPPolicy::on_one_pe()});
   }

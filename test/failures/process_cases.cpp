@@ -7,9 +7,9 @@
 #include <memory>
 #include <new>
 #include <optional>
-#include <stdexcept>
 #include <thread>
 
+#include "runtime/torch/run_ranks.h"
 #include "sim_engine/base/check.h"
 #include "test/failures/failure_case.h"
 
@@ -76,11 +76,9 @@ void joined_by_a_rank() {
 
 void destroyed_by_a_worker() {
   auto world = std::make_unique<LocalRanks>(2);
-  world->torch.multiprocessing.spawn(
-      [&](int rank) {
-        if (rank == 1) world.reset();
-      },
-      {}, 2);
+  run_ranks(world->torch, 2, [&](int rank) {
+    if (rank == 1) world.reset();
+  });
 }
 
 void called_on_a_thread() {

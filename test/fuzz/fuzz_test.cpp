@@ -1,8 +1,5 @@
 // The corpus, and whether a campaign sees what it is there to see.
 
-#include <fmt/format.h>
-
-#include <array>
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <cstdlib>

@@ -8,7 +8,6 @@
 
 #include <CLI/CLI.hpp>
 #include <exception>
-#include <filesystem>
 #include <string>
 #include <vector>
 

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <string>
-
 #include "sim_engine/topology/topology.h"
 #include "test/fuzz/parser.h"
 #include "test/support/topology_yaml_text.h"

@@ -8,12 +8,12 @@
 #include <string_view>
 #include <vector>
 
-#include "ccl/backend/ahbm_backend.h"
 #include "runtime/autograd/autograd.h"
 #include "runtime/distributed/local_backend.h"
 #include "runtime/functional/functional.h"
 #include "runtime/nn/layers.h"
 #include "runtime/parallel/distributed_data_parallel.h"
+#include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
@@ -29,20 +29,11 @@ struct DataParallelWorld {
   explicit DataParallelWorld(int ranks, std::string_view backend = "ahbm",
                              RuntimeOptions options = {}, int cubes = 1)
       : size(ranks), torch(round_topology(SipTopology::ring_1d, ranks, 1, cubes), options) {
-    ccl::register_ahbm_backend();
-    distributed::register_local_backend();
     torch.distributed.init_process_group(backend);
   }
 
   // Each rank on the device of its number.
-  void spawn(const std::function<void(int)>& body) {
-    torch.multiprocessing.spawn(
-        [&](int rank) {
-          torch.ahbm.set_device(rank);
-          body(rank);
-        },
-        {}, size);
-  }
+  void spawn(const std::function<void(int)>& body) { run_on_devices(torch, size, body); }
   // What the first failing rank is refused with.
   std::string refusal(const std::function<void(int)>& body) {
     return error_of<SpawnException>([&] { spawn(body); });

@@ -2,13 +2,9 @@
 // DistributedDataParallel (test/golden/ddp_train.txt, which says how weights and data are made, and
 // ddp_train_more.txt).
 
-#include <fmt/format.h>
-
-#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <sstream>
 #include <type_traits>
 
 #include "runtime/optim/optimizer.h"

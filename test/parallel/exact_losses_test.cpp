@@ -1,6 +1,7 @@
 // Where sums are exact, W ranks learn as one rank over the whole batch does, bit for bit.
 
 #include "runtime/optim/optimizer.h"
+#include "runtime/simulation/simulation.h"
 #include "test/parallel/data_parallel_world.h"
 #include "tp/distributed_data_parallel.h"
 #include "tp/parallel_state.h"

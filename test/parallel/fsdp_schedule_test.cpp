@@ -7,6 +7,8 @@
 #include <stdexcept>
 
 #include "runtime/simulation/run_log.h"
+#include "runtime/simulation/simulation.h"
+#include "runtime/torch/run_ranks.h"
 #include "test/parallel/fsdp_world.h"
 
 namespace kernbench::test::fsdp_schedule_test {
@@ -162,23 +164,20 @@ Timed timed_step(std::int64_t samples, bool blocks, bool prefetches = false) {
   RuntimeContext torch(links_and_gemm(),
                        {.data = false, .profile = true, .launch_blocking = blocks});
   torch.distributed.init_process_group("ahbm");
-  torch.multiprocessing.spawn(
-      [&](int rank) {
-        torch.ahbm.set_device(rank);
-        const nn::Sequential model(std::make_shared<nn::SequentialImpl>());
-        std::vector<FSDPModule> inner;
-        for (int i = 0; i <= kInner; ++i) {
-          const nn::Linear linear(torch, nn::LinearOptions(kSide, kSide).bias(false), kOnOnePe);
-          model->push_back(linear);
-          if (i < kInner) inner.push_back(fully_shard(linear));
-        }
-        fully_shard(model);
-        for (std::size_t i = 0; prefetches && i + 1 < inner.size(); ++i) {
-          inner[i].set_modules_to_forward_prefetch({inner[i + 1]});
-        }
-        model(torch.zeros({samples, kSide}, kOnOnePe)).sum().backward();
-      },
-      {}, 2);
+  run_on_devices(torch, 2, [&](int) {
+    const nn::Sequential model(std::make_shared<nn::SequentialImpl>());
+    std::vector<FSDPModule> inner;
+    for (int i = 0; i <= kInner; ++i) {
+      const nn::Linear linear(torch, nn::LinearOptions(kSide, kSide).bias(false), kOnOnePe);
+      model->push_back(linear);
+      if (i < kInner) inner.push_back(fully_shard(linear));
+    }
+    fully_shard(model);
+    for (std::size_t i = 0; prefetches && i + 1 < inner.size(); ++i) {
+      inner[i].set_modules_to_forward_prefetch({inner[i + 1]});
+    }
+    model(torch.zeros({samples, kSide}, kOnOnePe)).sum().backward();
+  });
   Timed timed{calls_of(torch, 2), {}, torch.engine().now()};
   for (const RunSpan& span : torch.simulation().run_log()->spans()) {
     const bool is_product = span.kind == RunSpan::Kind::kernel && span.name == "matmul";
@@ -221,7 +220,6 @@ Time blocking_step(const Durations& of) {
 }
 
 TEST_CASE("a step with launches that block ends when its schedule says", "[fsdp][timing]") {
-  ccl::register_ahbm_backend();
   const std::int64_t samples = GENERATE(1, 32, 64, 512);
   CAPTURE(samples);
   const Timed timed = timed_step(samples, true);
@@ -231,7 +229,6 @@ TEST_CASE("a step with launches that block ends when its schedule says", "[fsdp]
 // Launches that queue: all but the first two all_gathers are hidden, all but the last two
 // reduce_scatters, and nothing else waits.
 TEST_CASE("a step that computes for long exposes four collectives", "[fsdp][timing]") {
-  ccl::register_ahbm_backend();
   const Timed timed = timed_step(64, false);
   const Durations of = durations_of(timed);
   REQUIRE(of.gather < of.forward);
@@ -240,7 +237,6 @@ TEST_CASE("a step that computes for long exposes four collectives", "[fsdp][timi
 }
 
 TEST_CASE("all_gathers that are longer than products follow each other", "[fsdp][timing]") {
-  ccl::register_ahbm_backend();
   const Timed timed = timed_step(1, false);
   const Durations of = durations_of(timed);
   REQUIRE(of.gather > of.forward);
@@ -250,7 +246,6 @@ TEST_CASE("all_gathers that are longer than products follow each other", "[fsdp]
 }
 
 TEST_CASE("explicit prefetch hides all_gathers where launches block", "[fsdp][timing]") {
-  ccl::register_ahbm_backend();
   const Timed without = timed_step(64, true);
   const Timed with = timed_step(64, true, true);
   const Durations of = durations_of(with);

@@ -2,8 +2,6 @@
 
 #include "runtime/parallel/fully_shard.h"
 
-#include <fmt/format.h>
-
 #include "runtime/autograd/autograd.h"
 #include "runtime/optim/optimizer.h"
 #include "test/parallel/fsdp_world.h"

@@ -1,5 +1,6 @@
 // Buckets by their names, in traces and explanations.
 
+#include <algorithm>
 #include <sstream>
 
 #include "runtime/profiler/profile.h"

@@ -1,7 +1,6 @@
 // PowerSGD beside the same algorithm in plain loops.
 
 #include <cmath>
-#include <map>
 #include <random>
 #include <type_traits>
 

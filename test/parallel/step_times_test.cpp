@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "runtime/parallel/logging_data.h"
+#include "runtime/torch/run_ranks.h"
 #include "test/parallel/data_parallel_world.h"
 
 namespace kernbench::test::step_times_test {
@@ -19,42 +20,32 @@ using nn::parallel::StepTimes;
 Time alone(Bytes bytes) {
   RuntimeContext torch(links_and_gemm(), {.data = false});
   torch.distributed.init_process_group("ahbm");
-  torch.multiprocessing.spawn(
-      [&](int rank) {
-        torch.ahbm.set_device(rank);
-        torch.distributed.all_reduce(torch.zeros({bytes / 4}, kOnOnePe));
-      },
-      {}, 2);
+  run_on_devices(torch, 2,
+                 [&](int) { torch.distributed.all_reduce(torch.zeros({bytes / 4}, kOnOnePe)); });
   return torch.engine().now();
 }
 
 StepTimes step_with(double bucket_cap_mb, bool blocks) {
   RuntimeContext torch(links_and_gemm(), {.data = false, .launch_blocking = blocks});
-  ccl::register_ahbm_backend();
   torch.distributed.init_process_group("ahbm");
   StepTimes step;
-  torch.multiprocessing.spawn(
-      [&](int rank) {
-        torch.ahbm.set_device(rank);
-        DistributedDataParallel ddp(
-            nn::Sequential(nn::Linear(torch, 256, 512, kOnOnePe), nn::ReLU(),
-                           nn::Linear(torch, 512, 512, kOnOnePe), nn::ReLU(),
-                           nn::Linear(torch, 512, 1024, kOnOnePe)),
-            {.bucket_cap_mb = bucket_cap_mb});
-        const Tensor x = torch.zeros({64, 256}, kOnOnePe);
-        for (int i = 0; i < 3; ++i) {  // the second forms buckets anew
-          ddp->zero_grad();
-          ddp(x).sum().backward();
-        }
-        const StepTimes last = ddp->last_step();
-        if (rank == 0) step = last;
-      },
-      {}, 2);
+  run_on_devices(torch, 2, [&](int rank) {
+    DistributedDataParallel ddp(nn::Sequential(nn::Linear(torch, 256, 512, kOnOnePe), nn::ReLU(),
+                                               nn::Linear(torch, 512, 512, kOnOnePe), nn::ReLU(),
+                                               nn::Linear(torch, 512, 1024, kOnOnePe)),
+                                {.bucket_cap_mb = bucket_cap_mb});
+    const Tensor x = torch.zeros({64, 256}, kOnOnePe);
+    for (int i = 0; i < 3; ++i) {  // the second forms buckets anew
+      ddp->zero_grad();
+      ddp(x).sum().backward();
+    }
+    const StepTimes last = ddp->last_step();
+    if (rank == 0) step = last;
+  });
   return step;
 }
 
 TEST_CASE("buckets start and end when the recurrence says, to the picosecond", "[ddp][timing]") {
-  ccl::register_ahbm_backend();
   const double cap = GENERATE(0.0, 0.5, 1.0, 25.0);
   const bool blocks = GENERATE(true, false);
   CAPTURE(cap, blocks);
@@ -81,53 +72,46 @@ TEST_CASE("buckets start and end when the recurrence says, to the picosecond", "
 
 // By torch's names; of the second step, which has formed its buckets anew.
 TEST_CASE("the logging data say how long the parts of a step took", "[ddp][timing]") {
-  ccl::register_ahbm_backend();
   RuntimeContext torch(links_and_gemm(), {.data = false});
   torch.distributed.init_process_group("ahbm");
-  torch.multiprocessing.spawn(
-      [&](int rank) {
-        torch.ahbm.set_device(rank);
-        DistributedDataParallel ddp(nn::Sequential(nn::Linear(torch, 512, 512, kOnOnePe),
-                                                   nn::Linear(torch, 512, 512, kOnOnePe)),
-                                    {.bucket_cap_mb = 1, .gradient_as_bucket_view = true});
-        const Tensor x = torch.zeros({64, 512}, kOnOnePe);
-        nn::parallel::DDPLoggingData first;
-        for (int i = 0; i < 2; ++i) {
-          ddp->zero_grad();
-          ddp(x).sum().backward();
-          if (i == 0) first = ddp->_get_ddp_logging_data();
-        }
-        const auto data = ddp->_get_ddp_logging_data();
-        const StepTimes step = ddp->last_step();
-        CHECK(data.dtypes == "f32");
-        CHECK(data.num_buckets_reduced == 2);
-        CHECK(data.unused_parameter_size == 0);
-        CHECK(data.module_name == "Sequential");
-        CHECK((data.device_ids.empty() && data.output_device == -1));
-        CHECK((data.comm_hook.empty() && !data.join_uneven_inputs));
-        constexpr Bytes kMiB = Bytes{1} << 20;
-        CHECK(data.initial_bucket_size_limits ==
-              std::vector<Bytes>{std::numeric_limits<Bytes>::max()});
-        CHECK(data.rebuilt_bucket_size_limits == std::vector<Bytes>{kMiB, kMiB});
-        CHECK(data.forward_compute_time_start == step.begin);
-        CHECK(data.backward_compute_time_start - data.forward_compute_time_start ==
-              data.forward_compute_time);
-        CHECK(data.backward_comm_time_start == step.buckets[0].ready);
-        CHECK(data.backward_comm_time_end == step.buckets[1].ended);
-        CHECK(data.backward_compute_time_end - data.backward_compute_time_start ==
-              data.backward_compute_time);
-        CHECK(data.gradient_as_bucket_view);
-        CHECK(data.backward_comm_time == step.buckets[1].ended - step.buckets[0].ready);
-        CHECK(data.backward_compute_comm_overlap_time ==
-              step.buckets[1].ready - step.buckets[0].ready);
-        CHECK(data.forward_compute_time > Time{0});
-        // One node makes both gradients of the first bucket.
-        CHECK(data.backward_compute_time == data.backward_compute_comm_overlap_time);
-        CHECK(first.backward_compute_comm_overlap_time == Time{0});  // there is one bucket
-        CHECK(data.avg_backward_comm_time ==
-              (first.backward_comm_time + data.backward_comm_time) / 2);
-      },
-      {}, 2);
+  run_on_devices(torch, 2, [&](int) {
+    DistributedDataParallel ddp(nn::Sequential(nn::Linear(torch, 512, 512, kOnOnePe),
+                                               nn::Linear(torch, 512, 512, kOnOnePe)),
+                                {.bucket_cap_mb = 1, .gradient_as_bucket_view = true});
+    const Tensor x = torch.zeros({64, 512}, kOnOnePe);
+    nn::parallel::DDPLoggingData first;
+    for (int i = 0; i < 2; ++i) {
+      ddp->zero_grad();
+      ddp(x).sum().backward();
+      if (i == 0) first = ddp->_get_ddp_logging_data();
+    }
+    const auto data = ddp->_get_ddp_logging_data();
+    const StepTimes step = ddp->last_step();
+    CHECK(data.dtypes == "f32");
+    CHECK(data.num_buckets_reduced == 2);
+    CHECK(data.unused_parameter_size == 0);
+    CHECK(data.module_name == "Sequential");
+    CHECK((data.device_ids.empty() && data.output_device == -1));
+    CHECK((data.comm_hook.empty() && !data.join_uneven_inputs));
+    constexpr Bytes kMiB = Bytes{1} << 20;
+    CHECK(data.initial_bucket_size_limits == std::vector<Bytes>{std::numeric_limits<Bytes>::max()});
+    CHECK(data.rebuilt_bucket_size_limits == std::vector<Bytes>{kMiB, kMiB});
+    CHECK(data.forward_compute_time_start == step.begin);
+    CHECK(data.backward_compute_time_start - data.forward_compute_time_start ==
+          data.forward_compute_time);
+    CHECK(data.backward_comm_time_start == step.buckets[0].ready);
+    CHECK(data.backward_comm_time_end == step.buckets[1].ended);
+    CHECK(data.backward_compute_time_end - data.backward_compute_time_start ==
+          data.backward_compute_time);
+    CHECK(data.gradient_as_bucket_view);
+    CHECK(data.backward_comm_time == step.buckets[1].ended - step.buckets[0].ready);
+    CHECK(data.backward_compute_comm_overlap_time == step.buckets[1].ready - step.buckets[0].ready);
+    CHECK(data.forward_compute_time > Time{0});
+    // One node makes both gradients of the first bucket.
+    CHECK(data.backward_compute_time == data.backward_compute_comm_overlap_time);
+    CHECK(first.backward_compute_comm_overlap_time == Time{0});  // there is one bucket
+    CHECK(data.avg_backward_comm_time == (first.backward_comm_time + data.backward_comm_time) / 2);
+  });
 }
 
 TEST_CASE("the logging data name hooks, joins, limits, and bytes of unused parameters", "[ddp]") {
@@ -156,7 +140,6 @@ TEST_CASE("the logging data name hooks, joins, limits, and bytes of unused param
 }
 
 TEST_CASE("smaller buckets hide more, and the last one is exposed", "[ddp][timing]") {
-  ccl::register_ahbm_backend();
   const StepTimes small = step_with(0.5, false);
   const StepTimes large = step_with(25, false);
   CHECK(small.both > large.both);

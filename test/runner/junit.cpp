@@ -4,7 +4,6 @@
 
 #include <fstream>
 #include <stdexcept>
-#include <utility>
 
 namespace kernbench::runner {
 

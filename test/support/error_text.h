@@ -32,6 +32,11 @@ std::string config_error_of(Action action) {
   return error_of<ConfigError>(action);
 }
 
+template <class Action>
+std::string refusal(const Action& action) {
+  return error_of<CollectiveError>(action);
+}
+
 // A matcher of errors and of their texts: the code, and each word somewhere in the text, where a
 // word is not a part of a longer one.  REQUIRES: no word is empty
 //   CHECK_THROWS_MATCHES(divide(12, 5), CollectiveError, Says("KB-T001", "12", "5"));

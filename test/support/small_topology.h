@@ -52,6 +52,11 @@ inline Topology round_topology(SipTopology kind = SipTopology::ring_1d, int w = 
   return topology;
 }
 
+// 2 SIPs of 2 cubes of 2 PEs.
+inline Topology small_topology() {
+  return round_topology(SipTopology::ring_1d, 2, 1, 2, 1);
+}
+
 // Only links take time: those between w x h SIPs (500 ns, 50 GB/s) and, if there are several cubes,
 // those between cubes (20 ns, 128 GB/s).  One PE per cube.
 inline Topology link_topology(SipTopology kind, int w, int h = 1, int cubes_w = 1,

@@ -2,6 +2,7 @@
 // plain loops over the ranks' matrices.
 
 #include <catch2/catch.hpp>
+#include <map>
 
 #include "runtime/ops/placement.h"
 #include "test/tp/all_mappings.h"

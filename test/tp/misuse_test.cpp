@@ -8,7 +8,6 @@
 #include "test/tp/all_mappings.h"
 #include "test/tp/tensor_parallel_world.h"
 #include "tp/layers.h"
-#include "tp/slices.h"
 
 namespace kernbench::test::misuse_test {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "ccl/backend/ahbm_backend.h"
 #include "runtime/distributed/local_backend.h"
+#include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
@@ -121,21 +121,12 @@ class TensorParallelWorld {
                             options) {}
   TensorParallelWorld(const Topology& topology, const WorldOptions& options)
       : torch(topology, options.runtime), size(topology.system.sip_count) {
-    distributed::register_local_backend();
-    ccl::register_ahbm_backend();
     torch.distributed.init_process_group(options.backend);
     tp::initialize_model_parallel(torch, options.parallel);
   }
 
   // Each rank on the device of its number.
-  void spawn(const std::function<void(int)>& body) {
-    torch.multiprocessing.spawn(
-        [&](int rank) {
-          torch.ahbm.set_device(rank);
-          body(rank);
-        },
-        {}, size);
-  }
+  void spawn(const std::function<void(int)>& body) { run_on_devices(torch, size, body); }
 
   // A tensor on the caller's device.
   Tensor tensor(const Floats& elements, const Shape& shape, const TensorOptions& options = kOne) {

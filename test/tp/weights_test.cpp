@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "runtime/torch/run_ranks.h"
 #include "test/tp/tensor_parallel_world.h"
 #include "tp/layers.h"
 #include "tp/parameter.h"
@@ -147,17 +148,13 @@ TEST_CASE("making weights takes no simulated time, and without data none are dra
           "[tp][weights]") {
   for (const bool data : {true, false}) {
     RuntimeContext torch(round_topology(), {.data = data});
-    distributed::register_local_backend();
     torch.distributed.init_process_group("local");
     tp::initialize_model_parallel(torch, {.tensor_model_parallel_size = 2});
-    torch.multiprocessing.spawn(
-        [&](int rank) {
-          torch.ahbm.set_device(rank);
-          const ColumnParallelLinear layer(torch, {.in_features = 64, .out_features = 64});
-          CHECK(torch.engine().now() == Time{0});
-          CHECK((tp::default_generator(torch) != tp::Generator(67280421310721)) == data);
-        },
-        {}, 2);
+    run_on_devices(torch, 2, [&](int) {
+      const ColumnParallelLinear layer(torch, {.in_features = 64, .out_features = 64});
+      CHECK(torch.engine().now() == Time{0});
+      CHECK((tp::default_generator(torch) != tp::Generator(67280421310721)) == data);
+    });
   }
 }
 

@@ -3,14 +3,12 @@
 #pragma once
 
 #include "benches/evaluation/ccl_evaluation.h"
-#include "ccl/backend/ahbm_backend.h"
 #include "sim_engine/components/kernel_run.h"
 #include "test/benches/bench_under_test.h"
 
 namespace kernbench::test {
 
 inline benches::Row simulate_point(const benches::evaluation::CclPoint& wanted) {
-  ccl::register_ahbm_backend();
   BenchUnderTest test(1);
   benches::Sweep sweep(test.bench, "one");
   sweep.add("the point", [&](benches::PointContext& point) {

@@ -2,9 +2,8 @@
 
 #include <catch2/catch.hpp>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
-#include "test/benches/program_under_test.h"
+#include "test/benches/program_json.h"
 #include "test/support/error_text.h"
 
 namespace kernbench::test::milestone_1h_ccl_test {
@@ -28,8 +27,7 @@ TEST_CASE("milestone-1h-ccl leaves all its files, and every row is right and abo
   const TemporaryFolder folder;
   const ProgramResult result = run_program({"run", "--bench", "milestone-1h-ccl", "--set",
                                             "n_elem=64", "--out", folder.path("o"), "--json", "-"});
-  REQUIRE(result.exit_code == 0);
-  const auto report = nlohmann::json::parse(result.out);
+  const auto report = json_of(result);
   CHECK(report["ok"] == true);
   CHECK(report["rows"].size() == 9 + 4 + 3 + 4 * 3);
   for (const auto& row : report["rows"]) {

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
-#include "test/benches/program_under_test.h"
+#include "test/benches/program_json.h"
 
 namespace kernbench::test::milestone_1h_gemm_test {
 
@@ -40,12 +39,8 @@ Json report_in(const TemporaryFolder& folder) {
 TEST_CASE("milestone-1h-gemm leaves all its files, theory and measurement agree",
           "[evaluation][cli]") {
   const TemporaryFolder folder;
-  const ProgramResult result =
-      run_program({"run", "--bench", "milestone-1h-gemm", "--set", "families=gemv", "--set",
-                   "on=pe,sip", "--out", folder.path("o"), "--json", "-"});
-  CAPTURE(result.err);
-  REQUIRE(result.exit_code == 0);
-  const Json report = Json::parse(result.out);
+  const Json report = json_of({"run", "--bench", "milestone-1h-gemm", "--set", "families=gemv",
+                               "--set", "on=pe,sip", "--out", folder.path("o"), "--json", "-"});
   CHECK(report["ok"] == true);
   CHECK(report["rows"].size() == 3 * 2);
   for (const Json& row : report["rows"]) {

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
-#include "test/benches/program_under_test.h"
+#include "test/benches/program_json.h"
 #include "test/support/error_text.h"
 
 namespace kernbench::test::operator_command_test {
@@ -148,9 +147,7 @@ TEST_CASE("a folder that cannot be written is found before anything is simulated
 }
 
 TEST_CASE("list names the operators", "[operator_command][list]") {
-  const ProgramResult result = run_program({"list", "--json", "-"});
-  REQUIRE(result.exit_code == 0);
-  const Json list = Json::parse(result.out);
+  const Json list = json_of({"list", "--json", "-"});
   std::vector<std::string> names;
   for (const Json& one : list["cases"]) names.push_back(one["name"]);
   CHECK(names ==

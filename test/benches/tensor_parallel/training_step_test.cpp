@@ -7,8 +7,8 @@
 #include "benches/bench/inputs.h"
 #include "benches/tensor_parallel/gpt_block.h"
 #include "benches/tensor_parallel/step_check.h"
-#include "ccl/backend/ahbm_backend.h"
 #include "runtime/functional/functional.h"
+#include "runtime/torch/run_ranks.h"
 #include "tp/parallel_state.h"
 
 namespace kernbench::benches::training_step_test {
@@ -39,7 +39,6 @@ Topology ring(int ranks) {
 
 tensor_parallel::StepCheck check_mlp(int ranks, const tensor_parallel::StepInput& input,
                                      const tensor_parallel::BuildModel& build) {
-  ccl::register_ahbm_backend();
   const tensor_parallel::DenseModel model = tensor_parallel::integer_mlp(kMlp, 1);
   RuntimeContext torch(ring(ranks));
   const std::vector<tensor_parallel::RankStep> steps =
@@ -128,7 +127,6 @@ tensor_parallel::StepCheck check_gpt(
     int ranks, const tensor_parallel::StepInput& input,
     const std::function<void(tensor_parallel::RankModel&)>& change =
         [](tensor_parallel::RankModel&) {}) {
-  ccl::register_ahbm_backend();
   const tensor_parallel::DenseModel model = tensor_parallel::random_gpt(kGpt, 1);
   RuntimeContext torch(ring(ranks));
   const auto build = [&](RuntimeContext& own) {
@@ -211,7 +209,6 @@ TEST_CASE("a layer norm without its bias is beyond the bound", "[tensor_parallel
 
 TEST_CASE("all ranks of a step begin at once, and its collectives are those of the layers",
           "[tensor_parallel]") {
-  ccl::register_ahbm_backend();
   const tensor_parallel::StepInput input = mlp_input(2, true);
   Topology topology = ring(3);
   topology.system.host_issue = Time{1'000};  // as small as the products
@@ -239,18 +236,14 @@ TEST_CASE("all ranks of a step begin at once, and its collectives are those of t
 }
 
 TEST_CASE("a rank's part of a parameter is as its attributes say", "[tensor_parallel]") {
-  ccl::register_ahbm_backend();
   RuntimeContext torch(ring(2), {.data = false});
   torch.distributed.init_process_group("ahbm");
   tp::initialize_model_parallel(torch, {.tensor_model_parallel_size = 2});
   std::vector<tp::Parameter> parameters;
-  torch.multiprocessing.spawn(
-      [&](int rank) {
-        torch.ahbm.set_device(rank);
-        if (rank == 0) parameters = right_mlp(torch, mlp_input(1, false)).parameters;
-        if (rank == 1) right_mlp(torch, mlp_input(1, false));
-      },
-      {}, 2);
+  run_on_devices(torch, 2, [&](int rank) {
+    if (rank == 0) parameters = right_mlp(torch, mlp_input(1, false)).parameters;
+    if (rank == 1) right_mlp(torch, mlp_input(1, false));
+  });
   const auto is = [](const tensor_parallel::Part& part, const tensor_parallel::Part& wanted) {
     return part.row == wanted.row && part.rows == wanted.rows && part.column == wanted.column &&
            part.columns == wanted.columns;

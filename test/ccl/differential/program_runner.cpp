@@ -2,10 +2,10 @@
 
 #include <map>
 
-#include "ccl/backend/ahbm_backend.h"
 #include "runtime/distributed/local_backend.h"
 #include "runtime/functional/operators.h"
 #include "runtime/functional/shape_operators.h"
+#include "runtime/torch/run_ranks.h"
 
 namespace kernbench::test::differential {
 
@@ -217,8 +217,6 @@ class Rank {
 
 Machine::Machine(const Topology& topology, const std::string& backend, const DPPolicy& dp)
     : torch_(topology), dp_(dp) {
-  distributed::register_local_backend();
-  ccl::register_ahbm_backend();
   torch_.distributed.init_process_group(backend);
   for (const std::vector<int>& ranks : groups_of(topology.system.sip_count)) {
     groups_.push_back(groups_.empty() ? ProcessGroup()
@@ -232,16 +230,12 @@ Machine::End Machine::run(const Program& program) {
   std::vector<RankTensors> tensors(ranks);
   end.outcome.seen.resize(ranks);
   try {
-    torch_.multiprocessing.spawn(
-        [&](int rank) {
-          torch_.ahbm.set_device(rank);
-          RankTensors& own = tensors[static_cast<std::size_t>(rank)];
-          own = make_tensors(torch_, dp_, rank, program.elements);
-          Rank(torch_, groups_, program, rank, own,
-               end.outcome.seen[static_cast<std::size_t>(rank)])
-              .run(end.refusal);
-        },
-        {}, program.ranks);
+    run_on_devices(torch_, program.ranks, [&](int rank) {
+      RankTensors& own = tensors[static_cast<std::size_t>(rank)];
+      own = make_tensors(torch_, dp_, rank, program.elements);
+      Rank(torch_, groups_, program, rank, own, end.outcome.seen[static_cast<std::size_t>(rank)])
+          .run(end.refusal);
+    });
   } catch (const Error& error) {
     end.text = error.what();
     return end;

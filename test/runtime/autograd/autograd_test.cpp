@@ -1,6 +1,7 @@
 #include "runtime/autograd/autograd.h"
 
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/run_ranks.h"
 #include "test/runtime/functional/operators_under_test.h"
 
 namespace kernbench::test::autograd_test {
@@ -145,15 +146,12 @@ TEST_CASE("nothing is recorded without gradients", "[autograd]") {
 TEST_CASE("each rank has its own mode", "[autograd]") {
   OperatorsUnderTest dut;
   std::vector<bool> enabled(2);
-  dut.torch.multiprocessing.spawn(
-      [&](int rank) {
-        dut.torch.ahbm.set_device(rank);
-        std::optional<NoGradGuard> no_grad;
-        if (rank == 0) no_grad.emplace(dut.torch);
-        dut.leaf({2}, 1);  // waits, so that the other rank runs meanwhile
-        enabled[static_cast<std::size_t>(rank)] = is_grad_enabled(dut.torch.simulation());
-      },
-      {}, 2);
+  run_on_devices(dut.torch, 2, [&](int rank) {
+    std::optional<NoGradGuard> no_grad;
+    if (rank == 0) no_grad.emplace(dut.torch);
+    dut.leaf({2}, 1);  // waits, so that the other rank runs meanwhile
+    enabled[static_cast<std::size_t>(rank)] = is_grad_enabled(dut.torch.simulation());
+  });
   CHECK(enabled == std::vector<bool>{false, true});
 }
 
@@ -343,22 +341,20 @@ TEST_CASE("a graph that nobody uses is freed", "[autograd]") {
 TEST_CASE("a long graph ends on a rank's small stack", "[autograd]") {
   OperatorsUnderTest dut;
   constexpr int kNodes = 100'000;
-  dut.torch.multiprocessing.spawn(
-      [&](int) {
-        const Tensor x = dut.leaf({}, 1);
-        const auto chain = [&] {
-          Tensor y = x;
-          for (int i = 0; i < kNodes; ++i) {
-            y = record("step", y.detach(), {y},
-                       [kept = y](const Tensor& dy) { return std::vector{dy}; });
-          }
-          return y;
-        };
-        chain();  // destroyed as a whole
-        chain().backward();
-        CHECK(x.grad().item() == 1);
-      },
-      {}, 1);
+  run_ranks(dut.torch, 1, [&](int) {
+    const Tensor x = dut.leaf({}, 1);
+    const auto chain = [&] {
+      Tensor y = x;
+      for (int i = 0; i < kNodes; ++i) {
+        y = record("step", y.detach(), {y},
+                   [kept = y](const Tensor& dy) { return std::vector{dy}; });
+      }
+      return y;
+    };
+    chain();  // destroyed as a whole
+    chain().backward();
+    CHECK(x.grad().item() == 1);
+  });
 }
 
 TEST_CASE("the same program has the same gradients and times twice", "[autograd]") {

@@ -1,7 +1,5 @@
 // copy_ is recorded as in PyTorch: the expectations are what torch 1.13 gives.
 
-#include <fmt/format.h>
-
 #include "test/runtime/functional/operators_under_test.h"
 
 namespace kernbench::test::copy_test {

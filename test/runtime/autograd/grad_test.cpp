@@ -6,11 +6,6 @@
 namespace kernbench::test::grad_test {
 namespace {
 
-template <class Action>
-std::string refusal(const Action& action) {
-  return error_of<CollectiveError>(action);
-}
-
 TEST_CASE("grad() returns the gradients of leaves and leaves grad() alone", "[autograd][grad]") {
   OperatorsUnderTest dut;
   const Tensor x = dut.leaf({2}, 1);

@@ -5,11 +5,6 @@
 namespace kernbench::test::hooks_test {
 namespace {
 
-template <class Action>
-std::string refusal(const Action& action) {
-  return error_of<CollectiveError>(action);
-}
-
 TEST_CASE("a hook sees a gradient when it is complete, and may replace it", "[autograd]") {
   OperatorsUnderTest dut;
   const Tensor w = dut.leaf({2}, 1);

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/torch/run_ranks.h"
 #include "test/runtime/distributed/local_world.h"
 #include "test/support/error_text.h"
 
@@ -195,19 +196,16 @@ TEST_CASE("a world is as large as is asked for", "[distributed][forms]") {
   auto& dist = torch.distributed;
   dist.init_process_group("local", {.world_size = 2});
   CHECK(dist.get_world_size() == 2);
-  torch.multiprocessing.spawn(
-      [&](int rank) {
-        torch.ahbm.set_device(rank);
-        const Tensor x = torch.full({1}, rank + 1, {.dp = DPPolicy::on_one_pe()});
-        dist.all_reduce(x);
-        CHECK(x.item() == 3);
-        CHECK(dist.new_group().size() == 2);
-        CHECK_THAT(LocalWorld::refusal([&] {
-                     dist.new_group({0, 2});
-                   }),
-                   test::Says("KB-C020", "2", "0", "1", "world_size"));
-      },
-      {}, dist.get_world_size());
+  run_on_devices(torch, dist.get_world_size(), [&](int rank) {
+    const Tensor x = torch.full({1}, rank + 1, {.dp = DPPolicy::on_one_pe()});
+    dist.all_reduce(x);
+    CHECK(x.item() == 3);
+    CHECK(dist.new_group().size() == 2);
+    CHECK_THAT(LocalWorld::refusal([&] {
+                 dist.new_group({0, 2});
+               }),
+               test::Says("KB-C020", "2", "0", "1", "world_size"));
+  });
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/torch/run_ranks.h"
 #include "test/runtime/distributed/local_world.h"
 
 namespace kernbench::test::groups_test {
@@ -15,20 +16,17 @@ TEST_CASE("a group of a default group that was destroyed is gone, though others 
           "[distributed][groups]") {
   distributed::register_local_backend();
   RuntimeContext torch(round_topology(SipTopology::ring_1d, 2));
-  torch.multiprocessing.spawn(
-      [&](int rank) {
-        torch.ahbm.set_device(rank);
-        torch.distributed.init_process_group("local");
-        const ProcessGroup old = torch.distributed.new_group({0, 1});
-        torch.distributed.barrier();
-        torch.distributed.destroy_process_group();
-        torch.distributed.init_process_group("local");
-        const Tensor x = torch.ones({1}, {.dp = DPPolicy::on_one_pe()});
-        CHECK(error_of<CollectiveError>([&] {
-                torch.distributed.all_reduce(x, {.group = old});
-              }).starts_with("[KB-R002] "));
-      },
-      {}, 2);
+  run_on_devices(torch, 2, [&](int) {
+    torch.distributed.init_process_group("local");
+    const ProcessGroup old = torch.distributed.new_group({0, 1});
+    torch.distributed.barrier();
+    torch.distributed.destroy_process_group();
+    torch.distributed.init_process_group("local");
+    const Tensor x = torch.ones({1}, {.dp = DPPolicy::on_one_pe()});
+    CHECK(error_of<CollectiveError>([&] {
+            torch.distributed.all_reduce(x, {.group = old});
+          }).starts_with("[KB-R002] "));
+  });
 }
 
 TEST_CASE("a message to a rank that nobody started is refused at once", "[distributed][messages]") {

@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 
+#include "runtime/torch/run_ranks.h"
 #include "test/runtime/distributed/local_world.h"
 
 namespace kernbench::test::local_backend_test {
@@ -182,26 +183,23 @@ TEST_CASE("collectives see tensors as a whole, however they are placed", "[distr
       RuntimeContext torch{Topology::load(fmt::format("{}/topologies/tiny.yaml", KERNBENCH_ROOT))};
       const int size = torch.topology().system.sip_count;
       torch.distributed.init_process_group("local");
-      torch.multiprocessing.spawn(
-          [&](int rank) {
-            torch.ahbm.set_device(rank);
-            Tensor x = torch.zeros({3, 5}, {.dp = in});
-            const Elements own = own_elements(rank, 15);
-            x.copy_(RuntimeContext::tensor(own, {3, 5}));
-            Tensor all = torch.zeros({3 * size, 5}, {.dp = out});
-            torch.distributed.all_gather_into_tensor(all, x);
-            Elements expected;
-            for (int from = 0; from < size; ++from) {
-              for (const float element : own_elements(from, 15)) expected.push_back(element);
-            }
-            CHECK(all.to_vector() == expected);
-            Tensor back = torch.zeros({3, 5}, {.dp = out});
-            torch.distributed.reduce_scatter_tensor(back, all);
-            for (float& element : expected) element *= static_cast<float>(size);
-            CHECK(back.to_vector() ==
-                  Elements(expected.begin() + 15 * rank, expected.begin() + 15 * (rank + 1)));
-          },
-          {}, size);
+      run_on_devices(torch, size, [&](int rank) {
+        Tensor x = torch.zeros({3, 5}, {.dp = in});
+        const Elements own = own_elements(rank, 15);
+        x.copy_(RuntimeContext::tensor(own, {3, 5}));
+        Tensor all = torch.zeros({3 * size, 5}, {.dp = out});
+        torch.distributed.all_gather_into_tensor(all, x);
+        Elements expected;
+        for (int from = 0; from < size; ++from) {
+          for (const float element : own_elements(from, 15)) expected.push_back(element);
+        }
+        CHECK(all.to_vector() == expected);
+        Tensor back = torch.zeros({3, 5}, {.dp = out});
+        torch.distributed.reduce_scatter_tensor(back, all);
+        for (float& element : expected) element *= static_cast<float>(size);
+        CHECK(back.to_vector() ==
+              Elements(expected.begin() + 15 * rank, expected.begin() + 15 * (rank + 1)));
+      });
     }
   }
 }

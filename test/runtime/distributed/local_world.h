@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/distributed/local_backend.h"
+#include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
@@ -25,14 +26,7 @@ struct LocalWorld {
   }
 
   // Each rank on the device of its number.
-  void spawn(const std::function<void(int)>& body) {
-    torch.multiprocessing.spawn(
-        [&](int rank) {
-          torch.ahbm.set_device(rank);
-          body(rank);
-        },
-        {}, size);
-  }
+  void spawn(const std::function<void(int)>& body) { run_on_devices(torch, size, body); }
 
   Tensor zeros(const Shape& shape, DType dtype = DType::f32) {
     return torch.zeros(shape, {.dtype = dtype, .dp = DPPolicy::on_one_pe()});
@@ -47,12 +41,7 @@ struct LocalWorld {
   // Returns the text with which the call of a rank is refused; "no error" if it is not.
   template <class Action>
   static std::string refusal(Action action) {
-    try {
-      action();
-    } catch (const CollectiveError& error) {
-      return error.what();
-    }
-    return "no error";
+    return error_of<CollectiveError>(action);
   }
 };
 

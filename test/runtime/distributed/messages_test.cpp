@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <set>
 
+#include "runtime/torch/run_ranks.h"
 #include "test/runtime/distributed/local_world.h"
 #include "test/support/error_text.h"
 
@@ -107,12 +108,9 @@ TEST_CASE("who waits for a rank that has returned, or never was there, is told s
   LocalWorld world(3);
   const auto text = [&](int ranks) {
     return error_of<DeadlockError>([&] {
-      world.torch.multiprocessing.spawn(
-          [&](int rank) {
-            world.torch.ahbm.set_device(rank);
-            if (rank == 1) world.dist.recv(world.zeros({1}), ranks == 3 ? 0 : 2);
-          },
-          std::tuple<>(), ranks);
+      run_on_devices(world.torch, ranks, [&](int rank) {
+        if (rank == 1) world.dist.recv(world.zeros({1}), ranks == 3 ? 0 : 2);
+      });
     });
   };
   const std::string returned = text(3);

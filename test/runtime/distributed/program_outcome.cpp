@@ -1,7 +1,6 @@
 #include "test/runtime/distributed/program_outcome.h"
 
 #include <algorithm>
-#include <deque>
 #include <map>
 #include <numeric>
 #include <optional>

@@ -1,7 +1,5 @@
 // Parts of a flat buffer as views: what data parallel training makes of gradients.
 
-#include <fmt/format.h>
-
 #include "runtime/distributed/local_backend.h"
 #include "runtime/optim/optimizer.h"
 #include "test/runtime/functional/operators_under_test.h"

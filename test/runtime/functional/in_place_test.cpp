@@ -6,11 +6,6 @@
 namespace kernbench::test::in_place_test {
 namespace {
 
-template <class Action>
-std::string refusal(const Action& action) {
-  return error_of<CollectiveError>(action);
-}
-
 TEST_CASE("in-place operators write into their tensor", "[in_place]") {
   OperatorsUnderTest dut;
   const DPPolicy dp = GENERATE(on_pes(kR), on_pes(kRow), on_all(kRow, kColumn));

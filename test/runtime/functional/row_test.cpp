@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "runtime/distributed/local_backend.h"
+#include "runtime/torch/run_ranks.h"
 #include "test/runtime/functional/operators_under_test.h"
 
 namespace kernbench::test::row_test {
@@ -133,21 +134,18 @@ TEST_CASE("collectives take rows of a replicated tensor, and no others", "[row]"
   distributed::register_local_backend();
   OperatorsUnderTest dut;
   dut.torch.distributed.init_process_group("local");
-  dut.torch.multiprocessing.spawn(
-      [&](int rank) {
-        dut.torch.ahbm.set_device(rank);
-        const Tensor x = dut.tensor({2, 2}, {1, 2, 3, 4});
-        dut.torch.distributed.all_reduce(x[1]);
-        CHECK(x.to_vector() == Floats{1, 2, 6, 8});
-        const Tensor cut = dut.tensor({2, 2}, {1, 2, 3, 4}, on_pes(kRow), DType::f32, "cut");
-        CHECK_THROWS_MATCHES(
-            dut.torch.distributed.all_reduce(cut[1]), CollectiveError,
-            Says("KB-C013", "'cut' [2] f32", fmt::format("device {}", rank), "copy_ it"));
-        const Tensor partial = dut.tensor({2, 2}, {1, 2, 3, 4}, on_pes(kPartial));
-        CHECK_THAT(error_of<CollectiveError>([&] { dut.torch.distributed.all_reduce(partial[1]); }),
-                   Says("KB-C013", "whose holders have summands"));
-      },
-      {}, 2);
+  run_on_devices(dut.torch, 2, [&](int rank) {
+    const Tensor x = dut.tensor({2, 2}, {1, 2, 3, 4});
+    dut.torch.distributed.all_reduce(x[1]);
+    CHECK(x.to_vector() == Floats{1, 2, 6, 8});
+    const Tensor cut = dut.tensor({2, 2}, {1, 2, 3, 4}, on_pes(kRow), DType::f32, "cut");
+    CHECK_THROWS_MATCHES(
+        dut.torch.distributed.all_reduce(cut[1]), CollectiveError,
+        Says("KB-C013", "'cut' [2] f32", fmt::format("device {}", rank), "copy_ it"));
+    const Tensor partial = dut.tensor({2, 2}, {1, 2, 3, 4}, on_pes(kPartial));
+    CHECK_THAT(error_of<CollectiveError>([&] { dut.torch.distributed.all_reduce(partial[1]); }),
+               Says("KB-C013", "whose holders have summands"));
+  });
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "runtime/functional/shape_operators.h"
 
 #include "runtime/distributed/local_backend.h"
+#include "runtime/torch/run_ranks.h"
 #include "test/runtime/functional/operators_under_test.h"
 
 namespace kernbench::test::shape_operators_test {
@@ -92,13 +93,10 @@ TEST_CASE("what is partial becomes whole for all views at once", "[reshape]") {
   const Tensor y = reshape(x, {2, 2});
   distributed::register_local_backend();
   dut.torch.distributed.init_process_group("local");
-  dut.torch.multiprocessing.spawn(
-      [&](int rank) {
-        dut.torch.ahbm.set_device(rank);
-        Tensor own = rank == 0 ? y : dut.torch.zeros({2, 2}, {.dp = on_pes(kPartial)});
-        dut.torch.distributed.all_reduce(own);
-      },
-      {}, 2);
+  run_on_devices(dut.torch, 2, [&](int rank) {
+    Tensor own = rank == 0 ? y : dut.torch.zeros({2, 2}, {.dp = on_pes(kPartial)});
+    dut.torch.distributed.all_reduce(own);
+  });
   CHECK(x.dp() == on_pes(kR));
   CHECK(y.dp() == on_pes(kR));
   CHECK(x.to_vector() == Floats{1, 2, 3, 4});

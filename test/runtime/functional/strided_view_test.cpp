@@ -1,10 +1,6 @@
 // Views whose elements lie apart in memory: a table of them, each compared with a list of the
 // positions that its elements have in the whole.
 
-#include <fmt/format.h>
-
-#include <numeric>
-
 #include "runtime/distributed/local_backend.h"
 #include "test/runtime/functional/operators_under_test.h"
 

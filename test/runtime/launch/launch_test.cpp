@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <set>
 
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
@@ -13,11 +13,6 @@ namespace kernbench::test::launch_test {
 namespace {
 
 using Floats = std::vector<float>;
-
-// 2 SIPs of 2 cubes of 2 PEs.
-Topology small_topology() {
-  return round_topology(SipTopology::ring_1d, 2, 1, 2, 1);
-}
 
 // x += 1 on this PE's shard of n elements.
 void add_one(tl::Context& tl, tl::Pointer x, tl::Pointer ones, std::int64_t n) {
@@ -152,18 +147,14 @@ TEST_CASE("results of kernels long past are dropped, those of the last operation
 TEST_CASE("launches of two ranks overlap in simulated time", "[launch][timing]") {
   const auto time_with = [](int ranks) {
     RuntimeContext torch(small_topology(), {.launch_blocking = true});
-    torch.multiprocessing.spawn(
-        [&](int rank) {
-          torch.ahbm.set_device(rank);
-          const Tensor x = torch.zeros({2000}, {.dp = DPPolicy::on_one_pe()});
-          for (int i = 0; i < 3; ++i) {
-            torch.launch(
-                "k",
-                [](tl::Context& tl, tl::Pointer source) { tl.load(source, {2000}, DType::f32); },
-                x);
-          }
-        },
-        {}, ranks);
+    run_on_devices(torch, ranks, [&](int) {
+      const Tensor x = torch.zeros({2000}, {.dp = DPPolicy::on_one_pe()});
+      for (int i = 0; i < 3; ++i) {
+        torch.launch(
+            "k", [](tl::Context& tl, tl::Pointer source) { tl.load(source, {2000}, DType::f32); },
+            x);
+      }
+    });
     return torch.engine().now();
   };
   const Time alone = time_with(1);
@@ -226,19 +217,16 @@ TEST_CASE("a rank that catches what its kernel threw goes on, and so do the othe
           "[launch][error]") {
   RuntimeContext torch(small_topology());
   std::vector<float> sums;
-  torch.multiprocessing.spawn(
-      [&](int rank) {
-        torch.ahbm.set_device(rank);
-        Tensor x = torch.full({4}, 1);
-        const Tensor ones = torch.ones({4});
-        if (rank == 0) {
-          torch.launch("bad", bad, x);
-          CHECK_THROWS_AS(torch.ahbm.synchronize(), DeviceError);
-        }
-        torch.launch("add_one", add_one, x, ones, 4);
-        sums.push_back(x.to_vector()[0]);
-      },
-      {}, 2);
+  run_on_devices(torch, 2, [&](int rank) {
+    Tensor x = torch.full({4}, 1);
+    const Tensor ones = torch.ones({4});
+    if (rank == 0) {
+      torch.launch("bad", bad, x);
+      CHECK_THROWS_AS(torch.ahbm.synchronize(), DeviceError);
+    }
+    torch.launch("add_one", add_one, x, ones, 4);
+    sums.push_back(x.to_vector()[0]);
+  });
   CHECK(sums == Floats{2, 2});
 }
 
@@ -281,14 +269,12 @@ TEST_CASE("each rank has a device of its own, 0 at first", "[launch]") {
   RuntimeContext torch(small_topology());
   torch.ahbm.set_device(1);
   std::vector<int> devices;
-  torch.multiprocessing.spawn(
-      [&](int rank) {
-        devices.push_back(torch.ahbm.current_device());
-        torch.ahbm.set_device(rank);
-        torch.zeros({1}).copy_(RuntimeContext::tensor({1}, {1}));  // others run meanwhile
-        devices.push_back(torch.ahbm.current_device());
-      },
-      {}, 2);
+  run_ranks(torch, 2, [&](int rank) {
+    devices.push_back(torch.ahbm.current_device());
+    torch.ahbm.set_device(rank);
+    torch.zeros({1}).copy_(RuntimeContext::tensor({1}, {1}));  // others run meanwhile
+    devices.push_back(torch.ahbm.current_device());
+  });
   CHECK(devices == std::vector<int>{0, 0, 0, 1});
   CHECK(torch.ahbm.current_device() == 1);
 }

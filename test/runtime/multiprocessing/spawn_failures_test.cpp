@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/torch/run_ranks.h"
 #include "test/runtime/distributed/local_world.h"
 #include "test/runtime/fiber/run_in_child.h"
 
@@ -139,16 +140,14 @@ TEST_CASE("a rank that never waits is ended, whatever it calls", "[spawn][error]
   const runtime::Ended ended = runtime::run_in_child([kind] {
     RuntimeContext torch(round_topology(), {.rank_notice_time = std::chrono::milliseconds(40),
                                             .rank_time_limit = std::chrono::milliseconds(200)});
-    torch.multiprocessing.spawn(
-        [&](int) {
-          const Tensor x = torch.ones({4});
-          for (;;) {
-            if (kind == 0) static_cast<void>(x.at({0}));
-            if (kind == 1) static_cast<void>(torch.ahbm.current_device());
-            if (kind == 2) static_cast<void>(torch.full({2}, 1));
-          }
-        },
-        {}, 1);
+    run_ranks(torch, 1, [&](int) {
+      const Tensor x = torch.ones({4});
+      for (;;) {
+        if (kind == 0) static_cast<void>(x.at({0}));
+        if (kind == 1) static_cast<void>(torch.ahbm.current_device());
+        if (kind == 2) static_cast<void>(torch.full({2}, 1));
+      }
+    });
   });
   CHECK(ended.exit_code == 20);
   CHECK_THAT(ended.standard_error,

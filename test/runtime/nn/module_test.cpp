@@ -9,11 +9,6 @@
 namespace kernbench::test::module_test {
 namespace {
 
-template <class Action>
-std::string refusal(const Action& action) {
-  return error_of<CollectiveError>(action);
-}
-
 struct NetImpl : nn::Module {
   explicit NetImpl(const RuntimeContext& torch, const TensorOptions& tensors = {})
       : up(register_module("up", nn::Linear(torch, 3, 4, tensors))),

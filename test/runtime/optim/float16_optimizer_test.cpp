@@ -21,11 +21,6 @@ using optim::GradScalerOptions;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-template <class Action>
-std::string refusal(const Action& action) {
-  return error_of<CollectiveError>(action);
-}
-
 // Gives a leaf the gradient `factor` times multiples of 1/64.
 void give_gradient(OperatorsUnderTest& dut, const Tensor& leaf, int seed, double factor) {
   Floats elements = sixteenths(leaf.numel(), seed);

@@ -15,11 +15,6 @@ using optim::AdamOptions;
 using optim::AdamWOptions;
 using optim::SGDOptions;
 
-template <class Action>
-std::string refusal(const Action& action) {
-  return error_of<CollectiveError>(action);
-}
-
 using MakeOptimizer =
     std::function<std::unique_ptr<optim::Optimizer>(const std::vector<Tensor>& params)>;
 

@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
 #include "test/support/small_topology.h"
 
@@ -39,17 +40,15 @@ TEST_CASE("each rank has a state of its own, that ends with its spawn", "[attach
   RuntimeContext torch(round_topology());
   own<Count>(torch).value = 100;
   const auto run = [&] {
-    torch.multiprocessing.spawn(
-        [&](int rank) {
-          CHECK(own<Count>(torch).value == 0);
-          own<Count>(torch).value = rank + 1;
-          const Tensor x = torch.zeros({1});
-          torch.launch(
-              "wait", [](tl::Context&, const tl::Pointer&) {}, x);
-          torch.ahbm.synchronize();  // the other rank runs
-          CHECK(own<Count>(torch).value == rank + 1);
-        },
-        {}, 2);
+    run_ranks(torch, 2, [&](int rank) {
+      CHECK(own<Count>(torch).value == 0);
+      own<Count>(torch).value = rank + 1;
+      const Tensor x = torch.zeros({1});
+      torch.launch(
+          "wait", [](tl::Context&, const tl::Pointer&) {}, x);
+      torch.ahbm.synchronize();  // the other rank runs
+      CHECK(own<Count>(torch).value == rank + 1);
+    });
   };
   run();
   run();

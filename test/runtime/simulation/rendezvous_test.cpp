@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
@@ -31,17 +32,15 @@ TEST_CASE("each member goes on when the last has come, and finds what all have b
           "[rendezvous]") {
   Place place;
   std::vector<int> arrived;
-  place.torch.multiprocessing.spawn(
-      [&](int rank) {
-        arrived.push_back(rank);
-        std::vector<int> found;
-        place.meet(rank, 3, 1, found);
-        CHECK(arrived.size() == 3);
-        CHECK(found == std::vector{10, 11, 12});
-        place.meet(rank, 3, 2, found);
-        CHECK(found == std::vector{20, 21, 22});
-      },
-      {}, 3);
+  run_ranks(place.torch, 3, [&](int rank) {
+    arrived.push_back(rank);
+    std::vector<int> found;
+    place.meet(rank, 3, 1, found);
+    CHECK(arrived.size() == 3);
+    CHECK(found == std::vector{10, 11, 12});
+    place.meet(rank, 3, 2, found);
+    CHECK(found == std::vector{20, 21, 22});
+  });
 }
 
 TEST_CASE("a meeting is forgotten when it is complete", "[rendezvous]") {
@@ -59,12 +58,10 @@ TEST_CASE("a meeting is forgotten when it is complete", "[rendezvous]") {
 TEST_CASE("a member that does not come is a deadlock", "[rendezvous]") {
   Place place;
   const std::string text = error_of<DeadlockError>([&] {
-    place.torch.multiprocessing.spawn(
-        [&](int rank) {
-          std::vector<int> found;
-          if (rank != 1) place.meet(rank, 3, 1, found);
-        },
-        {}, 3);
+    run_ranks(place.torch, 3, [&](int rank) {
+      std::vector<int> found;
+      if (rank != 1) place.meet(rank, 3, 1, found);
+    });
   });
   CHECK(text.find("KB-D001") != std::string::npos);
   CHECK(text.find("rank 2 waits for the others since t=0") != std::string::npos);

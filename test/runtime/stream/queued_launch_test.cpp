@@ -1,11 +1,10 @@
 // Launches that return to the rank when they are issued: order, times, values and errors
 // (ADR-0190).
 
-#include <fmt/format.h>
-
 #include <catch2/catch.hpp>
 
 #include "runtime/distributed/local_registration.h"
+#include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
 #include "test/runtime/stream/queued_topology.h"
 #include "test/support/error_text.h"
@@ -15,14 +14,6 @@ namespace {
 
 using Floats = std::vector<float>;
 
-const RuntimeOptions kQueued{.launch_blocking = false};
-void nothing(tl::Context&, tl::Pointer) {}
-void add_one(tl::Context& tl, tl::Pointer x) {
-  tl.store(x, tl.load(x, {4}, x.dtype()) + 1.0);
-}
-void twice(tl::Context& tl, tl::Pointer x) {
-  tl.store(x, tl.load(x, {4}, x.dtype()) * 2.0);
-}
 void beyond(tl::Context& tl, tl::Pointer x) {
   tl.load(x, {5}, x.dtype());
 }
@@ -150,13 +141,12 @@ TEST_CASE("after a run that failed, the driver's streams work", "[stream]") {
   const Tensor x = torch.zeros({4});
   distributed::register_local_backend();
   torch.distributed.init_process_group("local");
-  CHECK_THROWS_AS(torch.multiprocessing.spawn(
-                      [&](int rank) {
-                        torch.launch("add_one", add_one, x);
-                        if (rank == 0) throw std::runtime_error("boom");
-                        torch.distributed.barrier();
-                      },
-                      {}, 2),
+  CHECK_THROWS_AS(run_ranks(torch, 2,
+                            [&](int rank) {
+                              torch.launch("add_one", add_one, x);
+                              if (rank == 0) throw std::runtime_error("boom");
+                              torch.distributed.barrier();
+                            }),
                   SpawnException);
   torch.launch("twice", twice, x);
   CHECK_NOTHROW(torch.ahbm.synchronize());

@@ -16,11 +16,6 @@ using Floats = std::vector<float>;
 
 const TensorOptions kOnOnePe{.dp = DPPolicy::on_one_pe(), .name = "x"};
 
-void nothing(tl::Context&, tl::Pointer) {}
-void add_one(tl::Context& tl, tl::Pointer x) {
-  tl.store(x, tl.load(x, {4}, x.dtype()) + 1.0);
-}
-
 TEST_CASE("a loop of launches runs ahead of its device by 1,024, as on CUDA", "[stream]") {
   RuntimeContext torch(topology_with_issue());
   const Tensor x = torch.zeros({4}, kOnOnePe);

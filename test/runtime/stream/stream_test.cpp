@@ -2,30 +2,16 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
+#include "test/runtime/stream/queued_topology.h"
 #include "test/support/error_text.h"
-#include "test/support/small_topology.h"
 
 namespace kernbench::test::stream_test {
 namespace {
 
 using Floats = std::vector<float>;
 
-const RuntimeOptions kQueued{.launch_blocking = false};
-constexpr Time kHostLeg{200'000 + 6'400};
-constexpr Time kDeviceLeg{5'000 + 640 + 2'000 + 3'200};
-
-Topology small_topology() {
-  return round_topology(SipTopology::ring_1d, 2, 1, 2, 1);
-}
-
-void nothing(tl::Context&, tl::Pointer) {}
-void add_one(tl::Context& tl, tl::Pointer x) {
-  tl.store(x, tl.load(x, {4}, x.dtype()) + 1.0);
-}
-void twice(tl::Context& tl, tl::Pointer x) {
-  tl.store(x, tl.load(x, {4}, x.dtype()) * 2.0);
-}
 void reads(tl::Context& tl, tl::Pointer x) {
   tl.load(x, {4}, x.dtype());
 }
@@ -84,16 +70,14 @@ TEST_CASE("a loop that asks for an event ends", "[stream]") {
   RuntimeContext torch(small_topology(), kQueued);
   const Tensor x = torch.zeros({4});
   CHECK(torch.ahbm.Event().query());  // was not recorded
-  torch.multiprocessing.spawn(
-      [&](int) {
-        torch.launch("add_one", add_one, x);
-        const ahbm::Event event = torch.ahbm.current_stream().record_event();
-        int looks = 0;
-        while (!event.query()) ++looks;
-        CHECK(looks > 0);
-        CHECK(torch.ahbm.current_stream().query());
-      },
-      {}, 1);
+  run_ranks(torch, 1, [&](int) {
+    torch.launch("add_one", add_one, x);
+    const ahbm::Event event = torch.ahbm.current_stream().record_event();
+    int looks = 0;
+    while (!event.query()) ++looks;
+    CHECK(looks > 0);
+    CHECK(torch.ahbm.current_stream().query());
+  });
 }
 
 TEST_CASE("kernels of two streams run side by side, where their PEs are free", "[stream][timing]") {

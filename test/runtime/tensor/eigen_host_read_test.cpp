@@ -8,6 +8,7 @@
 #include "runtime/functional/functional.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/tensor/host_read.h"
+#include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
@@ -71,22 +72,20 @@ ReadResult read_during_launch(const std::function<float(Tensor&)>& action) {
   Tensor x = torch.zeros({1, 1}, {.dp = DPPolicy::on_one_pe()});
   const Tensor one = torch.ones({1, 1}, {.dp = DPPolicy::on_one_pe()});
   ReadResult result;
-  torch.multiprocessing.spawn(
-      [&](int rank) {
-        if (rank == 1) {
-          torch.launch("add_ones", add_ones, x, one, 100);
-          torch.ahbm.synchronize();
-          result.launched = torch.engine().now();
-          result.order.push_back("launched");
-          return;
-        }
-        torch.zeros({1}).copy_(RuntimeContext::tensor({1}, {1}));  // the launch is under way now
-        result.begun = torch.engine().now();
-        result.value = action(x);
-        result.read = torch.engine().now();
-        result.order.push_back("read");
-      },
-      {}, 2);
+  run_ranks(torch, 2, [&](int rank) {
+    if (rank == 1) {
+      torch.launch("add_ones", add_ones, x, one, 100);
+      torch.ahbm.synchronize();
+      result.launched = torch.engine().now();
+      result.order.push_back("launched");
+      return;
+    }
+    torch.zeros({1}).copy_(RuntimeContext::tensor({1}, {1}));  // the launch is under way now
+    result.begun = torch.engine().now();
+    result.value = action(x);
+    result.read = torch.engine().now();
+    result.order.push_back("read");
+  });
   return result;
 }
 
@@ -132,17 +131,15 @@ TEST_CASE("several readers of one tensor all wait, and all resume at the same in
   const Tensor one = torch.ones({1, 1}, {.dp = DPPolicy::on_one_pe()});
   std::vector<Time> times(5);
   std::vector<int> values;
-  torch.multiprocessing.spawn(
-      [&](int rank) {
-        if (rank == 0) {
-          torch.launch("add_ones", add_ones, x, one, 10);
-          torch.ahbm.synchronize();
-        } else {
-          values.push_back(x.item<int>());
-        }
-        times[static_cast<std::size_t>(rank)] = torch.engine().now();
-      },
-      {}, 5);
+  run_ranks(torch, 5, [&](int rank) {
+    if (rank == 0) {
+      torch.launch("add_ones", add_ones, x, one, 10);
+      torch.ahbm.synchronize();
+    } else {
+      values.push_back(x.item<int>());
+    }
+    times[static_cast<std::size_t>(rank)] = torch.engine().now();
+  });
   CHECK(values == std::vector<int>{10, 10, 10, 10});
   CHECK(times == std::vector<Time>(5, times[0]));
   CHECK(times[0] > Time{0});
@@ -154,20 +151,18 @@ TEST_CASE("a read inside a worker hands control over: others go on meanwhile", "
   Tensor x = torch.zeros({1, 1}, {.dp = DPPolicy::on_one_pe()});
   const Tensor one = torch.ones({1, 1}, {.dp = DPPolicy::on_one_pe()});
   std::vector<std::string> log;
-  torch.multiprocessing.spawn(
-      [&](int rank) {
-        const runtime::Fiber* self = torch.simulation().fibers().current();
-        if (rank == 0) torch.launch("add_ones", add_ones, x, one, 20);
-        if (rank == 1) log.push_back(fmt::format("read {}", x.item()));
-        if (rank == 2) {
-          for (int i = 0; i < 3; ++i) {
-            torch.zeros({1}).copy_(RuntimeContext::tensor({1}, {1}));
-            CHECK(torch.simulation().fibers().current() == self);
-            log.push_back(fmt::format("step {}", i));
-          }
-        }
-      },
-      {}, 3);
+  run_ranks(torch, 3, [&](int rank) {
+    const runtime::Fiber* self = torch.simulation().fibers().current();
+    if (rank == 0) torch.launch("add_ones", add_ones, x, one, 20);
+    if (rank == 1) log.push_back(fmt::format("read {}", x.item()));
+    if (rank == 2) {
+      for (int i = 0; i < 3; ++i) {
+        torch.zeros({1}).copy_(RuntimeContext::tensor({1}, {1}));
+        CHECK(torch.simulation().fibers().current() == self);
+        log.push_back(fmt::format("step {}", i));
+      }
+    }
+  });
   CHECK(log == std::vector<std::string>{"step 0", "step 1", "step 2", "read 20"});
 }
 

@@ -19,11 +19,6 @@ namespace {
 
 using Floats = std::vector<float>;
 
-// 2 SIPs of 2 cubes of 2 PEs.
-Topology small_topology() {
-  return round_topology(SipTopology::ring_1d, 2, 1, 2, 1);
-}
-
 Tensor numbers(const Shape& shape) {
   Floats elements;
   for (std::int64_t i = 0; i < shape.numel(); ++i) elements.push_back(static_cast<float>(i + 1));
@@ -150,7 +145,7 @@ TEST_CASE("a device tensor is copied to another device, and to a host tensor", "
 }
 
 TEST_CASE("a copy's records are those of the PEs that it was for, by their numbers", "[tensor]") {
-  RuntimeContext torch(round_topology(SipTopology::ring_1d, 2, 1, 2, 1));  // 2 x 2 x 2 PEs
+  RuntimeContext torch(small_topology());
   torch.ahbm.set_device(1);
   torch.zeros({2, 2}, {.dp = {.cube = Shard::row_wise, .pe = Shard::column_wise}})
       .copy_(numbers({2, 2}));

@@ -256,12 +256,7 @@ std::string error_of_composites(std::int64_t limit, std::int64_t before, int com
     for (std::int64_t i = 0; i < before; ++i) tl.load(pa, {1}, DType::f32);
     for (int i = 0; i < composites; ++i) multiply(tl, pa, pc, 1);
   };
-  try {
-    torch.launch("k", kernel, a, c);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
+  return error_of<Error>([&] { torch.launch("k", kernel, a, c); });
 }
 
 TEST_CASE("the parts of a composite count as commands", "[tl][endless][error]") {

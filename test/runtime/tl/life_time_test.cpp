@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/run_ranks.h"
 #include "test/runtime/tl/tl_under_test.h"
 
 namespace kernbench::test::life_time_test {
@@ -211,24 +212,22 @@ TEST_CASE("a kernel behind another one has all scratch, though that one's launch
   RuntimeContext torch(topology);
   const DPPolicy dp{.pe = Shard::column_wise};
   std::vector<Time> ends;  // of the kernels on the first PE
-  torch.multiprocessing.spawn(
-      [&](int) {
-        torch.ahbm.set_device(0);
-        const Tensor x = torch.zeros({4000}, {.dp = dp});
-        torch.launch(
-            "k",
-            [&](tl::Context& tl, tl::Pointer p) {
-              for (int i = 0; i < 9 && tl.program_id() == 1; ++i) {
-                tl.store(p, tl.load(p, {1000}, f32));
-              }
-              tl.load(p, {2000}, f32);
-              tl.drain();
-              if (tl.program_id() == 0) ends.push_back(torch.engine().now());
-            },
-            x);
-        CHECK(ends.size() == 2);  // nobody's launch was over before
-      },
-      {}, 2);
+  run_ranks(torch, 2, [&](int) {
+    torch.ahbm.set_device(0);
+    const Tensor x = torch.zeros({4000}, {.dp = dp});
+    torch.launch(
+        "k",
+        [&](tl::Context& tl, tl::Pointer p) {
+          for (int i = 0; i < 9 && tl.program_id() == 1; ++i) {
+            tl.store(p, tl.load(p, {1000}, f32));
+          }
+          tl.load(p, {2000}, f32);
+          tl.drain();
+          if (tl.program_id() == 0) ends.push_back(torch.engine().now());
+        },
+        x);
+    CHECK(ends.size() == 2);  // nobody's launch was over before
+  });
 }
 
 }  // namespace

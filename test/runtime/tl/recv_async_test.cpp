@@ -1,7 +1,5 @@
 // tl.recv_async and tl.wait: receives that are posted, and what is wrong with them.
 
-#include <fmt/format.h>
-
 #include <catch2/catch.hpp>
 
 #include "runtime/simulation/simulation.h"

@@ -57,28 +57,13 @@ Topology with_ports(std::int64_t gigabytes) {
   return topology;
 }
 
-// A kernel that has two values of 256 f32 in TCM.
-struct UnitUnderTest {
-  explicit UnitUnderTest(std::int64_t gigabytes) : dut(with_ports(gigabytes)) {
-    kernel.end();
-    before = dut.now();
-  }
-  // Without the 15 ns from issue to unit.
-  Time took(const Tile& result) {
-    kernel.ready_at(result);
-    return dut.now() - before - ns(15);
-  }
+struct UnitUnderTest : ReadyKernel {
+  explicit UnitUnderTest(std::int64_t gigabytes) : ReadyKernel(with_ports(gigabytes)) {}
+
   Time product(const Tile& added_to = {}) {
     return took(kernel.run.gemm({16, 16, 16}, a, b, added_to, DType::f32));
   }
   ComputeTraffic traffic() const { return dut.machine.compute_traffic(); }
-
-  MachineUnderTest dut;
-  DeviceBuffer buffer = dut.buffer(kPe0, 4096);
-  KernelUnderTest kernel{dut, kPe0};
-  Tile a = kernel.run.load(buffer, 0, 256);
-  Tile b = kernel.run.load(buffer, 1000, 256);
-  Time before{0};
 };
 
 }  // namespace

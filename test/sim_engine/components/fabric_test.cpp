@@ -2,34 +2,13 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <map>
 
+#include "test/sim_engine/components/fabric_under_test.h"
 #include "test/support/small_topology.h"
 
 namespace kernbench::sim::fabric_test {
 
 namespace {
-
-// Sends messages and notes when each was delivered.
-struct FabricUnderTest {
-  explicit FabricUnderTest(Topology of) : topology(std::move(of)) {}
-
-  Topology topology;
-  Engine engine;
-  Fabric fabric{engine, topology, nullptr};
-  std::map<std::uint64_t, Time> delivered;
-
-  void note(std::uint64_t id) { delivered[id] = engine.now(); }
-  void send(const Endpoint& from, const Endpoint& to, Bytes bytes, std::uint64_t id = 0) {
-    fabric.send(fabric.path(from, to), bytes, Engine::call<&FabricUnderTest::note>(this, id));
-  }
-  Time time_of(const Endpoint& from, const Endpoint& to, Bytes bytes) {
-    const Time start = engine.now();
-    send(from, to, bytes);
-    engine.run();
-    return delivered.at(0) - start;
-  }
-};
 
 Endpoint tcm(int sip, int cube, int pe) {
   return {Endpoint::Kind::tcm, {sip, cube, pe}};

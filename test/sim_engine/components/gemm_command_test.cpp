@@ -23,23 +23,12 @@ constexpr Time kDispatch = ns(5);
 // A load of 1000 B: dispatch, setup, translation, path, bytes.
 constexpr Time kLoad = ns(5 + 20 + 3 + 53 + 50);
 
-// Two ready operands of 256 elements, [16, 16] if wanted.
-struct GemmUnderTest {
-  GemmUnderTest() {
-    kernel.end();
-    start = dut.now();
-  }
+struct GemmUnderTest : ReadyKernel {
+  GemmUnderTest() : ReadyKernel(gemm_topology()) {}
+
   Tile gemm(const GemmSize& size, const Tile& accumulator = {}) {
     return kernel.run.gemm(size, a, b, accumulator, DType::f32);
   }
-  Time since_start() { return dut.now() - start; }
-
-  MachineUnderTest dut{gemm_topology()};
-  DeviceBuffer buffer = dut.buffer(kPe0, 4096);
-  KernelUnderTest kernel{dut, kPe0};
-  Tile a = kernel.run.load(buffer, 0, 256);
-  Tile b = kernel.run.load(buffer, 1000, 256);
-  Time start{0};
 };
 
 }  // namespace

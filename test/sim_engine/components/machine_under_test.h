@@ -92,4 +92,26 @@ constexpr PeLocation kPe0{0, 0, 0};
 constexpr PeLocation kPe1{0, 0, 1};
 constexpr PeLocation kFarPe0{1, 0, 0};
 
+// A kernel on one PE that has two values of f32 in TCM, and nothing under way.
+struct ReadyKernel {
+  explicit ReadyKernel(const Topology& topology)
+      : dut(topology), a(kernel.run.load(buffer, 0, 256)), b(kernel.run.load(buffer, 1000, 256)) {
+    kernel.end();
+    start = dut.now();
+  }
+  Time since_start() { return dut.now() - start; }
+  // Without the 15 ns from issue to unit.
+  Time took(const Tile& result) {
+    kernel.ready_at(result);
+    return since_start() - ns(15);
+  }
+
+  MachineUnderTest dut;
+  DeviceBuffer buffer = dut.buffer(kPe0, 4096);
+  KernelUnderTest kernel{dut, kPe0};
+  Tile a;
+  Tile b;
+  Time start{0};
+};
+
 }  // namespace kernbench::sim

@@ -3,9 +3,8 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <map>
 
-#include "sim_engine/components/fabric.h"
+#include "test/sim_engine/components/fabric_under_test.h"
 #include "test/support/small_topology.h"
 
 namespace kernbench::sim::network_path_test {
@@ -20,25 +19,13 @@ Endpoint tcm(int sip, int pe = 0) {
   return {Endpoint::Kind::tcm, {sip, 0, pe}};
 }
 
-// Sends messages, and notes when each was delivered.
-struct Messages {
-  explicit Messages(Topology of) : topology(std::move(of)) {}
+struct Messages : FabricUnderTest {
+  using FabricUnderTest::FabricUnderTest;
 
-  Topology topology;
-  Engine engine;
-  Fabric fabric{engine, topology, nullptr};
-  std::map<std::uint64_t, Time> delivered;
-
-  void note(std::uint64_t id) { delivered[id] = engine.now(); }
   void send(const Endpoint& from, const Endpoint& to, std::uint64_t id) {
-    fabric.send(fabric.path(from, to), kBytes, Engine::call<&Messages::note>(this, id));
+    FabricUnderTest::send(from, to, kBytes, id);
   }
-  Time alone(const Endpoint& from, const Endpoint& to) {
-    const Time start = engine.now();
-    send(from, to, 0);
-    engine.run();
-    return delivered.at(0) - start;
-  }
+  Time alone(const Endpoint& from, const Endpoint& to) { return time_of(from, to, kBytes); }
   std::vector<std::string> way(const Endpoint& from, const Endpoint& to) {
     std::vector<std::string> names;
     for (const LinkId link : fabric.path(from, to).hops) {

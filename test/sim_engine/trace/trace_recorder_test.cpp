@@ -5,7 +5,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <random>
-#include <set>
 
 #include "test/sim_engine/components/exchange_program.h"
 

@@ -1,6 +1,5 @@
 // Matrix products of the evaluation against plain loops, which share nothing with it.
 
-#include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
 #include <cmath>
