@@ -15,7 +15,7 @@ namespace kernbench::tp {
 // refuse.  Throws DeviceError KB-M001, KB-M019, KB-M013.
 Tensor layer_input(const Tensor& x, const Tensor& weight);
 // The same in x's own type.
-Tensor on_pes_of(const Tensor& x, const Tensor& weight);
+Tensor move_to_holders(const Tensor& x, const Tensor& weight);
 
 // Scatters the columns of an x that all holders have.  The result has the given placement, which
 // may be cut.

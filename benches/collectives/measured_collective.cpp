@@ -20,7 +20,7 @@ using distributed::CollectiveKind;
 
 // The host's own time for a call, before the device hears of it.  Messages and shifts are not
 // issued by torch.distributed's collectives, and `local` has no device.
-Time issue_of(const MeasuredInput& input, const Topology& topology) {
+Time issue_time(const MeasuredInput& input, const Topology& topology) {
   const MeasuredCollective collective = input.blocks.collective;
   const bool is_issued = collective != MeasuredCollective::shift &&
                          collective != MeasuredCollective::sendrecv && input.backend == "ahbm";
@@ -85,7 +85,7 @@ void Exchanges::on_each_rank(const Act& act) const {
 
 void Exchanges::call_timed(std::size_t exchange, int rank) {
   Time& first = first_calls_[exchange];
-  first = std::min(first, torch_.engine().now() + issue_of(inputs_[exchange], torch_.topology()));
+  first = std::min(first, torch_.engine().now() + issue_time(inputs_[exchange], torch_.topology()));
   for (int i = 0; i < inputs_[exchange].repetitions; ++i) exchanges_[exchange].call(rank);
   torch_.ahbm.synchronize();
   Time& last = last_returns_[exchange];
@@ -130,7 +130,7 @@ std::vector<Measurement> Exchanges::measure() {
 }
 
 // How many copies or summands of a tensor a device holds.
-std::int64_t copies_of(const DPPolicy& placement, const Topology& topology) {
+std::int64_t count_copies(const DPPolicy& placement, const Topology& topology) {
   const auto is_whole = [](Shard shard) {
     return shard == Shard::replicate || shard == Shard::partial;
   };
@@ -143,7 +143,7 @@ std::int64_t copies_of(const DPPolicy& placement, const Topology& topology) {
 void check_memory(std::span<const MeasuredInput> inputs, const Topology& topology) {
   double needed = 0;
   for (const MeasuredInput& input : inputs) {
-    const std::int64_t copies = input.blocks.ranks * copies_of(input.placement, topology);
+    const std::int64_t copies = input.blocks.ranks * count_copies(input.placement, topology);
     needed += static_cast<double>(input.blocks.bytes()) * static_cast<double>(copies);
   }
   const auto limit = static_cast<double>(multiprocessing::host_memory());
@@ -156,7 +156,7 @@ void check_memory(std::span<const MeasuredInput> inputs, const Topology& topolog
 
 }  // namespace
 
-CollectiveKind kind_of(MeasuredCollective collective) {
+CollectiveKind to_collective_kind(MeasuredCollective collective) {
   switch (collective) {
     case MeasuredCollective::all_reduce:
       return CollectiveKind::all_reduce;

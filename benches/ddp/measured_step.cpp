@@ -188,7 +188,7 @@ std::string_view name_of(Scheme scheme) {
   return kNames.at(static_cast<std::size_t>(scheme));
 }
 
-std::string collective_of(Scheme scheme, const BucketTimes& row) {
+std::string collective_name(Scheme scheme, const BucketTimes& row) {
   if (!row.collective.empty()) return row.collective;
   return scheme == Scheme::ddp ? "all_reduce" : "reduce_scatter";
 }
@@ -200,7 +200,7 @@ MeasuredStep measure_step(PointContext& point, const StepInput& input) {
   run_on_ranks(point, topology, [&](RuntimeContext& torch, int rank) {
     const auto make = input.model == train::ModelKind::gpt ? train::make_gpt : train::make_llama;
     const ModelHolder holder{{}, make(torch, input.size, on_one_pe(input.dtype))};
-    const Work work = work_of(input, *holder.ptr());
+    const Work work = count_work(input, *holder.ptr());
     auto steps = input.scheme == Scheme::ddp     ? ddp_steps(torch, input, holder)
                  : input.scheme == Scheme::zero1 ? zero1_steps(torch, input, holder)
                                                  : fsdp_steps(torch, input, holder);
@@ -215,7 +215,7 @@ MeasuredStep measure_step(PointContext& point, const StepInput& input) {
     ready.push_back(all.first_ready.at(bucket.bucket));
     measured.last_ended.push_back(all.last_ended.at(bucket.bucket));
   }
-  measured.bounds = bounds_of(topology, input.scheme, measured.later.buckets, ready);
+  measured.bounds = compute_bounds(topology, input.scheme, measured.later.buckets, ready);
   return measured;
 }
 

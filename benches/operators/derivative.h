@@ -18,8 +18,8 @@ namespace kernbench::benches::operators {
 // different PEs are yet to be added.  Throws Error KB-O001 for a gradient that is the same for all
 // columns of its input.
 // REQUIRES: upstream_i has the extents and the type of outputs_i; inputs are inputs of the graph
-std::vector<std::optional<Value>> gradients_of(Graph& graph, std::span<const Value> outputs,
-                                               std::span<const Value> upstream,
-                                               std::span<const Value> inputs);
+std::vector<std::optional<Value>> make_gradients(Graph& graph, std::span<const Value> outputs,
+                                                 std::span<const Value> upstream,
+                                                 std::span<const Value> inputs);
 
 }  // namespace kernbench::benches::operators

@@ -76,7 +76,7 @@ class Inputs {
   Value column(std::string_view name, int column) const;
 
  private:
-  int index_of(std::string_view name) const;
+  int find_index(std::string_view name) const;
 
   Graph& graph_;
   const std::span<const InputSpec> specs_;

@@ -103,7 +103,7 @@ constexpr Help kCcl[] = {
 
 }  // namespace
 
-std::string_view help_of(KeyOwner owner, std::string_view path) {
+std::string_view find_help(KeyOwner owner, std::string_view path) {
   const bool is_ccl = owner == KeyOwner::ccl;
   if (is_ccl) path = path.substr(path.rfind('.') + 1);
   const std::span<const Help> all = is_ccl ? std::span<const Help>(kCcl) : kTopology;

@@ -27,7 +27,7 @@ std::int64_t load(const Row& row, std::int64_t scale, bool sums) {
   return sums ? scale : 2 * others;
 }
 
-std::vector<Colour> colours_of(const GroupShape& shape, bool sums) {
+std::vector<Colour> split_into_colours(const GroupShape& shape, bool sums) {
   const Row& row = shape.rows.front();
   const Row& column = shape.columns.front();
   const std::int64_t both = std::int64_t{row.size()} * column.size();
@@ -180,7 +180,7 @@ class Passes {
 void plan_grid(const PlanRequest& request, Plan& plan) {
   const GroupShape& shape = request.shape;
   const bool sums = request.kind == Plan::Kind::all_reduce;
-  const std::vector<Colour> colours = colours_of(shape, sums);
+  const std::vector<Colour> colours = split_into_colours(shape, sums);
   plan.units = colours.back().end * (sums ? shape.size : 1);
   plan.length = (shape.rows.front().depth() + shape.columns.front().depth()) * (sums ? 2 : 1) + 1;
   plan.width = 4 * static_cast<int>(colours.size());

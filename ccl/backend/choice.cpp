@@ -19,7 +19,7 @@ namespace {
 // Of a group's members the plans of so many are looked at: all others' are like them.
 constexpr int kMostMembers = 64;
 
-double share_of(const Move& move, const Plan& plan) {
+double compute_share(const Move& move, const Plan& plan) {
   return static_cast<double>(move.chunk.end - move.chunk.begin) / plan.units;
 }
 
@@ -126,18 +126,18 @@ PlanCost AlgorithmChoice::estimate_cost(const Algorithm& algorithm,
     for (const Move& move : plan.moves) {
       const auto time = static_cast<std::size_t>(move.time);
       for (const int to : move.to) {
-        sent[static_cast<std::size_t>(self)] += share_of(move, plan);
-        const double share = share_of(move, plan);
+        sent[static_cast<std::size_t>(self)] += compute_share(move, plan);
+        const double share = compute_share(move, plan);
         if (to == kSwitch) links.add_at_switch(self, sim::SipNetwork::kToSwitch, share);
         const bool is_one_hop = shape_.is_of_pes || to == kSwitch;
         hops[time] = std::max(hops[time], is_one_hop ? 1 : links.add(self, to, share));
       }
       if (std::ranges::find(move.from, kSwitch) != move.from.end()) {
-        links.add_at_switch(self, sim::SipNetwork::kFromSwitch, share_of(move, plan));
+        links.add_at_switch(self, sim::SipNetwork::kFromSwitch, compute_share(move, plan));
       }
       if (move.to.empty()) continue;
       double& most = by_time[time];
-      most = std::max(most, share_of(move, plan));
+      most = std::max(most, compute_share(move, plan));
     }
   }
   // When none of those looked at sends, others do.

@@ -55,7 +55,7 @@ class GroupCommunicator : public distributed::Communicator {
   bool has_single_driver() const { return devices_.are_pes(); }
   int caller_count() const { return has_single_driver() ? 1 : static_cast<int>(ranks_.size()); }
   void check(const distributed::CollectiveCall& request) const;
-  Bytes bytes_of(const distributed::CollectiveCall& request) const;
+  Bytes count_bytes(const distributed::CollectiveCall& request) const;
   const Algorithm& algorithm_for(const distributed::CollectiveCall& request);
   const Algorithm& barrier_algorithm();
 
@@ -75,7 +75,7 @@ class GroupCommunicator : public distributed::Communicator {
                    const Tensor& x);
   void finish_kernels(const distributed::CollectiveCall& call, const Algorithm& algorithm,
                       std::int64_t open_messages, Bytes bytes);
-  Time bound_of(Bytes bytes) const;
+  Time compute_bound(Bytes bytes) const;
 
   RuntimeContext& torch_;
   const KernelLauncher& launcher_;

@@ -32,7 +32,7 @@ using distributed::Block;
 using distributed::CollectiveCall;
 using distributed::CollectiveKind;
 
-Bytes bytes_of(const std::vector<Block>& blocks, std::size_t of) {
+Bytes count_bytes(const std::vector<Block>& blocks, std::size_t of) {
   const Block* block = block_for(blocks, static_cast<int>(of));
   return block == nullptr ? 0 : block->count * size_of(block->tensor.dtype());
 }
@@ -59,7 +59,7 @@ class Needs {
   Bytes operator()(std::size_t from, std::size_t to) const {
     const CollectiveCall& request = requests_[from];
     const auto root = static_cast<std::size_t>(request.root);
-    return is_needed(request.kind, root, from, to) ? bytes_of(request.gives, to) : 0;
+    return is_needed(request.kind, root, from, to) ? count_bytes(request.gives, to) : 0;
   }
 
  private:

@@ -23,7 +23,7 @@ struct Demand {
   bool is_way() const { return giver >= 0; }
 };
 
-std::vector<Demand> demands_of(Kind kind, int size, int root) {
+std::vector<Demand> list_demands(Kind kind, int size, int root) {
   std::vector<Demand> demands;
   for (int member = 0; member < size; ++member) {
     switch (kind) {
@@ -222,7 +222,7 @@ std::vector<std::vector<double>> simple_prices(const Ways& ways, const Loads& lo
 
 Packing pack(const Ways& ways, Kind kind, int root) {
   constexpr double kBetter = 0.99;  // more units are more messages
-  const std::vector<Demand> demands = demands_of(kind, ways.size(), root);
+  const std::vector<Demand> demands = list_demands(kind, ways.size(), root);
   Packing best;
   for (const int units : {1, 2, 3, 4, 5, 6, 8}) {
     if (units > 6 && demands.size() > 1) break;
@@ -239,7 +239,7 @@ double find_least_load(const Ways& ways, Kind kind, int root, const Packing& pac
   constexpr double kSteepness = 60;
   constexpr double kRoundsOfPacking = 10;
   if (ways.size() < 2) return 0;
-  const std::vector<Demand> demands = demands_of(kind, ways.size(), root);
+  const std::vector<Demand> demands = list_demands(kind, ways.size(), root);
   Loads loads(ways);
   for (const Route& route : packing.routes) loads.add(route, kRoundsOfPacking / packing.units);
   double least = 0;

@@ -65,17 +65,17 @@ void append_in_parts(std::vector<Fragment>& parts, const Fragment& whole, const 
                                       : sim::ceil_divide(whole.columns, grain.most);
   if (is_scattered) count = whole.rows;
   for (int i = 0; i < count; ++i) {
-    append_in_parts(parts, part_of(whole, i, i + 1, static_cast<int>(count)), grain);
+    append_in_parts(parts, make_part(whole, i, i + 1, static_cast<int>(count)), grain);
   }
 }
 
-std::shared_ptr<const TensorLayout> CutCache::layout_of(const Tensor& tensor) {
+std::shared_ptr<const TensorLayout> CutCache::find_layout(const Tensor& tensor) {
   const Shape& shape = tensor.shape();
   const DPPolicy& dp = tensor.dp();
   std::shared_ptr<const TensorLayout>& layout =
       layouts_[{{shape.begin(), shape.end()}, dp.cube, dp.pe, dp.num_cubes, dp.num_pes}];
   if (layout == nullptr) {
-    layout = std::make_shared<const TensorLayout>(ccl::layout_of(shape, dp, topology_));
+    layout = std::make_shared<const TensorLayout>(ccl::make_layout(shape, dp, topology_));
   }
   return layout;
 }

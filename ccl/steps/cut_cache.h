@@ -51,7 +51,7 @@ class CutCache {
  public:
   explicit CutCache(const Topology& topology) : topology_(topology) {}
 
-  std::shared_ptr<const TensorLayout> layout_of(const Tensor& tensor);
+  std::shared_ptr<const TensorLayout> find_layout(const Tensor& tensor);
 
   // Cuts blocks of `count` elements.
   std::shared_ptr<const Cut> cut(const std::vector<BlockLayout>& layouts, std::int64_t count,

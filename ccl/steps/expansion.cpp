@@ -13,8 +13,8 @@ constexpr std::size_t kRecentShards = 8;
 
 class Expansion {
  public:
-  Expansion(const Plan& plan, const PlaceOf& place_of, const CubeFilter& cubes, PartOrder order)
-      : plan_(plan), place_of_(place_of), cubes_(cubes), order_(order) {}
+  Expansion(const Plan& plan, const PlaceOf& find_place, const CubeFilter& cubes, PartOrder order)
+      : plan_(plan), place_of_(find_place), cubes_(cubes), order_(order) {}
 
   LaneSteps steps() {
     for (std::size_t i = 0; i < plan_.moves.size(); ++i) add(static_cast<int>(i));
@@ -57,7 +57,7 @@ class Expansion {
     return std::clamp(unit * whole.deal.count - first, 0, plan_.units);
   }
 
-  const ChunkPlace& place_of(const Chunk& chunk) {
+  const ChunkPlace& find_place(const Chunk& chunk) {
     const auto [known, is_new] = places_.try_emplace({chunk.giver, chunk.taker});
     if (is_new) known->second = place_of_(chunk);
     return known->second;
@@ -65,7 +65,7 @@ class Expansion {
 
   void add(int index) {
     const Move& move = plan_.moves[static_cast<std::size_t>(index)];
-    const ChunkPlace& place = place_of(move.chunk);
+    const ChunkPlace& place = find_place(move.chunk);
     if (place.cut == nullptr) return;
     const Cut& cut = *place.cut;
     auto class_of = cut.class_of.begin();
@@ -93,13 +93,13 @@ class Expansion {
     step.columns = part.columns;
     if (move.has_source) {
       const Shards from = {false, place.source, nullptr, cubes_.source};
-      step.source = range_of(list, place, from, part.at(at_of(whole, place.source_layout)),
-                             place.source_layout);
+      step.source = make_range(list, place, from, part.at(at_of(whole, place.source_layout)),
+                               place.source_layout);
     }
     if (move.stores && place.target != kNobody) {
       const Shards to = {true, place.target, nullptr, cubes_.target};
-      step.target = range_of(list, place, to, part.at(at_of(whole, place.target_layout)),
-                             place.target_layout);
+      step.target = make_range(list, place, to, part.at(at_of(whole, place.target_layout)),
+                               place.target_layout);
     }
     if (move.stores && place.target == kNobody && move.to.empty()) return;  // it has the value
     step.parts = static_cast<std::uint32_t>(list.parts.size());
@@ -125,8 +125,8 @@ class Expansion {
     return whole.fragment.at[static_cast<std::size_t>(layout)];
   }
 
-  ShardRange range_of(StepList& list, const ChunkPlace& place, Shards shards, const FragmentAt& at,
-                      int layout) const {
+  ShardRange make_range(StepList& list, const ChunkPlace& place, Shards shards,
+                        const FragmentAt& at, int layout) const {
     shards.slice = place.slice;
     if (shards.slice == nullptr) {
       const BlockLayout& block = place.cut->layouts[static_cast<std::size_t>(layout)];
@@ -183,9 +183,9 @@ class Expansion {
 
 }  // namespace
 
-LaneSteps expand(const Plan& plan, const PlaceOf& place_of, const CubeFilter& cubes,
+LaneSteps expand(const Plan& plan, const PlaceOf& find_place, const CubeFilter& cubes,
                  PartOrder order) {
-  return Expansion(plan, place_of, cubes, order).steps();
+  return Expansion(plan, find_place, cubes, order).steps();
 }
 
 }  // namespace kernbench::ccl

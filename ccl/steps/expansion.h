@@ -40,7 +40,7 @@ struct CubeFilter {
 enum class PartOrder : std::uint8_t { interleaved, in_sequence };
 
 // Returns the steps of a plan.  Their shards refer to cuts, which must outlive them.
-LaneSteps expand(const Plan& plan, const PlaceOf& place_of, const CubeFilter& cubes = {},
+LaneSteps expand(const Plan& plan, const PlaceOf& find_place, const CubeFilter& cubes = {},
                  PartOrder order = PartOrder::interleaved);
 
 }  // namespace kernbench::ccl

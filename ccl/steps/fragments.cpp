@@ -89,7 +89,7 @@ void add_common(std::vector<ElementRange>& ranges, const ElementRange& a, const 
   }
 }
 
-std::vector<SliceRange> ranges_of(const BlockLayout& block, std::int64_t count) {
+std::vector<SliceRange> list_ranges(const BlockLayout& block, std::int64_t count) {
   const TensorLayout& tensor = *block.tensor;
   std::vector<SliceRange> all;
   for (std::size_t i = 0; i < tensor.slices.size(); ++i) {
@@ -114,7 +114,7 @@ std::int64_t position_in(const TensorLayout& tensor, const Slice& slice, std::in
          slice.first_column;
 }
 
-FragmentAt place_of(const BlockLayout& block, int slice_index, const ElementRange& range) {
+FragmentAt locate(const BlockLayout& block, int slice_index, const ElementRange& range) {
   const Slice& slice = block.tensor->slices[static_cast<std::size_t>(slice_index)];
   const std::int64_t begin = block.first + range.begin;
   const std::int64_t offset = position_in(*block.tensor, slice, begin);
@@ -131,12 +131,12 @@ struct Found {
 // Intersects the ranges of all blocks: each pass splits the fragments at one more block's slices.
 std::vector<Found> common_ranges(std::span<const BlockLayout> blocks, std::int64_t count) {
   std::vector<Found> found;
-  for (const SliceRange& range : ranges_of(blocks.front(), count)) {
+  for (const SliceRange& range : list_ranges(blocks.front(), count)) {
     found.push_back({range.elements, {range.slice}});
   }
   for (const BlockLayout& block : blocks.subspan(1)) {
     std::vector<Found> finer;
-    const std::vector<SliceRange> others = ranges_of(block, count);
+    const std::vector<SliceRange> others = list_ranges(block, count);
     for (const Found& coarse : found) {
       for (const SliceRange& other : others) {
         std::vector<ElementRange> common;
@@ -152,10 +152,10 @@ std::vector<Found> common_ranges(std::span<const BlockLayout> blocks, std::int64
   return found;
 }
 
-Fragment fragment_of(std::span<const BlockLayout> blocks, const Found& found) {
+Fragment make_fragment(std::span<const BlockLayout> blocks, const Found& found) {
   Fragment fragment{found.elements.rows, found.elements.columns, {}, {}};
   for (std::size_t i = 0; i < blocks.size(); ++i) {
-    fragment.at.push_back(place_of(blocks[i], found.slices[i], found.elements));
+    fragment.at.push_back(locate(blocks[i], found.slices[i], found.elements));
   }
   const bool is_contiguous = std::ranges::all_of(
       fragment.at, [&](const FragmentAt& at) { return at.pitch == fragment.columns; });
@@ -181,7 +181,7 @@ std::size_t TensorLayout::shard_count() const {
   return count;
 }
 
-TensorLayout layout_of(const Shape& shape, const DPPolicy& dp, const Topology& topology) {
+TensorLayout make_layout(const Shape& shape, const DPPolicy& dp, const Topology& topology) {
   const bool is_scalar = shape.rank() == 0;
   TensorLayout layout;
   layout.columns = is_scalar ? 1 : shape[shape.rank() - 1];
@@ -224,7 +224,7 @@ std::vector<Fragment> cut_in_fragments(std::span<const BlockLayout> blocks, std:
   std::vector<Fragment> fragments;
   std::int64_t total = 0;
   for (const Found& found : common_ranges(blocks, count)) {
-    const Fragment whole = fragment_of(blocks, found);
+    const Fragment whole = make_fragment(blocks, found);
     std::vector<Lane> holders =
         widest->tensor->slices[static_cast<std::size_t>(found.slices[leading])].holders;
     if (on_one_cube) {
@@ -234,7 +234,7 @@ std::vector<Fragment> cut_in_fragments(std::span<const BlockLayout> blocks, std:
     const auto shares = std::clamp<std::int64_t>(whole.count() * size_of(dtype) / kLeastShare, 1,
                                                  static_cast<std::int64_t>(holders.size()));
     for (int i = 0; i < shares; ++i) {
-      Fragment share = part_of(whole, i, i + 1, static_cast<int>(shares));
+      Fragment share = make_part(whole, i, i + 1, static_cast<int>(shares));
       if (share.count() == 0) continue;
       share.lane = holders[static_cast<std::size_t>(i)];
       total += share.count();
@@ -261,7 +261,7 @@ PartSize size_of_part(const Fragment& whole, int begin, int end, int count) {
   return part;
 }
 
-Fragment part_of(const Fragment& whole, int begin, int end, int count) {
+Fragment make_part(const Fragment& whole, int begin, int end, int count) {
   const PartSize size = size_of_part(whole, begin, end, count);
   Fragment part{size.rows, size.columns, whole.lane, {}};
   for (const FragmentAt& at : whole.at) part.at.push_back(size.at(at));

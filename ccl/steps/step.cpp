@@ -301,9 +301,9 @@ class Values {
     }
   }
 
-  tl::Tensor value_of(const Step& step) {
+  tl::Tensor compute_value(const Step& step) {
     under_way_.begin_until(step);
-    return step.is_complete ? divided_after(tl_, divisors_, sum_of(step)) : sum_of(step);
+    return step.is_complete ? divided_after(tl_, divisors_, compute_sum(step)) : compute_sum(step);
   }
   void hold(const Step& step, const tl::Tensor& value) { held_.put(step, value); }
 
@@ -315,7 +315,7 @@ class Values {
     KB_CHECK(step.source.is_there(), "a step without a value");
     return divided_before(divisors_, under_way_.next_load());
   }
-  tl::Tensor sum_of(const Step& step) {
+  tl::Tensor compute_sum(const Step& step) {
     if (step.from_count == 0) return own_value(step);
     tl::Tensor value = under_way_.next_message();
     for (int i = 1; i < step.from_count; ++i) {
@@ -348,7 +348,7 @@ void run_steps(tl::Context& tl, const StepList& list, const NodePorts& node_port
   StepsUnderWay under_way(tl, list, ports, call, reduction.dtype);
   Values values(tl, list, under_way, reduction);
   for (const Step& step : list.steps) {
-    const tl::Tensor value = values.value_of(step);
+    const tl::Tensor value = values.compute_value(step);
     for (const int peer : list.receivers(step)) send(tl, ports.to(peer), value);
     if (step.target.is_there()) store(tl, step, {list, step.target, call}, value);
     values.hold(step, value);

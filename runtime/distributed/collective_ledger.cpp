@@ -22,7 +22,7 @@ bool may_differ_in_size(CollectiveKind kind) {
          kind == CollectiveKind::scatter;
 }
 
-std::vector<std::int64_t> counts_of(std::span<const Block> blocks) {
+std::vector<std::int64_t> list_counts(std::span<const Block> blocks) {
   std::vector<std::int64_t> counts;
   for (const Block& block : blocks) counts.push_back(block.count);
   const bool are_equal = std::ranges::adjacent_find(counts, std::not_equal_to()) == counts.end();
@@ -63,8 +63,8 @@ std::uint64_t CollectiveLedger::arrive(const CollectiveCall& call, std::uint64_t
   Record& record = records_[index];
   Arrival arrival{.rank = call.rank};
   if (may_differ_in_size(call.kind)) {
-    arrival.gives = counts_of(call.gives);
-    arrival.takes = counts_of(call.takes);
+    arrival.gives = list_counts(call.gives);
+    arrival.takes = list_counts(call.takes);
   }
   try {
     if (!record.arrivals.empty()) {
@@ -143,7 +143,7 @@ void CollectiveLedger::check_sizes(Record& record, const Arrival& arrival,
 
 void CollectiveLedger::note_device(Record& record, const CollectiveCall& later) const {
   if (!later.event.has_tensor) return;
-  const int number = tensor_of(later).device();
+  const int number = compared_tensor(later).device();
   const auto device = static_cast<std::size_t>(number);
   const std::size_t known = std::max(device + 1, members_.size());
   if (record.rank_of_device.size() < known) record.rank_of_device.resize(known, -1);

@@ -147,7 +147,7 @@ std::optional<CollectiveCall> DistributedContext::State::begin(std::string_view 
 // one it will have when the operations issued before are done, which may sum it up.
 void DistributedContext::State::note_tensor(CollectiveCall& call) const {
   if (call.gives.empty() && call.takes.empty()) return;  // a barrier
-  const Tensor& x = distributed::tensor_of(call);
+  const Tensor& x = distributed::compared_tensor(call);
   call.event.has_tensor = true;
   call.event.shape = x.shape();
   call.event.dtype = x.dtype();
@@ -196,7 +196,7 @@ Work DistributedContext::State::issue(CollectiveCall call) {
   const bool queued = is_queued(call);
   if (!queued) wait_for_stream(call);
   check_one_device(call);
-  check_are_apart(call.event.function, output_list_of(call.kind), call.takes);
+  check_are_apart(call.event.function, output_list_name(call.kind), call.takes);
   note_tensor(call);
   check_tensors_are_free(call);
   const CallRecord record = arrive(call);
@@ -205,7 +205,7 @@ Work DistributedContext::State::issue(CollectiveCall call) {
   Issued issued{.call = std::move(call),
                 .record = record,
                 .group = group.shared_from_this(),
-                .communicator = communicator_of(group),
+                .communicator = ensure_communicator(group),
                 .previous = group.last_work(rank)};
   if (issued.call.event.is_async) return run_beside(std::move(issued), queued);
   if (queued && !changes_nothing(issued.call)) {
@@ -236,7 +236,7 @@ Work DistributedContext::State::run_beside(Issued issued, bool queued) {
     run(issued);
     work->finish(nullptr);
   } else {
-    CollectiveStream* const stream = queued ? &stream_of(call) : nullptr;
+    CollectiveStream* const stream = queued ? &ensure_stream(call) : nullptr;
     std::function<void()> body = [this, issued = std::move(issued)] { run(issued); };
     queued ? enqueue(work, *stream, std::move(body)) : start(work, std::move(body));
   }

@@ -110,7 +110,7 @@ class DeviceMesh {
 
  private:
   const State& checked() const;
-  std::size_t index_of(const Dimension& dimension) const;
+  std::size_t find_dimension(const Dimension& dimension) const;
 
   std::shared_ptr<const State> state_;
 };

@@ -50,7 +50,7 @@ std::shared_ptr<Work::State> DistributedContext::State::make_work(
 }
 
 // The caller's stream of the call's group.
-CollectiveStream& DistributedContext::State::stream_of(const CollectiveCall& call) const {
+CollectiveStream& DistributedContext::State::ensure_stream(const CollectiveCall& call) const {
   std::shared_ptr<CollectiveStream>& stream = call.group->stream(call.rank);
   if (stream == nullptr) {
     stream = std::make_shared<CollectiveStream>(

@@ -157,7 +157,7 @@ constexpr ElementwiseOperator kPowTensors{
 namespace {
 
 // The ends of clamp(), of which one that is open takes no part in the choice of the type.
-std::vector<Scalar> ends_of(const Tensor& x, const Scalar& min, const Scalar& max) {
+std::vector<Scalar> make_ends(const Tensor& x, const Scalar& min, const Scalar& max) {
   const auto end = [&](const Scalar& given) {
     if (!std::isinf(given.real())) return given;
     return Scalar::infinity(given.real() < 0 ? -1 : 1, x.dtype());
@@ -168,7 +168,7 @@ std::vector<Scalar> ends_of(const Tensor& x, const Scalar& min, const Scalar& ma
 }  // namespace
 
 Tensor clamp(const Tensor& x, const Scalar& min, const Scalar& max) {
-  return apply(kClamp, {x}, ends_of(x, min, max));
+  return apply(kClamp, {x}, make_ends(x, min, max));
 }
 Tensor exp(const Tensor& x) {
   return apply(kExp, {x});
@@ -244,7 +244,7 @@ const Tensor& Tensor::pow_(const Scalar& exponent) const {
   return *this;
 }
 const Tensor& Tensor::clamp_(const Scalar& min, const Scalar& max) const {
-  apply_in_place(kClamp, {*this}, ends_of(*this, min, max));
+  apply_in_place(kClamp, {*this}, make_ends(*this, min, max));
   return *this;
 }
 const Tensor& Tensor::reciprocal_() const {

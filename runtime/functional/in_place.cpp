@@ -14,7 +14,7 @@ namespace kernbench {
 const Tensor& Tensor::add_(const Tensor& other, double alpha) const {
   const bool is_plain = alpha == 1;
   apply_in_place(is_plain ? arithmetic::kAdd : arithmetic::kAddScaled, {*this, other},
-                 {arithmetic::alpha_of(*this, other, alpha)});
+                 {arithmetic::to_alpha(*this, other, alpha)});
   return *this;
 }
 const Tensor& Tensor::add_(const Scalar& number) const {
@@ -24,7 +24,7 @@ const Tensor& Tensor::add_(const Scalar& number) const {
 const Tensor& Tensor::sub_(const Tensor& other, double alpha) const {
   const bool is_plain = alpha == 1;
   apply_in_place(is_plain ? arithmetic::kSub : arithmetic::kAddScaled, {*this, other},
-                 {arithmetic::alpha_of(*this, other, -alpha)});
+                 {arithmetic::to_alpha(*this, other, -alpha)});
   return *this;
 }
 const Tensor& Tensor::sub_(const Scalar& number) const {

@@ -12,7 +12,7 @@
 namespace kernbench {
 
 std::int64_t Tensor::size(int dim) const {
-  return shape()[ops::dimension_of("size", *this, dim)];
+  return shape()[ops::wrap_dimension("size", *this, dim)];
 }
 
 Tensor Tensor::add(const Tensor& other, double alpha) const {

@@ -57,7 +57,7 @@ std::string seconds(milliseconds time) {
   return fmt::format("{} s", std::chrono::duration<double>(time).count());
 }
 
-std::string last_call_of(const FiberLocal& local) {
+std::string read_last_call(const FiberLocal& local) {
   std::array<char, 512> buffer;
   return {buffer.data(), write_last_call(local, buffer)};
 }
@@ -126,7 +126,7 @@ void Watchdog::look_at_rank(const Fiber& fiber) {
   const bool is_due = limits_.rank_notice > milliseconds{0} && turn_time_ >= next_notice_;
   if (!is_over && !is_due) return;
   const std::string text = fiber.name();
-  const std::string last_call = last_call_of(*fiber_local_of(fiber));
+  const std::string last_call = read_last_call(*fiber_local_of(fiber));
   if (!is_same_turn() || is_traced()) return;
   if (is_over) {
     end(fmt::format(
@@ -163,7 +163,7 @@ bool Watchdog::print_running_once(int descriptor) const {
   if (fiber == nullptr || fiber->local() == nullptr) return false;
   const bool is_kernel = fiber_local_of(*fiber)->kind == FiberLocal::Kind::kernel;
   const std::string name = fiber->name();
-  const std::string last_call = is_kernel ? "" : "; " + last_call_of(*fiber_local_of(*fiber));
+  const std::string last_call = is_kernel ? "" : "; " + read_last_call(*fiber_local_of(*fiber));
   if (fibers_.turn() != turn) return false;
   write_text(descriptor, fmt::format("  {} runs{}\n", name, last_call));
   return true;

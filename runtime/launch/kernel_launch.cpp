@@ -77,7 +77,7 @@ class KernelLaunch {
 
   void launch_on_sips();
   void kernel_finished(const Kernel& kernel);
-  OnSip& sip_of(const Kernel& kernel);
+  OnSip& find_sip(const Kernel& kernel);
   void log_launch(OnSip& sip);
   void log_begin(const Kernel& kernel);
   void log_end(const Kernel& kernel);
@@ -162,7 +162,7 @@ void KernelLaunch::OnSip::done(std::uint64_t) {
   if (--launch->sips_under_way_ == 0) launch->done_.signal();
 }
 
-KernelLaunch::OnSip& KernelLaunch::sip_of(const Kernel& kernel) {
+KernelLaunch::OnSip& KernelLaunch::find_sip(const Kernel& kernel) {
   return *std::ranges::find(sips_, kernel.local.pe.sip,
                             [&](const OnSip& on_sip) { return request_.pes[on_sip.first].sip; });
 }
@@ -178,7 +178,7 @@ void KernelLaunch::log_launch(OnSip& sip) {
        .name = request_.name,
        .where = request_.where,
        .issued = request_.issued.value_or(now),
-       .scope = request_.issued ? request_.scope : log->scope_of(simulation_.local().rank),
+       .scope = request_.issued ? request_.scope : log->find_scope(simulation_.local().rank),
        .start = now,
        .taken_up = now,
        .pe_count = static_cast<int>(sip.count)});
@@ -186,14 +186,14 @@ void KernelLaunch::log_launch(OnSip& sip) {
 
 // A kernel of the launch begins on a PE.
 void KernelLaunch::log_begin(const Kernel& kernel) {
-  OnSip& sip = sip_of(kernel);
+  OnSip& sip = find_sip(kernel);
   RunSpan& span = simulation_.run_log()->at(sip.span);
   span.last_start = simulation_.now();
   if (sip.began++ == 0) span.start = span.last_start;
 }
 
 void KernelLaunch::log_end(const Kernel& kernel) {
-  RunSpan& span = simulation_.run_log()->at(sip_of(kernel).span);
+  RunSpan& span = simulation_.run_log()->at(find_sip(kernel).span);
   span.end = simulation_.now();
   if (!kernel.tl) return;
   const auto& traffic = kernel.tl->run().traffic();
@@ -203,7 +203,7 @@ void KernelLaunch::log_end(const Kernel& kernel) {
 
 void KernelLaunch::kernel_finished(const Kernel& kernel) {
   if (simulation_.run_log() != nullptr) log_end(kernel);
-  const OnSip& sip = sip_of(kernel);
+  const OnSip& sip = find_sip(kernel);
   simulation_.machine().launcher().kernel_finished(*sip.under_way, kernel.index - sip.first);
 }
 

@@ -81,7 +81,7 @@ QueuedLaunch::QueuedLaunch(Simulation& simulation, std::string what, LaunchReque
   request_.write = simulation.next_write();
   request_.issued = simulation.now();
   if (const RunLog* const log = simulation.run_log()) {
-    request_.scope = log->scope_of(simulation.local().rank);
+    request_.scope = log->find_scope(simulation.local().rank);
   }
   count_handles();
   for (const Tensor& tensor : uses_) {

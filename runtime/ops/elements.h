@@ -80,7 +80,7 @@ Tensor converted(const Tensor& x, DType dtype);
 // REQUIRES: they have one shape and one placement, and share no elements
 void copy_into(const Tensor& target, const Tensor& x);
 // Returns a + b, for equal shapes.
-Tensor sum_of(const Tensor& a, const Tensor& b);
+Tensor make_sum(const Tensor& a, const Tensor& b);
 // target += x.
 void add_into(const Tensor& target, const Tensor& x);
 

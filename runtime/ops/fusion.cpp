@@ -35,7 +35,7 @@ Expression::~Expression() {
 
 Tensor Expression::result() const {
   const Tensor::Storage& first = *memory_.tensors.front();
-  const DPPolicy dp = *policy_of(by.placement, by.shape.rank());
+  const DPPolicy dp = *to_policy(by.placement, by.shape.rank());
   auto shards = place(dp, by.shape, first.simulation->machine().topology(), first.device);
   auto whole = runtime::make_view_storage(first, by.shape, dp, std::move(shards));
   whole->first = 0;
@@ -97,7 +97,7 @@ void Expression::compute() {
 namespace {
 
 // Returns the shape with one element for each row of `shape`.
-Shape column_of(const Shape& shape) {
+Shape to_column_shape(const Shape& shape) {
   return with_size(shape, shape.rank() - 1, 1);
 }
 
@@ -111,12 +111,13 @@ bool has_uncut_rows(const Placement& placement, const Shape& shape) {
 bool computes(const Expression::Form& form, const Expression& value) {
   if (value.form == form) return true;
   return has_uncut_rows(form.placement, form.shape) &&
-         value.form == Expression::Form{column_of(form.shape), form.placement, form.stream};
+         value.form == Expression::Form{to_column_shape(form.shape), form.placement, form.stream};
 }
 
 // The form of a kernel that computes an operator.  What has one element per row is computed where
 // the rows are, if an operand is.
-Expression::Form form_of(const Operation& operation, std::shared_ptr<runtime::StreamQueue> stream) {
+Expression::Form make_form(const Operation& operation,
+                           std::shared_ptr<runtime::StreamQueue> stream) {
   Expression::Form form{operation.domain.shape, operation.placement, std::move(stream)};
   if (operation.fold) {
     form.placement = placement_of(operation.operands.front());
@@ -191,7 +192,7 @@ Tensor Fusion::defer(Operation operation) const {
   const std::vector<Tensor>& operands = operation.operands;
   runtime::Simulation& simulation = *operands.front().storage()->simulation;
   Expression::Form form =
-      form_of(operation, runtime::shared_current_stream(simulation, operation.placement.device));
+      make_form(operation, runtime::shared_current_stream(simulation, operation.placement.device));
   for (std::size_t i = 0; i < operands.size(); ++i) {
     runtime::check_is_contiguous(operands[i], operation.name);
     runtime::check_may_defer(operands[i], runtime::Touch::uses, [&] { return operation.name; });

@@ -31,7 +31,7 @@ std::vector<Tensor> collect_gradients(const std::vector<Tensor>& parameters) {
   return gradients;
 }
 
-tl::Tensor square_of(const tl::Tensor& g) {
+tl::Tensor compute_square(const tl::Tensor& g) {
   return g * g;
 }
 
@@ -76,7 +76,7 @@ double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm,
   const std::vector<Tensor> gradients = collect_gradients(clipped);
   if (gradients.empty()) return 0;
   const double norm =
-      std::sqrt(total_square(clipped, optim::sums("clip_grad_norm_", gradients, square_of)));
+      std::sqrt(total_square(clipped, optim::sums("clip_grad_norm_", gradients, compute_square)));
   if (options.error_if_nonfinite && !std::isfinite(norm)) {
     throw CollectiveError(
         "KB-A013",

@@ -47,7 +47,7 @@ bool counts(const Level& flat, const Level& of_tensor, int holder) {
 
 }  // namespace
 
-std::int64_t FlatRows::rows_of(int rank) const {
+std::int64_t FlatRows::count_rows(int rank) const {
   return std::clamp<std::int64_t>(rows - rank * padded_rows, 0, padded_rows);
 }
 
@@ -80,7 +80,7 @@ void copy_in_rows(const Tensor& part, const std::vector<Tensor>& parameters,
       const FlatRows& rows = layout[i];
       const tl::Pointer from = ops::local_part(parameters[i], tl).data;
       const std::int64_t each = rows.padded_elements();
-      const std::int64_t count = rows.rows_of(rank) * rows.row_elements;
+      const std::int64_t count = rows.count_rows(rank) * rows.row_elements;
       copy(tl, {from + rank * each, each}, {to + rows.offset, each}, 1, count);
       clear(tl, {to + (rows.offset + count), each}, 1, each - count);
     }

@@ -23,7 +23,7 @@ struct FlatRows {
   // The ranks whose rows need no padding: the first ones.
   std::int64_t full_ranks() const { return padded_rows == 0 ? 0 : rows / padded_rows; }
   // How many a rank has.
-  std::int64_t rows_of(int rank) const;
+  std::int64_t count_rows(int rank) const;
 };
 
 // Gives parameters their offsets, one after the other; returns the elements of a part.

@@ -132,7 +132,8 @@ void ParamGroup::give_gradients() {
   if (output.dtype() != dtype) output = output.to(dtype);
   for (std::size_t i = 0; i < reduction_->parameters.size(); ++i) {
     Tensor& shard = parameters_[reduction_->parameters[i]].shard;
-    const Tensor part = runtime::stretch_of(output, 0, reduction_->rows[i].offset, shard.numel());
+    const Tensor part =
+        runtime::make_stretch_view(output, 0, reduction_->rows[i].offset, shard.numel());
     const Tensor gradient = reshape(part, shard.shape());
     if (shard.grad().defined()) {
       shard.grad().add_(gradient);

@@ -135,7 +135,7 @@ void ParamGroup::unshard() {
   const Layout& layout = kept_.defined() ? *kept_layout_ : layout_;
   const Tensor flat =
       make_flat("all_gather", layout.ranks * layout.part, gathered_dtype(), false, false);
-  const Tensor own = runtime::stretch_of(flat, 0, layout.rank * layout.part, layout.part);
+  const Tensor own = runtime::make_stretch_view(flat, 0, layout.rank * layout.part, layout.part);
   copy_in(own);
   gathering_ = {flat, {}, nullptr, &layout};
   if (layout.ranks == 1) return;

@@ -83,7 +83,7 @@ std::string operation_line(const OperationRow& row, Time all) {
                      fmt::format("{:.1f}", percent(row.total, all)));
 }
 
-Time total_of(const std::vector<OperationRow>& rows) {
+Time sum_totals(const std::vector<OperationRow>& rows) {
   Time sum{0};
   for (const OperationRow& row : rows) sum += row.total;
   return sum;
@@ -237,7 +237,7 @@ SortBy parse_sort_by(std::string_view name) {
 }
 
 std::string table(const Profile& profile, SortBy sort_by, std::size_t row_limit) {
-  const Time all = total_of(profile.operations);
+  const Time all = sum_totals(profile.operations);
   std::string text = fmt::format(kOperationLine, "name", "line", "calls", "bytes", "total us",
                                  "exposed us", "slack us", "%");
   const std::vector<OperationRow> rows = sorted(profile.operations, sort_by);

@@ -25,13 +25,13 @@ std::string_view verb_of(Touch touch) {
 }
 
 // "which all_gather#0 ([4] Float) at ddp.cpp:41 still reads"
-std::string use_of(const AccessUnderWay& access) {
+std::string describe_use(const AccessUnderWay& access) {
   return fmt::format("which {} {}", access.operation->description,
                      access.writes ? "is to write" : "still reads");
 }
 
 std::string in_use(const Tensor& tensor, const AccessUnderWay& access) {
-  return fmt::format("tensor '{}', {}", tensor.name(), use_of(access));
+  return fmt::format("tensor '{}', {}", tensor.name(), describe_use(access));
 }
 
 const std::vector<sim::DeviceBuffer>& buffers_of(const AccessUnderWay& access,
@@ -111,7 +111,7 @@ std::string TensorMemory::obstacle(sim::RegionId region, const sim::ElementRange
     for (const sim::DeviceBuffer& buffer : buffers_of(access, *this)) {
       const bool meets =
           buffer.region == region && overlap({buffer.first, buffer.element_count}, of_region);
-      if (meets) text = use_of(access);
+      if (meets) text = describe_use(access);
     }
   });
   return text;

@@ -177,7 +177,7 @@ class Tensor {
   // KB-M017 if the index is out of range.
   template <class T = float>
   T at(std::initializer_list<std::int64_t> index) const {
-    return converted<T>(Read::element, position_of(index)).front();
+    return converted<T>(Read::element, find_position(index)).front();
   }
   // Returns a row-major matrix, its elements as by to_vector().
   // REQUIRES: two dimensions; <Eigen/Core> is included where this is called
@@ -367,7 +367,7 @@ class Tensor {
   enum class Read : std::uint8_t { all, shard, item, element, matrix };
   template <class Number>
   std::vector<Number> read(Read what, std::size_t index) const;
-  std::size_t position_of(std::initializer_list<std::int64_t> index) const;
+  std::size_t find_position(std::initializer_list<std::int64_t> index) const;
   template <class T>  // any arithmetic type (converted_elements.cpp)
   std::vector<T> converted(Read what, std::size_t index = 0) const;
   unsigned add_hook(std::function<Tensor(const Tensor& gradient)> hook) const;

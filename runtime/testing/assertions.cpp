@@ -34,7 +34,7 @@ std::string index_text(std::int64_t position, const Shape& shape) {
   return fmt::format("[{}]", fmt::join(index, ", "));
 }
 
-std::string place_of(const std::source_location& location) {
+std::string describe_place(const std::source_location& location) {
   return runtime::call_site(location);
 }
 
@@ -67,7 +67,7 @@ void compare(const Tensor& tensor, const Elements& actual, const std::vector<dou
       fmt::format("Tensor-likes are not {}! at {}\n  Mismatched elements: {} / {} ({:.1f}%)\n"
                   "  tensor '{}' {} {}\n  worst at index {}: {} is not {}, off by {:.3g} (up to "
                   "{:.3g} allowed){}",
-                  what, place_of(location), mismatched, actual.size(),
+                  what, describe_place(location), mismatched, actual.size(),
                   100.0 * static_cast<double>(mismatched) / static_cast<double>(actual.size()),
                   tensor.name(), to_string(tensor.shape()), name_of(tensor.dtype()),
                   index_text(static_cast<std::int64_t>(worst), tensor.shape()), actual[worst],
@@ -132,11 +132,12 @@ void assert_equal(const Tensor& actual, std::span<const float> expected,
     }
     throw NumericsError(
         "KB-N030",
-        fmt::format(
-            "Tensor-likes are not equal! at {}\n  tensor '{}' {} {}\n  first at index {}: "
-            "{} is not {}",
-            place_of(location), actual.name(), to_string(actual.shape()), name_of(actual.dtype()),
-            index_text(static_cast<std::int64_t>(i), actual.shape()), elements[i], expected[i]));
+        fmt::format("Tensor-likes are not equal! at {}\n  tensor '{}' {} {}\n  first at index {}: "
+                    "{} is not {}",
+                    describe_place(location), actual.name(), to_string(actual.shape()),
+                    name_of(actual.dtype()),
+                    index_text(static_cast<std::int64_t>(i), actual.shape()), elements[i],
+                    expected[i]));
   }
 }
 
@@ -171,7 +172,7 @@ void assert_equal_on_ranks(RuntimeContext& torch, const Tensor& x,
     if (all[other].size() != all.front().size()) {
       throw Error("KB-N020", ExitCode::values,
                   fmt::format("tensor '{}' differs at {}: rank {} has {} elements, rank {} has {}",
-                              x.name(), place_of(location), ranks.front(), all.front().size(),
+                              x.name(), describe_place(location), ranks.front(), all.front().size(),
                               ranks[other], all[other].size()));
     }
     for (std::size_t i = 0; i < all.front().size(); ++i) {
@@ -181,7 +182,7 @@ void assert_equal_on_ranks(RuntimeContext& torch, const Tensor& x,
       throw Error("KB-N020", ExitCode::values,
                   fmt::format("tensor '{}' differs at {}: rank {} vs {} at element {}: {} ({:#x}) "
                               "vs {} ({:#x})",
-                              x.name(), place_of(location), ranks.front(), ranks[other],
+                              x.name(), describe_place(location), ranks.front(), ranks[other],
                               index_text(static_cast<std::int64_t>(i), x.shape()), all.front()[i],
                               first, all[other][i], later));
     }

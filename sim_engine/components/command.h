@@ -72,7 +72,7 @@ struct Gemm {
 struct Composite {
   const CompositePlan* plan = nullptr;
   Event start;  // called when the command is dispatched
-  // By MemoryOrder, in the order of uses_of().
+  // By MemoryOrder, in the order of list_memory_uses().
   std::array<AccessIndex::Id, 4> noted = {AccessIndex::kNone, AccessIndex::kNone,
                                           AccessIndex::kNone, AccessIndex::kNone};
 };

@@ -51,7 +51,7 @@ struct MemoryUse {
   ElementRange elements;
   bool writes;
 };
-std::vector<MemoryUse> uses_of(const CompositePlan& plan);
+std::vector<MemoryUse> list_memory_uses(const CompositePlan& plan);
 
 // The number of tiles along each dimension.
 GemmSize tile_counts(const GemmSize& size, const GemmSize& tile);

@@ -32,7 +32,7 @@ Fabric::Fabric(Engine& engine, const Topology& topology, TraceRecorder* trace)
 }
 
 const Path& Fabric::path(const Endpoint& from, const Endpoint& to) {
-  const std::uint64_t key = routing_.key_of(from) << 32 | routing_.key_of(to);
+  const std::uint64_t key = routing_.make_key(from) << 32 | routing_.make_key(to);
   auto& path = paths_[key];
   if (!path) {
     path = std::make_unique<const Path>(routing_.route(from, to));

@@ -22,7 +22,7 @@ Endpoint end_at(Endpoint::Kind kind, const PeLocation& at) {
   return {kind, at};
 }
 
-Endpoint buffer_of(const IpcqChannel::Ends& ends, BufferKind kind) {
+Endpoint make_buffer_endpoint(const IpcqChannel::Ends& ends, BufferKind kind) {
   if (ends.to == kSwitchLocation) return {Endpoint::Kind::network, {}};
   switch (kind) {
     case BufferKind::tcm:
@@ -48,9 +48,9 @@ IpcqChannel::IpcqChannel(Engine& engine, Fabric& fabric, const Ends& ends, const
       ends_(ends),
       params_(params),
       data_path_(&fabric.path(end_at(Endpoint::Kind::tcm, ends.from),
-                              buffer_of(ends, params.buffer_kind))),
-      pop_path_(
-          &fabric.path(buffer_of(ends, params.buffer_kind), end_at(Endpoint::Kind::tcm, ends.to))),
+                              make_buffer_endpoint(ends, params.buffer_kind))),
+      pop_path_(&fabric.path(make_buffer_endpoint(ends, params.buffer_kind),
+                             end_at(Endpoint::Kind::tcm, ends.to))),
       copy_path_(&fabric.path(end_at(Endpoint::Kind::tcm, ends.from),
                               end_at(Endpoint::Kind::tcm, ends.to))),
       credit_time_(fabric

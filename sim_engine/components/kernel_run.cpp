@@ -115,8 +115,9 @@ Tile KernelRun::along_axis(AxisOp op, const Tile& tile, const AxisForm& form) {
   PeServices& services = pe_.services();
   Command& command = issue_next();
   command.operands[0] = tile;
-  return submit_math(command, services.memory.along_axis(op, tile->value, form),
-                     {math_cycles(services.topology.pe, op, form), name_of(op), 0, passes_of(op)});
+  return submit_math(
+      command, services.memory.along_axis(op, tile->value, form),
+      {math_cycles(services.topology.pe, op, form), name_of(op), 0, count_passes(op)});
 }
 
 Tile KernelRun::ramp(DType dtype, std::int64_t start, std::int64_t element_count) {
@@ -168,7 +169,7 @@ std::optional<GemmSize> KernelRun::choose_tile(const CompositePlan& plan, const 
 
 void KernelRun::composite(const CompositePlan& plan) {
   PeServices& services = pe_.services();
-  const std::vector<MemoryUse> uses = uses_of(plan);
+  const std::vector<MemoryUse> uses = list_memory_uses(plan);
   MemoryOrder& order = services.memory_order;
   for (const MemoryUse& use : uses) order.find(accesses_, use, hazards_);
 
@@ -220,7 +221,7 @@ KernelRun::PostedReceive KernelRun::post_receive(IpcqChannel& channel, DType dty
 }
 
 std::optional<IpcqMessage> KernelRun::close_receive(const PostedReceive& receive) {
-  IpcqPost& post = post_of(receive);
+  IpcqPost& post = find_post(receive);
   const bool was_refused = post.state == IpcqPost::State::refused;
   KB_CHECK(was_refused || post.state == IpcqPost::State::arrived, "the message has not come");
   std::optional<IpcqMessage> refused;
@@ -337,7 +338,7 @@ void KernelRun::end(const work::Composite& composite, Time started) {
   traffic_.stored += stored_bytes(*composite.plan);
   const GemmSize& size = composite.plan->size;
   traffic_.operations += 2 * size.m * size.n * size.k;
-  const std::vector<MemoryUse> uses = uses_of(*composite.plan);
+  const std::vector<MemoryUse> uses = list_memory_uses(*composite.plan);
   for (std::size_t i = 0; i < uses.size(); ++i) {
     pe_.services().memory_order.forget(accesses_, uses[i].writes, composite.noted.at(i));
   }

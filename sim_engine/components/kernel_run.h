@@ -82,7 +82,7 @@ class KernelRun final : public ReceiveIssuer {
 
   // Posts a receive of the next message that no earlier post takes; its scratch is taken now.
   PostedReceive post_receive(IpcqChannel& channel, DType dtype, std::int64_t count);
-  static IpcqPost& post_of(const PostedReceive& receive) {
+  static IpcqPost& find_post(const PostedReceive& receive) {
     return receive.channel->posted(receive.number);
   }
   // Ends the wait for a message that has come.  Returns the message if it was refused, else

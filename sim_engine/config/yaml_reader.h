@@ -114,7 +114,7 @@ class YamlMap {
   std::vector<std::string> choices(std::string_view key, std::span<const std::string_view> names);
 
   // Returns where the value of a key is written; nullopt if it is not there.
-  std::optional<TextMark> mark_of(std::string_view key) const;
+  std::optional<TextMark> find_mark(std::string_view key) const;
 
   // For a map whose keys the user chooses: entries() returns all values (YamlNode::key names them)
   // and makes their keys known; map() reads one of them as a map.

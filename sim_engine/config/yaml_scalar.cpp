@@ -69,7 +69,7 @@ std::string_view without_spaces(std::string_view text) {
 }
 
 // REQUIRES: at most kMaxDigits digits
-std::int64_t value_of(std::string_view digits) {
+std::int64_t parse_digits(std::string_view digits) {
   std::int64_t value = 0;
   for (const char digit : digits) value = value * 10 + (digit - '0');
   return value;
@@ -173,11 +173,12 @@ ParsedScalar scaled(std::string_view text, const Number& number, const QuantityU
   }
   Wide denominator = 1;
   for (std::size_t i = 0; i < number.fraction.size(); ++i) denominator *= 10;
-  const Wide part = static_cast<Wide>(value_of(number.fraction)) * unit.scale;
+  const Wide part = static_cast<Wide>(parse_digits(number.fraction)) * unit.scale;
   if (part % denominator != 0) {
     return wrong_value(fmt::format("{} is finer than {}", shown(text), quantity.finest));
   }
-  const Wide value = static_cast<Wide>(value_of(number.whole)) * unit.scale + part / denominator;
+  const Wide value =
+      static_cast<Wide>(parse_digits(number.whole)) * unit.scale + part / denominator;
   if (value < quantity.min || value > quantity.max) return out_of_range(text, quantity);
   return {.value = static_cast<std::int64_t>(value)};
 }
@@ -195,7 +196,7 @@ ParsedScalar parse_integer(std::string_view text, std::int64_t min, std::int64_t
                                   has_zero ? ", which has a leading zero" : ""));
   }
   if (number.whole.size() <= kMaxDigits) {
-    const std::int64_t magnitude = value_of(number.whole);
+    const std::int64_t magnitude = parse_digits(number.whole);
     const std::int64_t value = number.is_negative ? -magnitude : magnitude;
     if (value >= min && value <= max) return {.value = value};
   }

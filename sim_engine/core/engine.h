@@ -86,7 +86,7 @@ class Engine {
     return {[](void* target, std::uint64_t address) {
               (static_cast<Object*>(target)->*Method)(*reinterpret_cast<Argument*>(address));
             },
-            object, reinterpret_cast<std::uintptr_t>(&argument), prefetch_of<Argument>()};
+            object, reinterpret_cast<std::uintptr_t>(&argument), make_prefetch<Argument>()};
   }
 
   // Does the same, and object->Prefetch(argument, stage) asks for memory.
@@ -141,7 +141,7 @@ class Engine {
 
  private:
   template <class Argument>
-  static EventPrefetch prefetch_of() {
+  static EventPrefetch make_prefetch() {
     if constexpr (requires(const Argument& argument) { argument.prefetch(0); }) {
       return [](const void*, std::uint64_t address, int stage) {
         reinterpret_cast<const Argument*>(address)->prefetch(stage);

@@ -29,7 +29,7 @@ inline const std::byte* elements_of(const ValueNode& node, const ValueNode& resu
 }
 
 template <class Number>
-std::span<Number> span_of(Number* first, std::int64_t count) {
+std::span<Number> make_span(Number* first, std::int64_t count) {
   return {first, static_cast<std::size_t>(count)};
 }
 

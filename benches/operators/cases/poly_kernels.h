@@ -44,8 +44,8 @@ struct PolyGradients {
   tl::Tensor x;                   // [rows, dim]
   PolyCoefficients coefficients;  // of each row: [rows, 1]
 };
-PolyGradients gradients_of(tl::Context& tl, const tl::Tensor& x, const tl::Tensor& gradient,
-                           const PolyNorms& norms, const PolyCoefficients& coefficients);
+PolyGradients compute_gradients(tl::Context& tl, const tl::Tensor& x, const tl::Tensor& gradient,
+                                const PolyNorms& norms, const PolyCoefficients& coefficients);
 
 // Sums over tokens of the coefficients' gradients.
 class CoefficientSums {
@@ -133,7 +133,7 @@ void poly_backward(tl::Context& tl, const TokenShare& share, const PolyBackward&
       tl.store(*at.dmul + begin * dim, tl.cast(dmul, dtype));
       gradient = gradient * tl.cast(*loaded.mul, DType::f32);
     }
-    const PolyGradients found = gradients_of(tl, x, gradient, loaded.norms, coefficients);
+    const PolyGradients found = compute_gradients(tl, x, gradient, loaded.norms, coefficients);
     tl.store(at.dx + begin * dim, tl.cast(found.x, dtype));
     take(begin, rows, found.coefficients);
   };
