@@ -174,7 +174,7 @@ MegatronOptimizer::Result MegatronOptimizer::step() {
   return result;
 }
 
-// Over this rank's elements and those of the ranks that have others.
+// The norm is taken over this rank's elements and those of the ranks that have others.
 double MegatronOptimizer::compute_norm(const std::vector<Tensor>& gradients) const {
   std::vector<Tensor> counted;
   for (std::size_t i = 0; i < buckets_.size(); ++i) {

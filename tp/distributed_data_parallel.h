@@ -114,7 +114,7 @@ class DistributedDataParallelImpl : public nn::Module {
   const std::vector<std::shared_ptr<ParamAndGradBucket>>& buckets() const {
     return buffers_.buckets;
   }
-  // Before each batch.
+  // Call this before each batch.
   void zero_grad_buffer() { buffers_.zero_grad_data(); }
   void start_grad_sync() { buffers_.start_grad_sync(); }
   void finish_grad_sync() { buffers_.finish_grad_sync(); }

@@ -1,4 +1,4 @@
-// What a layer makes of an input that does not fit its weight.
+// Layers convert an input that does not fit their weight: to its type, or to its holders.
 
 #pragma once
 

@@ -29,7 +29,7 @@ void copy_rows(tl::Context& tl, const PitchedRows& target, const PitchedRows& so
   });
 }
 
-// Where a part begins in its tensor, seen as a matrix.
+// The first element of a part in its tensor, seen as a matrix.
 struct Corner {
   std::int64_t row = 0;
   std::int64_t column = 0;

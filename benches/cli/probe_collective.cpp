@@ -1,4 +1,5 @@
-// probe bound and probe choose: what a collective of a group cannot beat, and what it runs by.
+// `probe bound` prints the time that a collective of a group cannot beat, and `probe choose` the
+// algorithm that it runs by.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -67,7 +68,8 @@ std::string group_text(const std::vector<int>& ranks, const Topology& topology) 
   return fmt::format("ranks {}", fmt::join(ranks, ", "));
 }
 
-// What a member gives to, or takes from, each other one, if the whole has this size.
+// The bytes of the block that a member gives to, or takes from, each other one, if the whole has
+// this size.
 Bytes block_bytes(collectives::MeasuredCollective collective, Bytes size, std::size_t ranks) {
   return size / collectives::spec_of(collective).blocks_in_size(static_cast<int>(ranks));
 }

@@ -52,7 +52,7 @@ constexpr std::array kOnePlace = {
     TableColumn{"#wrong", "", 7, "wrong"},
 };
 
-// Beside those of kBothPlaces, where several groups run at once.
+// These columns stand beside those of kBothPlaces if several groups run at once.
 constexpr TableColumn kGroup{"group", "", 18, "group"};
 constexpr std::array kBesideAlone = {
     TableColumn{"alone", "(us)", 11, "alone_time_ns", 1e-3, 3},

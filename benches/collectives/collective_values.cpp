@@ -32,7 +32,7 @@ BlocksInput CollectiveValues::contributions(const BlocksInput& input) const {
   return blocks;
 }
 
-// The number, in the oracle, of the one whose block lies in a shard.
+// Returns the oracle's number of the participant whose block lies in a shard.
 int CollectiveValues::contributor(int rank, const ShardInfo& shard) const {
   if (layout_) {
     const int participant = layout_->find_participant({shard.sip, shard.cube, shard.pe});

@@ -54,8 +54,8 @@ class Exchanges {
   std::vector<Time> last_returns_;
 };
 
-// From the begin of the PE that was launched last to the end of the one that ends last: none of it
-// is a PE's waiting for others to be launched (ADR-0210).
+// The time begins with the PE that was launched last and ends with the one that ends last, so no
+// PE's wait for the launch of others is part of it (ADR-0210).
 Time joint_execution(std::span<const runtime::KernelResult> results) {
   Time begin{0};
   Time end{0};
@@ -129,7 +129,7 @@ std::vector<Measurement> Exchanges::measure() {
   return all;
 }
 
-// How many copies or summands of a tensor a device holds.
+// Counts the copies or summands of a tensor on a device.
 std::int64_t count_copies(const DPPolicy& placement, const Topology& topology) {
   const auto is_whole = [](Shard shard) {
     return shard == Shard::replicate || shard == Shard::partial;

@@ -185,7 +185,7 @@ Row bucket_row(const StepInput& input, const nn::parallel::BucketTimes& bucket, 
       .set("parameters", fmt::format("{}", fmt::join(bucket.parameters, " ")));
 }
 
-// What ends before its bound is a bug.
+// A collective that ends before its bound shows a fault of the simulator, so it fails the point.
 std::vector<Row> simulate(PointContext& point, const StepInput& input) {
   const MeasuredStep measured = measure_step(point, input);
   const nn::parallel::StepTimes& step = measured.later;

@@ -131,7 +131,8 @@ std::pair<StepTimes, StepTimes> zero1_steps(RuntimeContext& torch, const StepInp
       });
 }
 
-// Groups of blocks that are closed when they have so many bytes, and the root's of what is left.
+// Groups of blocks, each closed when it has this many bytes, and a group of the root's for the
+// rest.
 distributed::fsdp::FSDPModule shard(const StepInput& input, nn::Module& module) {
   const double cap = input.bucket_cap_mb * 1024 * 1024;
   std::vector<std::shared_ptr<nn::Module>> group;
@@ -162,7 +163,8 @@ std::pair<StepTimes, StepTimes> fsdp_steps(RuntimeContext& torch, const StepInpu
       [&](const nn::parallel::DeviceInstant&, bool) { return fsdp.last_step(); });
 }
 
-// What all ranks' buckets have in common.
+// Buckets are compared over all ranks: a collective cannot begin before its last member's bucket is
+// ready, so the earliest and the latest times of all ranks are kept.
 struct AllRanks {
   std::map<std::size_t, Time> first_ready;  // by bucket
   std::map<std::size_t, Time> last_ended;

@@ -28,7 +28,7 @@ Time network_bound(const Topology& topology, Scheme scheme, const BucketTimes& b
       bucket.bytes / topology.system.sip_count);
 }
 
-// A bound's latency: its time over links of any bandwidth.
+// The latency in a bound is the time that remains if links have any bandwidth.
 Time compute_latency(Topology topology, Scheme scheme, const BucketTimes& bucket) {
   topology.system.sip_link.bandwidth = Bandwidth::unlimited();
   return network_bound(topology, scheme, bucket);

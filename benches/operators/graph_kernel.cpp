@@ -10,7 +10,7 @@ namespace kernbench::benches::operators {
 
 namespace {
 
-// By node: the index of the last computation that needs its value.
+// The index of the last computation that needs a node's value, by node.
 std::vector<std::size_t> last_uses(const Graph& graph, const KernelSpec& kernel) {
   std::vector<std::size_t> last(index_of(graph.size()), 0);
   for (std::size_t i = 0; i < kernel.computes.size(); ++i) {

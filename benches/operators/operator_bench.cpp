@@ -31,7 +31,7 @@ namespace {
 constexpr std::string_view kTracedUnits = "cube0.pe0.";
 constexpr std::size_t kMostSpans = 80'000;  // of a trace: 10 MB
 
-// What was asked for.
+// The command's arguments after they have been checked.
 struct Request {
   const OperatorCase& operator_case;
   std::vector<ProblemSize> sizes;  // to time

@@ -33,8 +33,9 @@ bool has_part(std::string_view name, std::string_view part) {
   return name.find(part) != name.npos;
 }
 
-// Who holds a tensor: states of the optimizer, gradients, modules by the first two parts of their
-// names, and the rest by name, which of results is that of the operation.
+// Finds the owner of a tensor by its name: the optimizer's states, gradients, modules by the first
+// two parts of their names, and all others by the name itself, which for results is that of the
+// operation.
 std::string find_owner(const std::string& name) {
   for (const std::string_view state : {".exp_avg", ".max_exp_avg_sq", ".momentum_buffer"}) {
     if (has_part(name, state)) return "optimizer state";

@@ -31,7 +31,7 @@ std::vector<Point> collect_points(const runtime::Profile& profile) {
   return points;
 }
 
-// What one PE can do: operations of its array and bytes of its share of the HBM, per second.
+// The rates of one PE per second: operations of its array, and bytes of its share of the HBM.
 struct Roof {
   double operations = 0;
   double bytes = 0;

@@ -227,7 +227,7 @@ std::vector<typename Arithmetic::Matrix> compute_step(const DenseModel& model, c
 // rounding.
 class BoundFromSamples {
  public:
-  // Blocks of so many columns are of one kind, of another, and so on.
+  // Blocks of this many columns are of one kind, then of the next, and so on.
   BoundFromSamples(const RowMajor<double>& exact, std::int64_t block, std::size_t kinds,
                    double rounding)
       : exact_(exact), expected_{exact.rows(), exact.cols(), {}, block, {}} {

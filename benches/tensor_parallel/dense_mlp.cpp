@@ -28,7 +28,7 @@ class Drawing {
   DenseMatrix signs(std::int64_t rows, std::int64_t columns) {
     return drawn(rows, columns, [](std::uint32_t bits) { return sign(bits); });
   }
-  // Likewise, but mostly 0.
+  // -1, 0 or 1, mostly 0: sums of few signs stay exact in small types.
   DenseMatrix few_signs(std::int64_t rows, std::int64_t columns) {
     return drawn(rows, columns, [](std::uint32_t bits) {
       return (bits >> 16) % kSparsity == 0 ? unit(bits) : 0.0F;

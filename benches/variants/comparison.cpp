@@ -99,7 +99,7 @@ bool are_told_apart(std::span<const Row> rows, const std::set<std::string>& name
   return keys.size() == rows.size();
 }
 
-// How the rows of both runs are told apart.
+// The columns that tell the rows of a run apart.
 struct Columns {
   std::vector<std::string> matching;
   std::vector<std::string> naming;  // of these, those that differ between rows
@@ -156,7 +156,7 @@ ComparedRow compare_row(const Row& before, const Row& after, const Columns& colu
   return row;
 }
 
-// How much a row has changed, as a factor in either direction.
+// The change of a row, as the logarithm of the factor in either direction.
 double compute_change(const ComparedRow& row, const std::string& column) {
   const ComparedNumber* const number = row.find(column);
   if (number == nullptr || number->before == number->after) return 0;

@@ -85,7 +85,7 @@ constexpr Help kTopology[] = {
     {"launch.blocking", "true: launches and collectives return when they are done"},
 };
 
-// Of defaults, and of an algorithm's entry.
+// The same keys stand under `defaults` and in an algorithm's entry.
 constexpr Help kCcl[] = {
     {"algorithm", "of all_reduce: one of `kernbench list`, or auto"},
     {"kernel", "the algorithm that an entry of ccl.yaml runs"},

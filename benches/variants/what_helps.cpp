@@ -49,7 +49,8 @@ std::string_view find_section(UnitClass link_class, std::string_view place) {
   }
 }
 
-// What could make an edge shorter.  An edge of a PE's unit does not say which of its units it was.
+// Lists the keys that could make an edge of the path shorter.  An edge of a PE does not record
+// which of its units was busy, so the keys of all units are listed.
 std::vector<std::string> list_keys(const runtime::PathRow& row) {
   const std::string section(row.link_class ? find_section(*row.link_class, row.place) : "");
   switch (row.cause) {

@@ -137,8 +137,8 @@ class Passes {
     return second_->branch(at_second_, target, second_->nearest_ahead(target, colour_.ties_ahead));
   }
 
-  // In the tree to the member at (i, k): along the second dimension to the line of the target,
-  // then along the first.
+  // The branch of a member in the tree to the member at (i, k), which leads along the second
+  // dimension to the line of the target and then along the first.
   Branch joined_branch(int i, int k) const {
     Branch branch = second_branch(k);
     if (at_second_ != k) {

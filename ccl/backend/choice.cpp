@@ -16,7 +16,8 @@ namespace kernbench::ccl {
 
 namespace {
 
-// Of a group's members the plans of so many are looked at: all others' are like them.
+// The model looks at the plans of at most this many members.  Networks are regular, so the plans of
+// further members load the links alike.
 constexpr int kMostMembers = 64;
 
 double compute_share(const Move& move, const Plan& plan) {
@@ -39,7 +40,7 @@ class LinkLoads {
     for (const sim::SipNetwork::Link& link : network_.way(here, there)) add(link, share);
     return network_.hops(here, there);
   }
-  // To or from the unit of a switch that adds up.
+  // Adds the load of a message to or from the unit of a switch that adds up messages.
   void add_at_switch(int member, int link, double share) {
     add({sips_[static_cast<std::size_t>(member)], link}, share);
   }
@@ -197,7 +198,7 @@ Time AlgorithmChoice::estimate_time(const Candidate& candidate, Bytes bytes, int
                                 static_cast<double>(cost.message) * cost.fragment);
   const double carried = on_the_wire * (std::max(cost.fill, cost.load) * first +
                                         cost.load * (static_cast<double>(bytes) - first));
-  // With few lanes links may wait for the next window.
+  // With few lanes a link may stand idle until the next window begins.
   const double windows =
       std::max(static_cast<double>(bytes) / lanes /
                        (static_cast<double>(cost.message) * cost.fragment) / cost.window -

@@ -63,7 +63,7 @@ const Block* find_block(const CollectiveCall& request) {
   return blocks.empty() ? nullptr : &blocks.front();
 }
 
-// All that a rank gives, or takes if that is more.
+// The bytes of all blocks that a rank gives, or of those that it takes if they are more.
 Bytes size_of_call(const CollectiveCall& call) {
   const auto size = [](const std::vector<Block>& blocks) {
     Bytes bytes = 0;
@@ -123,7 +123,7 @@ void GroupCommunicator::check(const CollectiveCall& request) const {
   }
 }
 
-// What a rank gives to, or takes from, each other one.
+// The bytes of the block that a rank gives to, or takes from, each other one.
 Bytes GroupCommunicator::count_bytes(const CollectiveCall& request) const {
   const Block* block = find_block(request);
   if (block == nullptr) return 0;
@@ -257,6 +257,8 @@ std::shared_ptr<GroupCommunicator::Meeting> GroupCommunicator::meet(const Collec
   }
   const std::shared_ptr<Meeting> meeting = entry;
   meeting->call.requests[static_cast<std::size_t>(call.rank)] = call;
+  // Plans depend on the tensors of all members, so the last one to call prepares the collective for
+  // all.
   if (++meeting->arrived == caller_count()) {
     prepare(*meeting, devices_.sips, idle_queues_[meeting->protocol]);
     meeting->all_are_there.notify_all();

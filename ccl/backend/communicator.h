@@ -63,7 +63,7 @@ class GroupCommunicator : public distributed::Communicator {
   std::shared_ptr<Meeting> meet(const distributed::CollectiveCall& call,
                                 const Algorithm& algorithm);
   // Takes idle queues, or makes new ones: each collective or message has queues of its own, so that
-  // no other one's messages come between.  Those with slots are the default group's alone.
+  // no other one's messages come between.  Only the default group has queues with slots.
   void prepare(Meeting& meeting, const std::vector<int>& sips, QueuePool& own_queues);
   std::int64_t launch(const std::shared_ptr<Launch>& launch, std::uint64_t operation);
   void finish(Meeting& meeting, std::uint64_t operation, std::int64_t open_messages);

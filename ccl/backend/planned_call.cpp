@@ -103,6 +103,7 @@ void PlannedCall::leave_slots_that_hold_up() {
   if (slots_suffice(*plan)) return;
   const Bytes least = least_part_of(settings_.slot_bytes);
   const bool can_use_slots = plan->burst() <= settings_.depth * most_parts(*plan).classes;
+  // Larger parts are fewer, and perhaps few enough for the slots.
   if (can_use_slots) cut_again(std::max(least_part_without_slots(topology_, *plan), least));
   uses_slots_ = slots_suffice(*plan);
   if (most_parts(*plan).parts > plan->window)
@@ -116,6 +117,7 @@ bool PlannedCall::slots_suffice(const Plan& plan) {
 }
 
 void PlannedCall::cut_again(Bytes least_part) {
+  // Cuts depend on the grain, so they are made again with the new one.
   shared_cuts_.clear();
   pair_cuts_.clear();
   find_grain(least_part);
@@ -154,6 +156,8 @@ void PlannedCall::find_cubes() {
            std::ranges::all_of(other.takes, lies_alike);
   });
   const bool adds = request(0).op == ReduceOp::sum || request(0).op == ReduceOp::avg;
+  // A tensor that is sharded over cubes has other elements on each of them, so there is nothing to
+  // share.
   if (is_sharded(dp.cube) || !are_alike || (dp.cube == Shard::partial && !adds)) return;
   if (settings_.kind != CollectiveKind::all_reduce && is_partial(dp)) return;
   cubes_.count = dp.cube_holders(topology_);
@@ -181,6 +185,8 @@ void PlannedCall::find_grain(Bytes least_part) {
   const Block& block = any_block();
   std::size_t summands = 1;
   for (int member = 0; member < static_cast<int>(requests.size()); ++member) {
+    // The first block stands for its list, since the number of summands only bounds the size of
+    // messages.
     for (const auto* blocks : {&request(member).gives, &request(member).takes}) {
       if (blocks->empty() || devices_.are_pes()) continue;
       summands = std::max(summands, cuts_->find_layout(blocks->front().tensor)->most_summands());
@@ -209,6 +215,7 @@ BlockLayout PlannedCall::find_layout(int member, bool gives, int of) {
   const CollectiveCall& of_member = request(member);
   const Block& block = *block_for(gives ? of_member.gives : of_member.takes, of);
   Lies& known = layouts_[static_cast<std::size_t>(member)][gives ? 1 : 0];
+  // A member's blocks mostly lie in one tensor, so the last layout is nearly always the wanted one.
   if (known.tensor != block.tensor.storage().get()) {
     known = {block.tensor.storage().get(), cuts_->find_layout(block.tensor)};
   }
@@ -225,12 +232,16 @@ PlannedCall::SharedCut PlannedCall::make_cut(int of) {
     BlockLayout layout = find_layout(member, gives, of);
     const auto known = std::ranges::find(layouts, layout);
     const auto index = static_cast<int>(known - layouts.begin());
+    // Members whose tensors lie alike share a layout, which keeps the number of intersections
+    // small.
     if (known == layouts.end()) layouts.push_back(std::move(layout));
     count = block_for(gives ? request(member).gives : request(member).takes, of)->count;
     return index;
   };
   for (int member = 0; member < member_count(); ++member) {
     const bool is_own = of == kNobody || member == of;
+    // In a reduce_scatter every member gives a summand of the block, and in an all_gather every
+    // member takes it.
     const bool gives = is_own || settings_.kind == CollectiveKind::reduce_scatter;
     const bool takes = is_own || settings_.kind == CollectiveKind::all_gather;
     if (gives) shared.gives[static_cast<std::size_t>(member)] = note(member, true);
@@ -256,6 +267,7 @@ std::shared_ptr<const Cut> PlannedCall::pair_cut(int giver, int taker) {
   if (!is_new) return known->second;
   std::vector<BlockLayout> layouts = {find_layout(giver, true, taker)};
   BlockLayout target = find_layout(taker, false, giver);
+  // Both ends lie alike in most programs, and then one layout serves as source and target.
   if (!(target == layouts.front())) layouts.push_back(std::move(target));
   return known->second = cuts_->cut(layouts, given->count, given->tensor.dtype(), grain_);
 }
@@ -296,6 +308,7 @@ ChunkPlace PlannedCall::place_of_shard(int member, const Chunk& chunk) {
                    .slice = &shards_[static_cast<std::size_t>(member)]};
   const bool is_giver = chunk.giver == kNobody || chunk.giver == member;
   const bool is_taker = chunk.taker == kNobody || chunk.taker == member;
+  // With rank = PE a broadcast is in place: its root's shard is the source itself.
   const bool has_it = call.kind == CollectiveKind::broadcast && call.root == member;
   if (is_giver) place.source = index_for(call.gives, chunk.taker);
   if (is_taker && !has_it && distributed::writes(call, member)) {
@@ -304,7 +317,8 @@ ChunkPlace PlannedCall::place_of_shard(int member, const Chunk& chunk) {
   return place;
 }
 
-// Of a block, each shard of its tensor has an equal part.
+// Members that are PEs have one shard each, so a block is cut into equal parts, one for each shard
+// of its tensor.
 std::shared_ptr<const Cut> PlannedCall::cut_of_shards(const Chunk& chunk) {
   std::shared_ptr<const Cut>& known = pair_cuts_[{chunk.giver, chunk.taker}];
   if (known != nullptr) return known;

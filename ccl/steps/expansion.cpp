@@ -23,6 +23,9 @@ class Expansion {
         if (a.time != b.time) return a.time < b.time;
         const Move& one = move_of(a);
         const Move& other = move_of(b);
+        // Fragments in sequence have all their moves one after the other.  Others are ordered by
+        // stage and chunk, as the other end of each queue orders them: messages have no names, so
+        // both ends must agree.
         if (order_ == PartOrder::in_sequence && a.fragment == b.fragment &&
             one.time != other.time) {
           return one.time < other.time;
@@ -37,7 +40,7 @@ class Expansion {
   }
 
  private:
-  // Which of the classes' shares of a block's units a fragment has.
+  // A fragment's share of a block's units: the share of class `index` among `count` classes.
   struct Deal {
     int index = 0;
     int count = 1;
@@ -84,6 +87,8 @@ class Expansion {
     const Move& move = move_of(step);
     const PartSize part = size_of_part(whole.fragment, unit_in(whole, move.chunk.begin),
                                        unit_in(whole, move.chunk.end), plan_.units);
+    // A small fragment has fewer elements than the plan has units, so some units are empty.  Every
+    // member skips the same ones.
     if (part.count() == 0) return;
     step.time = order_ == PartOrder::in_sequence
                     ? step.fragment
@@ -101,6 +106,7 @@ class Expansion {
       step.target = make_range(list, place, to, part.at(at_of(whole, place.target_layout)),
                                place.target_layout);
     }
+    // A member that would only store a value that already lies in its output has nothing to do.
     if (move.stores && place.target == kNobody && move.to.empty()) return;  // it has the value
     step.parts = static_cast<std::uint32_t>(list.parts.size());
     for (const int held : move.parts) add_part(list, step, held, whole);
@@ -160,6 +166,8 @@ class Expansion {
   // Numbers the values that later steps use.
   static void number_held(StepList& list) {
     if (list.parts.empty()) return;
+    // Moves are numbered by the plan and values by the list, because several fragments of one move
+    // hold a value each.
     std::map<std::pair<int, int>, Step*> makers;  // by fragment and move
     for (Step& step : list.steps) makers[{step.fragment, step.move}] = &step;
     for (const Step& step : list.steps) {

@@ -1,4 +1,4 @@
-// From a plan to steps: every move, for every fragment of its chunk, on each lane.
+// Expands a plan to steps: every move becomes a step for every fragment of its chunk, on each lane.
 
 #pragma once
 

@@ -80,6 +80,7 @@ void add_common_rows(std::vector<ElementRange>& ranges, const ElementRange& a,
 }
 
 void add_common(std::vector<ElementRange>& ranges, const ElementRange& a, const ElementRange& b) {
+  // Most pairs of slices have nothing in common, and this test leaves them out cheaply.
   if (a.begin >= b.end() || b.begin >= a.end()) return;
   if (b.rows == 1) return add_clipped(ranges, a, b.begin, b.end());
   if (a.rows == 1) return add_clipped(ranges, b, a.begin, a.end());
@@ -134,6 +135,8 @@ std::vector<Found> common_ranges(std::span<const BlockLayout> blocks, std::int64
   for (const SliceRange& range : list_ranges(blocks.front(), count)) {
     found.push_back({range.elements, {range.slice}});
   }
+  // A fragment must lie in one slice of every tensor, because a step loads from and stores to one
+  // shard range each.
   for (const BlockLayout& block : blocks.subspan(1)) {
     std::vector<Found> finer;
     const std::vector<SliceRange> others = list_ranges(block, count);
@@ -157,6 +160,8 @@ Fragment make_fragment(std::span<const BlockLayout> blocks, const Found& found) 
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     fragment.at.push_back(locate(blocks[i], found.slices[i], found.elements));
   }
+  // Rows that follow each other without gaps in every tensor become one long row, which is one load
+  // and one store instead of one per row.
   const bool is_contiguous = std::ranges::all_of(
       fragment.at, [&](const FragmentAt& at) { return at.pitch == fragment.columns; });
   if (is_contiguous) {
@@ -193,6 +198,7 @@ TensorLayout make_layout(const Shape& shape, const DPPolicy& dp, const Topology&
   const std::vector<ShardInfo> shards = place(dp, shape, topology, 0);
   for (std::size_t i = 0; i < shards.size(); ++i) {
     const ShardInfo& shard = shards[i];
+    // A tensor with fewer rows than holders leaves the last holders without elements.
     if (shard.shape.numel() == 0) continue;
     Slice slice;
     slice.columns = is_scalar ? 1 : shard.shape[shape.rank() - 1];
@@ -218,6 +224,8 @@ TensorLayout make_layout(const Shape& shape, const DPPolicy& dp, const Topology&
 std::vector<Fragment> cut_in_fragments(std::span<const BlockLayout> blocks, std::int64_t count,
                                        DType dtype, bool on_one_cube) {
   if (count == 0) return {};
+  // The tensor with the most shards decides on the lanes: its PEs share the work, and the others'
+  // shards are read and written from there.
   const auto widest = std::ranges::max_element(
       blocks, {}, [](const BlockLayout& block) { return block.tensor->shard_count(); });
   const auto leading = static_cast<std::size_t>(widest - blocks.begin());
@@ -231,6 +239,8 @@ std::vector<Fragment> cut_in_fragments(std::span<const BlockLayout> blocks, std:
       std::erase_if(holders,
                     [cube = holders.front().cube](const Lane& l) { return l.cube != cube; });
     }
+    // Holders of copies share a fragment, but a share of less than kLeastShare would cost more for
+    // its messages than for its bytes.
     const auto shares = std::clamp<std::int64_t>(whole.count() * size_of(dtype) / kLeastShare, 1,
                                                  static_cast<std::int64_t>(holders.size()));
     for (int i = 0; i < shares; ++i) {
@@ -256,6 +266,8 @@ bool is_cut_by_rows(const Fragment& whole, int count) {
 PartSize size_of_part(const Fragment& whole, int begin, int end, int count) {
   PartSize part{whole.rows, whole.columns, 0, is_cut_by_rows(whole, count)};
   const std::int64_t size = part.is_by_rows ? whole.rows : whole.columns;
+  // Both ends are rounded down in the same way, so that neighbouring parts meet without a gap or an
+  // overlap.
   part.skipped = size * begin / count;
   (part.is_by_rows ? part.rows : part.columns) = size * end / count - part.skipped;
   return part;

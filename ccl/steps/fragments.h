@@ -103,7 +103,7 @@ struct PartSize {
   bool is_by_rows = false;
 
   std::int64_t count() const { return rows * columns; }
-  // Where the part lies if the whole lies at `whole`.
+  // The place of the part if the whole lies at `whole`.
   FragmentAt at(const FragmentAt& whole) const {
     return {whole.slice, whole.offset + skipped * (is_by_rows ? whole.pitch : 1),
             rows == 1 ? columns : whole.pitch};

@@ -7,7 +7,8 @@ namespace kernbench::ccl {
 
 namespace {
 
-// Of a node: its last steps, and as many more as are not too many.
+// The most steps that a node keeps.  Its last list of steps is kept even if it is longer, because
+// the same call mostly comes again.
 constexpr std::size_t kMostSteps = 1024;
 
 std::size_t count_steps(const LaneSteps& lanes) {

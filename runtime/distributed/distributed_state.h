@@ -1,5 +1,5 @@
-// What is behind torch.distributed: the groups, who has made them and who has left, and the ranks'
-// operations under way.
+// The state behind torch.distributed: the groups, the ranks that have made and left them, and the
+// ranks' operations under way.
 
 #pragma once
 

@@ -199,6 +199,8 @@ Work DistributedContext::State::issue(CollectiveCall call) {
   check_are_apart(call.event.function, output_list_name(call.kind), call.takes);
   note_tensor(call);
   check_tensors_are_free(call);
+  // Everything that this rank alone can get wrong has been checked by now: once the call has
+  // arrived, the other ranks count on it.
   const CallRecord record = arrive(call);
   Group& group = *call.group;
   const int rank = call.rank;
@@ -266,6 +268,8 @@ void DistributedContext::State::run(const Issued& issued) const {
   FiberLocal& own = local();
   const InCollective in(own, call);
   if (const auto& previous = issued.previous) {
+    // A fiber on the device learns of the end of the call before it at once, and the host later by
+    // the way of the news.
     const auto wait = own.is_on_device ? &Work::State::wait_on_device : &Work::State::wait;
     const auto what = [&] { return fmt::format("{} before it", previous->description); };
     ((*previous).*wait)(what);
@@ -274,6 +278,7 @@ void DistributedContext::State::run(const Issued& issued) const {
   issued.record.started(describe);
   if (issued.work != nullptr) issued.work->started = issued.work->instant();
   if (!changes_nothing(call)) {
+    // The algorithm is recorded before the run, which may never end.
     issued.record.runs_by(issued.communicator->runs_by(call));
     run_on_snapshots_if_aliased(*issued.communicator, call);
   }

@@ -18,6 +18,8 @@ std::optional<Message> Mailbox::take_match(const Message& message) {
   const auto at = waiting_.find(make_address(message));
   if (at == waiting_.end()) return std::nullopt;
   std::deque<Message>& others = message.is_send ? at->second.receives : at->second.sends;
+  // Messages between two ranks with one tag must not overtake each other, so the oldest match is
+  // taken.
   const auto found = std::ranges::find_if(others, [&](const Message& other) {
     const Message& receive = message.is_send ? other : message;
     const Message& send = message.is_send ? message : other;

@@ -83,6 +83,8 @@ Message DistributedContext::State::make_message(const Group& group,
   if (wanted.is_send || wanted.peer || wanted.group_peer) {
     const int peer = to_group_rank(wanted.function, group, wanted.peer, wanted.group_peer);
     message.event.peer = group.ranks[static_cast<std::size_t>(peer)];
+    // isend() and irecv() to oneself can meet, as torch allows; a blocking call would wait for
+    // ever.
     if (message.event.peer == message.own && wanted.is_blocking) refuse_self(wanted.is_send);
   }
   return message;
@@ -147,6 +149,7 @@ void DistributedContext::State::deliver(Group& group, const Message& later,
             failure = std::current_exception();
           }
           receive.work->source_rank = send.own;
+          // One fiber serves both ends, so it completes the other end's Work as well.
           earlier->finish(failure);
           if (failure != nullptr) std::rethrow_exception(failure);
         });

@@ -1,5 +1,5 @@
-// What is computed along the last dimension: log_softmax, argmax, cumsum.  Other dimensions are
-// transposed to be the last one.
+// log_softmax, argmax and cumsum are computed along the last dimension.  For another dimension it
+// is transposed to be the last one.
 
 #include <algorithm>
 #include <cmath>

@@ -91,7 +91,8 @@ std::int64_t group_size(const Tensor& query, const Tensor& key, const AttentionO
                                  to_string(key.shape()), to_string(query.shape())));
 }
 
-// x with so many heads and rows: those of heads that follow each other are one after the other.
+// A view of x with this many heads and rows, in which the rows of consecutive heads follow each
+// other.
 Tensor grouped(const Tensor& x, std::int64_t heads, std::int64_t rows) {
   if (x.dim() < 3 || (x.size(-3) == heads && x.size(-2) == rows)) return x;
   std::vector<std::int64_t> sizes(x.shape().begin(), x.shape().end());

@@ -167,7 +167,8 @@ Term repeated_beside(Term term, const Term& other) {
   return term;
 }
 
-// One matrix product, whose factors lie as they are where their last dimension says how.
+// One matrix product.  A factor is multiplied as it lies if its last dimension shows which way it
+// is stored.
 Tensor product_by_matmul(const Term& a, const Term& b, const Roles& roles) {
   const auto matrices = [&](const Term& term, const std::string& first, const std::string& second) {
     const Tensor x = arranged(term, roles.batch + first + second);
@@ -194,7 +195,7 @@ Term product(const Term& of_a, const Term& of_b, const std::string& kept) {
   return {reshape(product_by_matmul(a, b, roles), Shape(sizes)), order};
 }
 
-// What the equation says of the operands and of the result.
+// The equation's terms: one for each operand, and one for the result.
 struct Equation {
   std::vector<Term> terms;
   std::string result;
@@ -231,7 +232,8 @@ struct Equation {
     check_result();
   }
 
-  // Without "->": the dimensions of "...", then the letters that stand once, in their order.
+  // The result of an equation without "->" has the dimensions of "...", then the letters that stand
+  // once, in alphabetical order.
   static std::string implicit_result(std::string all, std::size_t ellipsis) {
     std::ranges::sort(all);
     std::string labels = make_ellipsis(ellipsis);

@@ -55,8 +55,8 @@ ops::BlockFunction make_forward(const ElementwiseOperator& op, const Numbers& nu
   });
 }
 
-// What a derivative computes from the blocks of dy and of those tensors that it needs, in the order
-// of the bits.
+// Returns the function that computes a derivative from the blocks of dy and of the tensors that it
+// needs, which come in the order of the bits of `needs`.
 ops::BlockFunction make_gradient(const Derivative& derivative, const Numbers& numbers,
                                  DType dtype) {
   return ops::Owning([&derivative, numbers, dtype](tl::Context& tl, Blocks blocks) {
@@ -87,7 +87,7 @@ class ElementwiseBackward {
     saved_.resize(operands.size());
   }
 
-  // Whether a gradient flows to an operand: otherwise there is nothing to make.
+  // True if a gradient flows to an operand.  Otherwise no node is recorded.
   static bool is_needed(const ElementwiseOperator& op, const std::vector<Tensor>& operands) {
     for (std::size_t i = 0; i < operands.size(); ++i) {
       if (op.derivatives[i].exists() && needs_grad(operands[i])) return true;

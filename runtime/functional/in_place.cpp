@@ -54,7 +54,7 @@ const Tensor& Tensor::neg_() const {
 
 namespace {
 
-// What is overwritten needs no gradient.
+// The old elements are overwritten and do not affect the result, so they get no gradient.
 std::vector<Tensor> no_gradient(const Tensor&) {
   return {Tensor()};
 }

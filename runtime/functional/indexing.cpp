@@ -263,7 +263,8 @@ Tensor one_hot(const Tensor& classes, std::int64_t num_classes) {
 
 namespace {
 
-// dy, or x, where the column is at most row + diagonal, else 0; or the other way round.
+// Keeps the elements where the column is at most row + diagonal and writes 0 elsewhere; for the
+// upper triangle the other way round.
 Tensor triangle(std::string_view name, const Tensor& x, std::int64_t diagonal, bool is_lower) {
   return ops::map_rows(
       name, ops::placement_of(x), {x},

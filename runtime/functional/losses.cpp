@@ -27,7 +27,7 @@ tl::Tensor clamped_log(tl::Context& tl, const tl::Tensor& p) {
   return tl.maximum(tl.log(p), -100);
 }
 
-// Of a probability a and a target b.
+// The loss of a probability a against a target b.
 constexpr ElementwiseOperator kBinaryCrossEntropy{
     "binary_cross_entropy",
     ops::Linearity::none,
@@ -62,7 +62,7 @@ Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& targe
                        fmt::format("Target size {} must be the same as input size {}",
                                    to_string(target.shape()), to_string(input.shape())));
   }
-  // Both summands are positive, so that no digits cancel.
+  // The loss is written as two positive summands, so that no digits cancel.
   return reduced((1 - target) * softplus(input) + target * softplus(-input), reduction);
 }
 

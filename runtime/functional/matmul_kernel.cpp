@@ -19,7 +19,7 @@ struct BatchLoop {
   std::int64_t stride = 0;
 };
 
-// How the matrices of a holder's part lie.
+// Describes how the matrices of a holder's shard lie in its memory.
 struct MatrixLayout {
   std::vector<BatchLoop> batch;  // outermost first
   std::int64_t rows = 1;
@@ -32,7 +32,7 @@ struct MatrixLayout {
     for (const BatchLoop& loop : batch) count *= loop.size;
     return count;
   }
-  // Where the matrix with this number begins.
+  // The first element of the matrix with this number.
   std::int64_t find_begin(std::int64_t index) const {
     std::int64_t begin = 0;
     for (std::size_t i = batch.size(); i-- > 0; index /= batch[i].size) {
@@ -54,7 +54,7 @@ std::optional<BatchLoop> merge_rows(const std::vector<BatchLoop>& loops) {
   return rows;
 }
 
-// nullopt if neither rows nor columns are stretches.
+// Returns nullopt if neither rows nor columns are contiguous.
 std::optional<MatrixLayout> make_layout(const ShardInfo& shard, bool is_folded) {
   const std::vector<std::int64_t> strides = runtime::strides_of(shard);
   std::vector<BatchLoop> loops;
@@ -85,7 +85,8 @@ struct Matrices {
   MatrixLayout layout;
   bool is_transposed = false;
 
-  // Whether what is loaded must be transposed.
+  // True if a tile must be transposed after its load: the caller's transposition and the memory's
+  // order differ.
   bool turns() const { return is_transposed != layout.is_turned; }
 
   // Loads elements at (row, column) of the matrix after its transposition, if any.

@@ -20,8 +20,8 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// One way to add a reduction: a row with what it computes and, from x, its result and the gradient
-// of that, the gradient of x; the latter two have the reduced dimensions with size 1.
+// A reduction is added as a row: what it computes, and how the gradient of x follows from x, the
+// result and the result's gradient; the latter two have the reduced dimensions with size 1.
 struct ReductionOperator {
   Reduction forward;
   Derivative derivative;  // numbers[0] is the number of elements that a result has
@@ -59,7 +59,7 @@ constexpr Reduction kLeast{
     },
     [](tl::Context& tl, const tl::Tensor& a, const tl::Tensor& b) { return tl.minimum(a, b); }};
 
-// Of elements of bool.
+// Elements of bool are 0 or 1, so any() is their largest and all() their smallest.
 constexpr Reduction kAny{"any", 0, false, kMost.of_block, kMost.joined};
 constexpr Reduction kAll{"all", 1, false, kLeast.of_block, kLeast.joined};
 

@@ -31,8 +31,8 @@ tl::Tensor compute_ceil(tl::Context& tl, const tl::Tensor& x) {
 tl::Tensor compute_trunc(tl::Context& tl, const tl::Tensor& x) {
   return tl.where(x < 0, compute_ceil(tl, x), tl.floor(x));
 }
-// f32 has no fractions from 2^23 on, so that the sum with it is rounded to a whole number, of two
-// equally near ones to the even one.
+// From 2^23 on f32 has no fractions, so adding 2^23 rounds to a whole number, and ties to the even
+// one.
 tl::Tensor compute_round(tl::Context& tl, const tl::Tensor& x) {
   constexpr double kWhole = 0x1p23;
   const tl::Tensor size = tl.abs(x);

@@ -18,8 +18,8 @@ namespace kernbench {
 
 namespace {
 
-// Sorts rows by counting: the place of an element is the number of those that come before it, and
-// the element of a place is the one that has counted so many.  PE_MATH compares each element with
+// Sorts rows by counting: the place of an element is the number of elements that come before it,
+// and the element at place i is the one that has counted i.  PE_MATH compares each element with
 // each, block by block, and no address depends on a value.
 class RowSort {
  public:
@@ -52,7 +52,7 @@ class RowSort {
     ops::for_each_block(count, most_, visit);
   }
 
-  // How many elements come before each.
+  // Counts for each element how many come before it.
   tl::Tensor count_before(const tl::Tensor& x) {
     const tl::Tensor others = tl_.reshape(x, {1, columns_});
     const tl::Tensor other_index = tl_.reshape(tl_.arange(0, columns_), {1, columns_});

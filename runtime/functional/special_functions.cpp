@@ -95,7 +95,7 @@ tl::Tensor compute_atan(tl::Context& tl, const tl::Tensor& x) {
   tl::Tensor sum = tl.fma(square, kTerms[0], kTerms[1]);
   for (std::size_t i = 2; i < kTerms.size(); ++i) sum = tl.fma(sum, square, kTerms[i]);
   const tl::Tensor angle = from + tl.fma(sum * square, t, t);
-  // Of an infinity the quotients are NaN; and -0 stays as it is.
+  // The quotients are NaN for an infinity, whose angle is pi / 2, and -0 must stay -0.
   const tl::Tensor whole = tl.where(size == HUGE_VAL, std::numbers::pi / 2, angle);
   return tl.where(x < 0, -whole, tl.where(x == 0, x, whole));
 }

@@ -169,6 +169,8 @@ Uncaught classify(const std::exception_ptr& exception) {
     std::fflush(stdout);
     fmt::print(stderr, "kernbench: error: {}\n", failure.text);
     std::fflush(stderr);
+    // The exception may have come while this thread held the lock, so the records are written
+    // without it if need be.
     const std::unique_lock lock(guards_mutex, std::try_to_lock);
     for (const ProcessGuard* guard = guards; guard != nullptr; guard = guard->next()) {
       if (!guard->recorder().has_failed_with(failure.code)) continue;
@@ -177,6 +179,7 @@ Uncaught classify(const std::exception_ptr& exception) {
     }
     end_process(static_cast<int>(failure.exit_code));
   }
+  // An exception that is not ours ends the process as it would without this guard.
   if (previous_terminate != nullptr) previous_terminate();
   std::abort();
 }

@@ -97,6 +97,7 @@ void Watchdog::forget_ranks(const Ranks& ranks) {
 // consistent.
 void Watchdog::look() {
   const std::uint64_t turn = fibers_.turn();
+  // Another fiber has run since the last look, so the present one has not run all the time.
   if (std::exchange(seen_turn_, turn) != turn) {
     turn_time_ = milliseconds{0};
     next_notice_ = limits_.rank_notice;
@@ -140,6 +141,7 @@ void Watchdog::look_at_rank(const Fiber& fiber) {
              fmt::format("kernbench: warning: [KB-D004] {} has run {} without waiting for "
                          "anything or returning; {}\n",
                          text, seconds(next_notice_), last_call));
+  // A rank that computes for hours is named a few times, not at every look.
   next_notice_ *= 2;
 }
 
@@ -164,6 +166,7 @@ bool Watchdog::print_running_once(int descriptor) const {
   const bool is_kernel = fiber_local_of(*fiber)->kind == FiberLocal::Kind::kernel;
   const std::string name = fiber->name();
   const std::string last_call = is_kernel ? "" : "; " + read_last_call(*fiber_local_of(*fiber));
+  // The fiber was switched while its name was read, so the text may mix two fibers.
   if (fibers_.turn() != turn) return false;
   write_text(descriptor, fmt::format("  {} runs{}\n", name, last_call));
   return true;

@@ -35,7 +35,7 @@ std::vector<std::string> keys_beyond(const StateDict& from, const StateDict& in)
   return keys;
 }
 
-// What is wrong with these keys, in torch's words; empty: there are none.
+// Says in torch's words what is wrong with these keys; empty if there are none.
 std::string describe_problem(std::string_view what, const std::vector<std::string>& keys) {
   if (keys.empty()) return {};
   return fmt::format("\n  {} key(s) in state_dict: \"{}\". ", what, fmt::join(keys, "\", \""));
@@ -179,7 +179,7 @@ void round_to(const Tensor& tensor, DType dtype) {
 
 namespace {
 
-// What a module has, with the gradients.
+// Lists all tensors of a module, with the gradients.
 std::vector<Tensor> list_tensors(const Module& module) {
   std::vector<Tensor> all = module.parameters();
   for (const Tensor& parameter : module.parameters()) {

@@ -58,7 +58,7 @@ std::string to_string(const Placement& placement);
 
 // REQUIRES: the tensor is on a device
 Placement placement_of(const Tensor& tensor);
-// That of a tensor with the shape and the device of `like`, and this policy.
+// The placement that this policy gives a tensor with the shape and the device of `like`.
 Placement placement_of(const Tensor& like, const DPPolicy& dp);
 
 // Returns the policy that gives a tensor of `rank` dimensions this placement; nullopt if a

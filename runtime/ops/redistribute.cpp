@@ -91,6 +91,7 @@ class PartMove {
     const DType dtype = x_.dtype();
     tl::Tensor sum = load(*summands.front(), at, shape, pitch);
     if (summands.size() == 1) return sum;
+    // The sum is rounded once at the end, whatever the number of summands.
     const DType sums = is_integral(dtype) ? DType::i64 : DType::f32;
     sum = tl_.cast(sum, sums);
     for (std::size_t i = 1; i < summands.size(); ++i) {

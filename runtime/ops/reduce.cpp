@@ -26,6 +26,7 @@ struct Loop {
 std::vector<Loop> make_loops(const Shape& part, DimensionSet dimensions) {
   std::vector<Loop> loops;
   for (std::size_t d = 0; d < part.rank(); ++d) {
+    // A dimension of size 1 belongs to either kind, and leaving it out lets its neighbours merge.
     if (part[d] == 1) continue;
     const bool is_reduced = contains(dimensions, d);
     if (!loops.empty() && loops.back().is_reduced == is_reduced) {

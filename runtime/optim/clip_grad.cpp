@@ -42,8 +42,8 @@ double sum_over_ranks(double number, const Tensor& like, const distributed::Proc
   return torch.options().data ? sum.item<double>() : 0;
 }
 
-// The square of the gradients' norm.  Of a parameter that fully_shard has cut each rank has a part:
-// the ranks of each group add up theirs.
+// The square of the gradients' norm.  Each rank has a shard of a parameter that fully_shard has
+// cut, so the ranks of each group add up their squares.
 double total_square(const std::vector<Tensor>& parameters, const std::vector<double>& squares) {
   double total = 0;
   std::vector<std::pair<std::size_t, double>> shared;  // by the first parameter of each group

@@ -65,7 +65,7 @@ Groups find_groups(const std::optional<DeviceMesh>& mesh) {
   return {mesh->get_group(1), mesh->get_group(0)};
 }
 
-// What ranks must agree on: a line for each parameter.
+// Ranks must agree on this text, which has a line for each parameter.
 using Description = std::shared_ptr<const std::vector<std::string>>;
 
 Description describe(const OrderedDict<Tensor>& parameters) {
@@ -167,7 +167,8 @@ ShardedParameter shard(RuntimeContext& torch, const std::string& name, Tensor wh
   return {name, whole, padded, own, layout, {}};
 }
 
-// As many ranks as the option says keep the parameters after the forward pass.
+// The ranks that keep the parameters among them after the forward pass form groups as large as the
+// option says.
 void set_reshard_after_forward(RuntimeContext& torch, ParamGroup& group,
                                const FullyShardOptions& options, const ProcessGroup& shard_group,
                                std::source_location location) {

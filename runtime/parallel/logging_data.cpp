@@ -49,7 +49,8 @@ std::string join_type_names(const std::vector<Tensor>& parameters) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-// Of buckets in the order in which they were closed: the first of each type has its own limit.
+// The limits of buckets in the order in which they were closed: the first bucket of each type has a
+// limit of its own.
 std::vector<Bytes> list_limits(const std::vector<DType>& buckets, Bytes first, Bytes others) {
   std::vector<DType> known;
   std::vector<Bytes> limits;

@@ -76,7 +76,7 @@ void orthogonalize(const Factors& factors, double epsilon) {
   ops::launch_on_rows("orthogonalize", {flat}, {}, longest, body);
 }
 
-// What becomes of one bucket in one step.
+// The compression of one bucket in one step.
 class Compression {
  public:
   Compression(std::shared_ptr<PowerSGDState> state, const GradBucket& bucket);

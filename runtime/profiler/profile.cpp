@@ -82,7 +82,8 @@ std::vector<OperationRow> collect_operations(const Simulation& simulation, const
   return sorted;
 }
 
-// Without the device, so that ranks that wait for the same share a row: "kernel 'add' on 2 PEs".
+// The name leaves the device out, so that ranks that wait for the same share a row: "kernel 'add'
+// on 2 PEs".
 std::string on_any_device(const std::string& what) {
   const std::size_t at = what.rfind(" of sip");
   if (at == std::string::npos) return what;

@@ -1,5 +1,5 @@
-// What ranks and devices have done, by the names that the user's program gives it: calls, kernels,
-// waits, scopes and marks.  Tables, traces and reports are made of it (ADR-0203).
+// Records what ranks and devices do, under the names that the user's program gives it: calls,
+// kernels, waits, scopes and marks.  Tables, traces and reports are made of it (ADR-0203).
 //
 // It is kept only if RuntimeOptions::profile or trace asks for it: an entry for each call, not for
 // each command of a kernel.

@@ -48,12 +48,15 @@ void forget_known(AccessesUnderWay& accesses, const sim::ElementRange& elements)
 }  // namespace
 
 void compute_deferred(const TensorMemory& memory) {
+  // The computation resets the memory's own reference, so this one keeps the value alive.
   const std::shared_ptr<DeferredValue> value = memory.deferred;
   if (value != nullptr) value->compute();
 }
 
 void compute_before_write(const TensorMemory& memory) {
   compute_deferred(memory);
+  // Deferred values that read this memory must be computed from its old elements.  The first write
+  // of a deferred value is its own computation, which its readers wait for.
   while (!memory.is_first_write && !memory.deferred_readers.empty()) {
     memory.deferred_readers.front()->compute();
   }
@@ -79,8 +82,8 @@ void check_may_defer(const Tensor& tensor, Touch touch, DescribeOperation what,
 }
 
 // A later operation of the same stream that covers an earlier one's access replaces it: whoever
-// knows that the later one is done knows it of both.  So elements have at most two entries per
-// stream.
+// knows that the later one is done knows it of both.  Elements therefore have at most two entries
+// per stream.
 void begin_access(const Tensor& tensor, std::shared_ptr<const OperationUnderWay> operation,
                   bool writes) {
   const Tensor::Storage& storage = *tensor.storage();

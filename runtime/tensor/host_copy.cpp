@@ -96,6 +96,7 @@ void HostCopy::landed(std::uint64_t index) {
                          buffer.element_count * size_of(buffer.dtype),
                          buffer.element_count};
   machine.op_log().append(op);
+  // The fingerprint of a run covers host copies as well as commands.
   machine.engine().fold(digest(op));
   for (const std::uint64_t further : std::exchange(further_[write.elements.get()], {})) {
     send(further, sim::Endpoint::Kind::io_cpu);

@@ -21,7 +21,7 @@ bool are_dense(const Shape& shape, const std::vector<std::int64_t>& strides) {
   return true;
 }
 
-// How many elements of the memory lie between the first and the last, both included.
+// Counts the elements of the memory from the first to the last one of the view, both included.
 std::int64_t compute_extent(const PartOfView& part) {
   if (part.shape.numel() == 0) return 0;
   std::int64_t last = 0;

@@ -110,8 +110,8 @@ struct Tensor::Storage : std::enable_shared_from_this<Tensor::Storage> {
 
   std::int64_t first = 0;  // index of its first element in the memory; 0 except for parts of it
 
-  // The elements of a strided view lie among so many elements of the memory, from `first` on.  It
-  // is 0 for other tensors.
+  // The elements of a strided view lie among `span` elements of the memory, from `first` on.  It is
+  // 0 for other tensors.
   std::int64_t span = 0;
 
   // The elements of a host tensor, which uses none of the fields below.

@@ -131,7 +131,7 @@ class Context {
   void guard_stores(const StoreGuard& guard) { guard_ = &guard; }
   void watch_accesses(AccessWatch& watch) { watch_ = &watch; }
 
-  // From now on these are the kernel's names of neighbours.  They must outlive the kernel.
+  // Sets the kernel's names of neighbours, which must outlive the kernel.
   void name_ports(const PortNames& names) { port_names_ = &names; }
 
   // Copies shape.numel() consecutive elements from HBM into scratch.  KB-M020 out of bounds,
@@ -288,7 +288,7 @@ class Context {
   // The runtime reads here what the kernel touches whenever it goes on.
   Touched& touched() { return *touched_; }
 
-  // For the runtime: the kernel's work so far.
+  // The kernel's work so far, which the runtime reads.
   const sim::KernelRun& run() const { return run_; }
 
   // For the runtime, when a kernel is cut short: withdraws its posted receives; commands under way

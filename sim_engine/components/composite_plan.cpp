@@ -17,7 +17,7 @@ namespace {
 // Times within 1/64 count as equal, since the estimates are no more exact than that.
 constexpr Wide kTolerance = 64;
 
-// How one dimension is cut: `whole_count` whole tiles, and the rest.
+// The cut of one dimension: `whole_count` whole tiles, and the rest.
 struct Cut {
   std::int64_t whole_count;
   std::int64_t whole;
@@ -39,7 +39,7 @@ Wide to_picoseconds(Wide count, Rate<Unit> rate) {
   return rate.is_unlimited() ? Wide{0} : count * kPicosecondsPerSecond / rate.per_second;
 }
 
-// What products ask of PE_GEMM: cycles of its array, and bytes over its two ports of TCM.
+// The cost of products on PE_GEMM: cycles of its array, and bytes over its two ports of TCM.
 struct Products {
   Wide cycles = 0;
   Wide read = 0;

@@ -1,4 +1,5 @@
-// What a composite command does: a matrix product that is larger than scratch, in tiles.
+// The plan of a composite command: it computes a matrix product that is larger than scratch, tile
+// by tile.
 
 #pragma once
 

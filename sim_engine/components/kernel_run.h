@@ -118,7 +118,7 @@ class KernelRun final : public ReceiveIssuer {
   Time composite_window() const { return composite_window_.end - composite_window_.begin; }
   int composites_under_way() const { return static_cast<int>(composites_.size()); }
 
-  // What the kernel and its commands have waited for so far.
+  // The waits of the kernel and its commands so far, by cause.
   Waits& waits() override { return waits_; }
   const Waits& waits() const { return waits_; }
 

@@ -1,4 +1,4 @@
-// How many cycles PE_MATH takes for an operation.
+// Counts the cycles that PE_MATH takes for an operation.
 //
 // Elements:             ceil(elements / lanes) * cycles
 // sum, maximum, minimum (ceil(elements / lanes) + ceil(log2(min(length, lanes)))) * cycles

@@ -32,7 +32,7 @@ class PeIpcq final : public IpcqReceiver {
   // The first port of a direction at which no queue ends or begins.
   Port unused_port(Direction direction) const;
 
-  // How many queues begin or end here.
+  // The number of queues that begin or end here.
   int queue_count() const { return queue_count_; }
 
   // All queues that begin (outs) or end (ins) here, by direction and index.

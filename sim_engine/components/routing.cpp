@@ -240,7 +240,7 @@ void Routing::cross_sips(const Endpoint& from, const Endpoint& to,
   }
 }
 
-// From the endpoint's cube to the IO chiplet and over it.
+// Adds the links from the endpoint's cube to the IO chiplet and over it.
 void Routing::leave_sip(const Endpoint& from, std::vector<LinkId>& links) const {
   const int gate = io_cube(from.at.cube);
   cross_cubes(from.at.sip, from.at.cube, gate, links);

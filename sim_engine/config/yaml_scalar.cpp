@@ -117,7 +117,7 @@ Number parse_number(std::string_view text) {
   return number;
 }
 
-// In the largest unit of which `value` is a whole number: "2 MiB", "1 s".
+// Writes `value` in the largest unit of which it is a whole number: "2 MiB", "1 s".
 std::string in_units(std::int64_t value, const Quantity& quantity) {
   const QuantityUnit* best = &quantity.units.front();
   for (const QuantityUnit& unit : quantity.units) {
@@ -256,7 +256,7 @@ ParsedScalar parse_quantity(std::string_view text, const Quantity& quantity) {
     return {.value = Bandwidth::kUnlimited};
   }
   const Number number = parse_number(text);
-  // More than one word after it: "1e3 ns" and "0x10 ns" are no decimal numbers with a unit.
+  // The unit must be one word: "1e3 ns" and "0x10 ns" are no decimal numbers with a unit.
   const bool has_number =
       number.is_well_formed && without_spaces(number.rest).find(' ') == std::string_view::npos;
   if (!has_number) {

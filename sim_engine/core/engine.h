@@ -42,7 +42,7 @@ class Engine {
     return queue_.push(now() + delay, event, static_cast<std::uint32_t>(cause));
   }
 
-  // From now on causes are recorded.
+  // Records causes from now on.
   void record_causes() {
     if (causes_ == nullptr) causes_ = std::make_unique<CauseLog>(now());
   }
@@ -50,7 +50,7 @@ class Engine {
   CauseLog* causes() { return causes_.get(); }
   const CauseLog* causes() const { return causes_.get(); }
 
-  // From now on events of equal time run in any legal order, drawn at random: see
+  // Runs events of equal time in any legal order from now on, drawn at random: see
   // EventQueue::shuffle_ties().  Whatever the model itself decides by order asks tie_seed().
   void shuffle_ties(std::uint64_t seed) {
     tie_seed_ = seed;

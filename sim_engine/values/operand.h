@@ -14,8 +14,8 @@
 
 namespace kernbench::sim {
 
-// How many elements are worked on at a time: four blocks of f32 and some more fit into the L1
-// cache.
+// The number of elements that are worked on at a time: four blocks of f32 and some more fit into
+// the L1 cache.
 inline constexpr std::int64_t kBlock = 1024;
 
 inline bool is_computed(const ValueNode& node) {

@@ -68,7 +68,7 @@ class Value {
     return node() == other.node() && count_ == other.count_ && dtype_ == other.dtype_;
   }
 
-  // For the store and the executor.  Null if the value has no node (see above).
+  // The store and the executor read the node.  It is null if the value has no node (see above).
   ValueNode* node() const { return ref_.node(); }
   const NodeRef& ref() const { return ref_; }
 

@@ -1,4 +1,4 @@
-// What a wrong command line, a wrong file and a full disk look like.
+// Tests the texts and exit codes of a wrong command line, a wrong file and a full disk.
 
 #include <catch2/catch.hpp>
 

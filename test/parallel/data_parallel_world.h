@@ -43,7 +43,7 @@ struct DataParallelWorld {
         },
         {}, size);
   }
-  // What the first failing rank is refused with.
+  // Returns the error of the first rank that fails.
   std::string refusal(const std::function<void(int)>& body) {
     return error_of<SpawnException>([&] { spawn(body); });
   }

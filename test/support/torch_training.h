@@ -1,4 +1,5 @@
-// What the real torch's training runs gave: test/golden/torch_training.txt and torch_gpt.txt.
+// Reads the results of the real torch's training runs: test/golden/torch_training.txt and
+// torch_gpt.txt.
 
 #pragma once
 

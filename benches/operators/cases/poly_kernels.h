@@ -104,7 +104,8 @@ void poly_forward(tl::Context& tl, const TokenShare& share, const PolyForward& a
   for_each_block(share, rows_per_block(share, per_row, fixed), load, work);
 }
 
-// Likewise.  take(begin, rows, gradients) gets those of the coefficients.
+// Computes the gradient of x, block by block like poly_forward().  take(begin, rows, gradients)
+// receives the gradients of the coefficients.
 template <class CoefficientsAt, class Take>
 void poly_backward(tl::Context& tl, const TokenShare& share, const PolyBackward& at, Bytes fixed,
                    const CoefficientsAt& coefficients_at, const Take& take) {
