@@ -22,8 +22,8 @@ void copy_elements(tl::Context& tl, const tl::Pointer& to, const tl::Pointer& fr
   }
 }
 
-std::vector<Shape> shapes_of(std::span<const std::string> keys, const TensorDict& data,
-                             DType dtype) {
+std::vector<Shape> list_shapes(std::span<const std::string> keys, const TensorDict& data,
+                               DType dtype) {
   std::vector<Shape> shapes;
   for (const std::string& key : keys) {
     const auto found = data.find(key);
@@ -40,7 +40,7 @@ std::vector<Shape> shapes_of(std::span<const std::string> keys, const TensorDict
   return shapes;
 }
 
-std::vector<float> elements_of(std::span<const std::string> keys, const TensorDict& data) {
+std::vector<float> read_elements(std::span<const std::string> keys, const TensorDict& data) {
   std::vector<float> all;
   for (const std::string& key : keys) {
     const std::vector<float> elements = data.find(key)->second.to_vector();
@@ -57,14 +57,14 @@ TensorDict broadcast_data(RuntimeContext& torch, std::span<const std::string> ke
   const ProcessGroup group = group_or_tensor_model_parallel(torch, tp_group);
   const bool is_source = torch.distributed.get_rank(group) == 0;
   const distributed::SourceOptions from{.group = group, .group_src = 0};
-  std::vector<Shape> shapes = is_source ? shapes_of(keys, data, dtype) : std::vector<Shape>{};
+  std::vector<Shape> shapes = is_source ? list_shapes(keys, data, dtype) : std::vector<Shape>{};
   torch.distributed.broadcast_object_list(shapes, from);
 
   std::int64_t total = 0;
   for (const Shape& shape : shapes) total += shape.numel();
   const TensorOptions options{.dtype = dtype, .dp = DPPolicy::on_one_pe()};
   Tensor flat = torch.empty({total}, options);
-  if (is_source) flat.copy_(RuntimeContext::tensor(elements_of(keys, data), {total}));
+  if (is_source) flat.copy_(RuntimeContext::tensor(read_elements(keys, data), {total}));
   torch.distributed.broadcast(flat, from);
 
   TensorDict received;

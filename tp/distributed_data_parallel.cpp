@@ -61,7 +61,7 @@ void GradBuffers::arrived(std::size_t bucket, std::size_t param) {
   if (is_last_microbatch) buckets[bucket]->register_grad_ready(param);
 }
 
-GradBuffers::Buckets GradBuffers::buckets_of(const nn::Module& module) const {
+GradBuffers::Buckets GradBuffers::find_buckets(const nn::Module& module) const {
   Buckets found;
   for (std::size_t i = buckets.size(); i-- > 0;) {
     const auto& params = buckets[i]->params();
@@ -74,7 +74,7 @@ GradBuffers::Buckets GradBuffers::buckets_of(const nn::Module& module) const {
 }
 
 void GradBuffers::announce_forward_pass(nn::Module& module) {
-  const Buckets own = buckets_of(module);
+  const Buckets own = find_buckets(module);
   if (own.empty()) return;
   const std::size_t number = of_modules_that_were_not_called_.size();
   of_modules_that_were_not_called_.push_back(own);
@@ -161,7 +161,7 @@ MegatronOptimizer::Result MegatronOptimizer::step() {
     gradients.push_back(buckets_[i]->grad_shard().to(DType::f32));
     masters_[i].mutable_grad() = gradients.back();
   }
-  Result result{norm_of(gradients)};
+  Result result{compute_norm(gradients)};
   const double coefficient = options_.clip_grad / (result.grad_norm + 1e-6);
   if (options_.clip_grad > 0 && coefficient < 1) {
     for (const Tensor& gradient : gradients) gradient.mul_(coefficient);
@@ -174,8 +174,8 @@ MegatronOptimizer::Result MegatronOptimizer::step() {
   return result;
 }
 
-// Over this rank's elements and those of the ranks that have others.
-double MegatronOptimizer::norm_of(const std::vector<Tensor>& gradients) const {
+// The norm is taken over this rank's elements and those of the ranks that have others.
+double MegatronOptimizer::compute_norm(const std::vector<Tensor>& gradients) const {
   std::vector<Tensor> counted;
   for (std::size_t i = 0; i < buckets_.size(); ++i) {
     std::ranges::copy(buckets_[i]->grads_for_norm(gradients[i]), std::back_inserter(counted));

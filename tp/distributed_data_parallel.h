@@ -73,7 +73,7 @@ class GradBuffers {
   using Buckets = std::vector<std::size_t>;  // descending: the one that forward needs first first
 
   void arrived(std::size_t bucket, std::size_t param);
-  Buckets buckets_of(const nn::Module& module) const;
+  Buckets find_buckets(const nn::Module& module) const;
   void announce_forward_pass(nn::Module& module);
   void needs(const Buckets& these);
 
@@ -114,7 +114,7 @@ class DistributedDataParallelImpl : public nn::Module {
   const std::vector<std::shared_ptr<ParamAndGradBucket>>& buckets() const {
     return buffers_.buckets;
   }
-  // Before each batch.
+  // Call this before each batch.
   void zero_grad_buffer() { buffers_.zero_grad_data(); }
   void start_grad_sync() { buffers_.start_grad_sync(); }
   void finish_grad_sync() { buffers_.finish_grad_sync(); }
@@ -178,7 +178,7 @@ class MegatronOptimizer {
   optim::Optimizer& inner() { return *optimizer_; }
 
  private:
-  double norm_of(const std::vector<Tensor>& gradients) const;
+  double compute_norm(const std::vector<Tensor>& gradients) const;
 
   RuntimeContext& torch_;
   const std::vector<std::shared_ptr<ParamAndGradBucket>> buckets_;

@@ -91,7 +91,7 @@ bool has_whole_rows(const Tensor& x) {
 
 }  // namespace
 
-Tensor on_pes_of(const Tensor& x, const Tensor& weight) {
+Tensor move_to_holders(const Tensor& x, const Tensor& weight) {
   runtime::check_on_device(x, *weight.storage()->simulation, "layer_input");
   const ops::Placement from = ops::placement_of(x);
   const ops::Placement holders = ops::placement_of(weight);
@@ -104,7 +104,7 @@ Tensor on_pes_of(const Tensor& x, const Tensor& weight) {
 
 Tensor layer_input(const Tensor& x, const Tensor& weight) {
   runtime::check_on_device(x, *weight.storage()->simulation, "layer_input");
-  return on_pes_of(x.dtype() == weight.dtype() ? x : x.to(weight.dtype()), weight);
+  return move_to_holders(x.dtype() == weight.dtype() ? x : x.to(weight.dtype()), weight);
 }
 
 }  // namespace kernbench::tp

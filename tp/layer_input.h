@@ -1,4 +1,4 @@
-// What a layer makes of an input that does not fit its weight.
+// Layers convert an input that does not fit their weight: to its type, or to its holders.
 
 #pragma once
 
@@ -15,7 +15,7 @@ namespace kernbench::tp {
 // refuse.  Throws DeviceError KB-M001, KB-M019, KB-M013.
 Tensor layer_input(const Tensor& x, const Tensor& weight);
 // The same in x's own type.
-Tensor on_pes_of(const Tensor& x, const Tensor& weight);
+Tensor move_to_holders(const Tensor& x, const Tensor& weight);
 
 // Scatters the columns of an x that all holders have.  The result has the given placement, which
 // may be cut.

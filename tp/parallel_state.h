@@ -87,7 +87,7 @@ struct ModelParallelOptions {
 // out.
 std::string to_string(const ModelParallelOptions& options);
 
-// In the order in which the groups are made.
+// The kinds stand in the order in which their groups are made.
 enum class GroupKind : std::uint8_t {
   data_with_context,
   data,
@@ -154,9 +154,9 @@ void initialize_model_parallel(RuntimeContext& torch, const ModelParallelOptions
 // Drops the caller's groups and overrides; if called outside of ranks, the groups of all ranks.
 void destroy_model_parallel(RuntimeContext& torch);
 
-// Whether the caller has a data parallel group.
+// True if the caller has a data parallel group.
 bool is_initialized(RuntimeContext& torch);
-// Whether the caller has tensor, pipeline and data parallel groups.
+// True if the caller has tensor, pipeline and data parallel groups.
 bool model_parallel_is_initialized(RuntimeContext& torch);
 
 // Groups, their sizes and the caller's ranks in them.
@@ -223,7 +223,7 @@ bool is_pipeline_last_stage(RuntimeContext& torch, bool ignore_virtual = true,
 bool is_rank_in_embedding_group(RuntimeContext& torch, bool ignore_virtual = true,
                                 std::optional<int> vp_stage = std::nullopt);
 bool is_rank_in_position_embedding_group(RuntimeContext& torch);
-// nullopt without an interleaved schedule; the rank is 0 until it is set.
+// These return nullopt without an interleaved schedule; the rank is 0 until it is set.
 std::optional<int> get_virtual_pipeline_model_parallel_world_size(RuntimeContext& torch);
 std::optional<int> get_virtual_pipeline_model_parallel_rank(RuntimeContext& torch);
 

@@ -23,7 +23,7 @@ constexpr std::int64_t kEndAlignment = 128;  // of a bucket's end, for every num
 
 using nn::parallel::FlatBuffer;
 
-nn::parallel::FlatLayout layout_of(const ParamAndGradBucket::Setting& setting, int dp) {
+nn::parallel::FlatLayout make_layout(const ParamAndGradBucket::Setting& setting, int dp) {
   const bool is_shared = setting.config.use_distributed_optimizer;
   return {.alignment = kAlignment,
           .multiple = is_shared ? std::lcm(std::int64_t{dp}, kEndAlignment) : kAlignment};
@@ -32,7 +32,7 @@ nn::parallel::FlatLayout layout_of(const ParamAndGradBucket::Setting& setting, i
 FlatBuffer make_grads(const ParamAndGradBucket::Setting& setting,
                       const std::vector<Parameter>& params, int dp) {
   const DType dtype = setting.config.grad_reduce_in_fp32 ? DType::f32 : params.front().dtype();
-  return {{params.begin(), params.end()}, dtype, layout_of(setting, dp)};
+  return {{params.begin(), params.end()}, dtype, make_layout(setting, dp)};
 }
 
 void check_is_uncut(const Tensor& param) {
@@ -180,7 +180,7 @@ void ParamAndGradBucket::zero_grad_data() {
 }
 
 FlatBuffer ParamAndGradBucket::make_flat() const {
-  return {tensors(), params_.front().dtype(), layout_of(setting_, dp_)};
+  return {tensors(), params_.front().dtype(), make_layout(setting_, dp_)};
 }
 
 FlatBuffer ParamAndGradBucket::packed_params() const {

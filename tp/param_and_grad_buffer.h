@@ -59,8 +59,9 @@ class ParamAndGradBucket {
   void finish_grad_sync();
   // Forgets also what a backward pass has begun that an exception has left.
   void zero_grad_data();
-  // When the last batch's gradients were there, and sent.  REQUIRES: there was one that was sent
-  // with overlap_grad_reduce, and the device has done all that the caller has launched
+  // The times at which the last batch's gradients were there, and were sent.  REQUIRES: there was
+  // one that was sent with overlap_grad_reduce, and the device has done all that the caller has
+  // launched
   nn::parallel::BucketTimes reduction() const;
 
   // True if ranks share its elements (use_distributed_optimizer).

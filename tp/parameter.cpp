@@ -41,7 +41,7 @@ bool counts_in_norms(RuntimeContext& torch, const Parameter& parameter) {
 namespace {
 
 // Returns the layer's whole parameter for a rank's shard of it.
-const Tensor& whole_of(const Tensor& tensor) {
+const Tensor& find_whole(const Tensor& tensor) {
   const auto& spec = tensor.storage()->shard_of;
   return spec == nullptr ? tensor : spec->parameter;
 }
@@ -57,7 +57,7 @@ std::vector<Parameter> parallel_parameters(nn::Module& module) {
   std::vector<Parameter> all;
   for (const Tensor& tensor : module.parameters()) {
     const auto found = std::ranges::find_if(known, [&](const Parameter& parameter) {
-      return whole_of(parameter).storage() == whole_of(tensor).storage();
+      return find_whole(parameter).storage() == find_whole(tensor).storage();
     });
     all.emplace_back(tensor);
     if (found == known.end()) continue;

@@ -21,7 +21,7 @@
 
 namespace kernbench::tp {
 
-// How Megatron-LM cuts things into equal parts (megatron.core.utils, tensor_parallel.utils).
+// Cuts things into equal parts as Megatron-LM does (megatron.core.utils, tensor_parallel.utils).
 
 // numerator / denominator, which must be exact (Megatron's divide()).
 // Throws CollectiveError KB-T001 in Megatron's words, "12 is not divisible by 5", followed by
@@ -136,7 +136,7 @@ struct ElementRun {
   std::int64_t size = 0;
 };
 
-// How the initial elements of a weight are drawn from a generator.
+// Draws the initial elements of a weight from a generator.
 class InitMethod {
  public:
   // Draws all elements of a whole weight of this shape, row by row, whatever part of it a rank has.

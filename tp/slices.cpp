@@ -27,12 +27,12 @@ void copy_rows(tl::Context& tl, const PitchedRows& target, const PitchedRows& so
   });
 }
 
-// Where a part begins in its tensor, seen as a matrix.
+// The first element of a part in its tensor, seen as a matrix.
 struct Corner {
   std::int64_t row = 0;
   std::int64_t column = 0;
 };
-Corner corner_of(const LocalPart& part) {
+Corner find_corner(const LocalPart& part) {
   const std::size_t rank = part.shape.rank();
   Corner corner;
   if (rank > 0) corner.column = part.offset[rank - 1];
@@ -80,8 +80,8 @@ Tensor slice(const Tensor& x, std::size_t dim, std::int64_t begin, std::int64_t 
   ops::launch("slice", {result}, {x}, [=](tl::Context& tl) {
     const LocalPart target = ops::local_part(result, tl);
     const LocalPart source = ops::local_part(x, tl);
-    const Corner to = corner_of(target);
-    const Corner from = corner_of(source);
+    const Corner to = find_corner(target);
+    const Corner from = find_corner(source);
     const std::int64_t row = to.row + rows_before - from.row;
     const std::int64_t column = to.column + columns_before - from.column;
     copy_rows(tl, {target.data, target.columns},

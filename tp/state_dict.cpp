@@ -52,8 +52,8 @@ Tensor gathered(RuntimeContext& torch, const Tensor& part, const TensorModelPara
 }
 
 // Returns this rank's part of a whole parameter; one that ranks cannot share as it is.
-Tensor part_of(RuntimeContext& torch, const Tensor& whole, const Tensor& own,
-               const TensorModelParallelAttributes& cut, const ProcessGroup& group) {
+Tensor cut_part(RuntimeContext& torch, const Tensor& whole, const Tensor& own,
+                const TensorModelParallelAttributes& cut, const ProcessGroup& group) {
   const auto& spec = own.storage()->shard_of;
   const Shape& part = spec == nullptr ? own.shape() : spec->parameter.shape();
   const WeightPartition partition{.dim = cut.partition_dim,
@@ -98,7 +98,7 @@ nn::IncompatibleKeys set_full_state_dict(RuntimeContext& torch, nn::Module& modu
     const Tensor* const tensor = own.find(item.key());
     const auto* const cut = tensor == nullptr ? nullptr : cuts.of(*tensor);
     parts.insert(item.key(), cut == nullptr ? item.value()
-                                            : part_of(torch, item.value(), *tensor, *cut, group));
+                                            : cut_part(torch, item.value(), *tensor, *cut, group));
   }
   return checkpoint::set_model_state_dict(module, parts,
                                           {.full_state_dict = true, .strict = options.strict});

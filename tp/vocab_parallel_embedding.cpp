@@ -32,8 +32,8 @@ VocabParallelEmbedding::VocabParallelEmbedding(RuntimeContext& torch,
 }
 
 Tensor VocabParallelEmbedding::forward(const Tensor& ids, Location location) const {
-  Tensor own = nn::functional::embedding(options_.dtype ? ids : on_pes_of(ids, weight), weight,
-                                         {.first_index = words_.begin});
+  Tensor own = nn::functional::embedding(options_.dtype ? ids : move_to_holders(ids, weight),
+                                         weight, {.first_index = words_.begin});
   if (options_.reduce_scatter_embeddings) {
     return reduce_scatter_to_sequence_parallel_region(torch_, transpose(own, 0, 1),
                                                       {group_, location});

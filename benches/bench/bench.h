@@ -51,7 +51,7 @@ using CollectedContext = std::unique_ptr<RuntimeContext, ContextCollector>;
 class Bench;
 class BenchRun;
 
-// Which ranks a bench has, for the head of its report.
+// The ranks of a bench, as the head of its report names them.
 enum class BenchRanks : std::uint8_t {
   world,  // Bench::world_size()
   one,    // SIP 0 alone
@@ -127,7 +127,8 @@ class Bench {
 SettingInfo algorithm_setting();
 ccl::Config choose_algorithm(const Bench& bench);
 
-// For a bench whose ranks are SIPs.  Throws ConfigError KB-Y043 if its ccl() makes PEs the ranks.
+// A bench whose ranks are SIPs calls this.  Throws ConfigError KB-Y043 if its ccl() makes PEs the
+// ranks.
 void check_rank_is_sip(const Bench& bench);
 
 // Enters a bench into the program's list.  Called by KERNBENCH_BENCH.  Throws UsageError KB-U006 if
@@ -180,7 +181,7 @@ class PointContext {
 
   // The bench, for the run's topology(), ccl(), seed() and settings().
   const Bench& bench() const { return bench_; }
-  // What the point simulates with, for a point that is a run of a bench.
+  // The contexts that the point simulates in, for a point that runs another bench.
   ContextSet& contexts() const { return contexts_; }
 
   // Like Bench::make_context().
@@ -191,7 +192,8 @@ class PointContext {
   void check(bool passed) { ok_ = ok_ && passed; }
   bool ok() const { return ok_; }
 
-  // For long work outside a simulation.  Throws Error KB-S001 if the point is not wanted any more.
+  // Long work outside a simulation calls this now and then.  Throws Error KB-S001 if the point is
+  // not wanted any more.
   void throw_if_interrupted() const;
 
  private:

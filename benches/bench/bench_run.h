@@ -56,7 +56,7 @@ struct Artifact {
   std::string content;
 };
 
-// For one thread, except for what says otherwise.
+// All members are called from one thread, except those that say otherwise.
 class BenchRun {
  public:
   BenchRun(BenchRequest its_request, Settings its_settings, Console& its_console);
@@ -81,14 +81,15 @@ class BenchRun {
   bool leads() const;
   bool is_point() const { return is_point_; }
 
-  // In so many more orders of simultaneous events everything is simulated besides.
+  // Everything is also simulated in this many other orders of simultaneous events.
   int tie_orders() const { return request.tie_orders.value_or(0); }
 
   // A hash of everything that results depend on: this build of the program, the files it was given,
   // the seeds, the settings.  Results saved under another hash are stale.
   std::uint64_t inputs_hash() const;
 
-  // From another thread: stops all present and later simulations with KB-S001 and this exit code.
+  // May be called from another thread.  Stops all present and later simulations with KB-S001 and
+  // this exit code.
   void interrupt(ExitCode reason = ExitCode::interrupted) { contexts.interrupt(reason); }
   bool is_interrupted() const { return contexts.is_interrupted(); }
   // Throws Error KB-S001 if the run is interrupted.
@@ -99,8 +100,8 @@ class BenchRun {
   const std::vector<Row>& rows() const { return rows_; }
   // KB-B003 and the first rows that have not passed, each in a line; empty if all have.
   std::string describe_failed() const;
-  // From any thread: whether all of them have passed, and the rows finished so far, including those
-  // of a running sweep.
+  // May be called from any thread.  Says if all of them have passed, and returns the rows finished
+  // so far, including those of a running sweep.
   bool ok() const;
   std::vector<Row> finished_rows() const;
   void set_sweep(const SweepRun* sweep);  // the running sweep; null: none

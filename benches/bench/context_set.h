@@ -21,7 +21,7 @@
 
 namespace kernbench::benches {
 
-// What all contexts of a set record.
+// Says what the contexts of a set record.  All of them record the same.
 struct Recording {
   std::optional<runtime::TraceLevel> trace = {};  // nullopt: no traces are written
   bool profile = false;  // the longest simulation is kept with what explains its time
@@ -55,8 +55,8 @@ class ContextSet {
 
   Context make(const Topology& topology, RuntimeOptions options);
 
-  // From any thread: stops all present and later simulations of the set with KB-S001 and this exit
-  // code.
+  // May be called from any thread.  Stops all present and later simulations of the set with KB-S001
+  // and this exit code.
   void interrupt(ExitCode reason = ExitCode::interrupted);
   bool is_interrupted() const { return reason() != ExitCode::ok; }
   // The reason of the interruption; ok if there is none.

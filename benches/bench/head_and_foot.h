@@ -1,4 +1,4 @@
-// What a run prints before its results and after them, and its report.
+// Prints the head and the foot of a run, and writes its report.
 
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace kernbench::benches {
 
-// What --set gives to a run.
+// The values that --set gives to a run.
 struct Variation {
   std::span<const Assignment> fixed = {};
   std::span<const std::string> axes = {};  // what varies

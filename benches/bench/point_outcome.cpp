@@ -67,7 +67,7 @@ NamedOutcome parse_outcome(const Json& json) {
 
 }  // namespace
 
-std::string fault_of(const PointOutcome& outcome) {
+std::string describe_fault(const PointOutcome& outcome) {
   const Cell* const error = outcome.rows.empty() ? nullptr : outcome.rows.front().find("error");
   return error == nullptr ? "has not passed its check" : "has failed: " + to_text(*error);
 }

@@ -19,7 +19,7 @@ struct PointOutcome {
 
 // Why a point is not ok: "has failed: " and the `error` of its first row, or that it has not passed
 // its check.
-std::string fault_of(const PointOutcome& outcome);
+std::string describe_fault(const PointOutcome& outcome);
 
 struct NamedOutcome {
   std::uint64_t inputs = 0;  // Bench::inputs_hash()

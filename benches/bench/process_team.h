@@ -68,12 +68,13 @@ class ProcessTeam {
   // The next message, or nullopt; throws Dismissed if it is a dismissal.
   std::optional<TeamMessage> receive();
 
-  // For the leader: the other processes that are still there.
+  // The leader asks which other processes are still there.
   const std::set<int>& members() const { return members_; }
   void remove(int member) { members_.erase(member); }
   void dismiss_all();
 
-  // For the others: tells the leader that this process cannot go on.  The first reason counts.
+  // The other processes call this.  Tells the leader that this process cannot go on.  The first
+  // reason counts.
   void leave(const std::string& reason);
 
  private:

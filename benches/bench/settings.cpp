@@ -187,11 +187,11 @@ std::vector<std::string_view> split_list(std::string_view option, std::string_vi
 bool Settings::flag(std::string_view key) const {
   constexpr std::array<std::string_view, 2> kNames = {"false", "true"};
   if (text(key) == "0" || text(key) == "1") return text(key) == "1";
-  return index_of(key, text(key), kNames) == 1;
+  return find_index(key, text(key), kNames) == 1;
 }
 
-std::size_t Settings::index_of(std::string_view key, std::string_view name,
-                               std::span<const std::string_view> names) {
+std::size_t Settings::find_index(std::string_view key, std::string_view name,
+                                 std::span<const std::string_view> names) {
   const auto found = std::ranges::find(names, name);
   if (found == names.end()) {
     wrong_value(key, fmt::format("{} is not known{}", in_quotes(name), suggestion(name, names)));

@@ -87,7 +87,7 @@ class Settings {
   Enum choice(std::string_view key, const std::array<Enum, n>& values) const {
     std::array<std::string_view, n> names;
     for (std::size_t i = 0; i < n; ++i) names[i] = name_of(values[i]);
-    return values[index_of(key, text(key), names)];
+    return values[find_index(key, text(key), names)];
   }
   // "tcm,hbm": one or more of `values`, separated by commas.
   template <class Enum, std::size_t n>
@@ -96,14 +96,14 @@ class Settings {
     for (std::size_t i = 0; i < n; ++i) names[i] = name_of(values[i]);
     std::vector<Enum> chosen;
     for (const std::string_view name : list(key)) {
-      chosen.push_back(values[index_of(key, name, names)]);
+      chosen.push_back(values[find_index(key, name, names)]);
     }
     return chosen;
   }
 
  private:
-  static std::size_t index_of(std::string_view key, std::string_view name,
-                              std::span<const std::string_view> names);
+  static std::size_t find_index(std::string_view key, std::string_view name,
+                                std::span<const std::string_view> names);
 
   std::map<std::string, std::string, std::less<>> fallbacks_;
   std::map<std::string, std::string, std::less<>> given_;

@@ -10,8 +10,8 @@ namespace kernbench::benches {
 // mpirun.
 int started_processes();
 
-// For processes that cannot communicate: throws UsageError KB-U015 in the first of them, and
-// Dismissed in the others.
+// Refuses several processes if they cannot communicate: throws UsageError KB-U015 in the first of
+// them, and Dismissed in the others.
 [[noreturn]] void refuse_to_start(std::string_view why, std::string_view remedy);
 
 }  // namespace kernbench::benches

@@ -359,7 +359,7 @@ std::vector<Row> SweepRun::finished_rows() const {
 void SweepRun::enter(const Point& point) {
   const PointOutcome& outcome = *point.outcome;
   run_.add_rows(outcome.rows, outcome.ok,
-                fmt::format("{}: '{}' {}", name_, point.key, fault_of(outcome)));
+                fmt::format("{}: '{}' {}", name_, point.key, describe_fault(outcome)));
   if (run_.request.recording.profile) {
     run_.add_point({name_, point.key, outcome, run_.contexts.statistics().size()});
   }

@@ -35,7 +35,7 @@ class SweepRun {
     reuses_journal_ = reuse;
   }
   std::vector<Row> run();
-  // From any thread: rows of the points that are finished.
+  // May be called from any thread.  Returns the rows of the points that are finished.
   std::vector<Row> finished_rows() const;
 
  private:

@@ -29,7 +29,7 @@ std::string to_text(const TableColumn& column, const Cell& cell, std::string_vie
 
 }  // namespace
 
-std::size_t width_of(const TableColumn& column) {
+std::size_t compute_width(const TableColumn& column) {
   constexpr int kRoomForText = -46;
   return in_width(column.title, column.width == 0 ? kRoomForText : column.width).size();
 }
@@ -40,13 +40,13 @@ std::vector<std::vector<TableColumn>> fold(std::span<const TableColumn> columns,
   std::vector<std::vector<TableColumn>> tables;
   std::size_t room = 0;
   for (const TableColumn& column : columns.subspan(keys)) {
-    if (tables.empty() || width_of(column) > room) {
+    if (tables.empty() || compute_width(column) > room) {
       tables.push_back(first);
       room = kLineWidth - 1;
-      for (const TableColumn& key : first) room -= width_of(key);
+      for (const TableColumn& key : first) room -= compute_width(key);
     }
     tables.back().push_back(column);
-    room -= std::min(room, width_of(column));
+    room -= std::min(room, compute_width(column));
   }
   return tables;
 }

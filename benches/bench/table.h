@@ -23,7 +23,7 @@ struct TableColumn {
 };
 
 // Returns what a column takes of a line; of text without a width, the room that it is given.
-std::size_t width_of(const TableColumn& column);
+std::size_t compute_width(const TableColumn& column);
 
 // The columns of tables at most kLineWidth wide, each of which begins with the first `keys` ones.
 std::vector<std::vector<TableColumn>> fold(std::span<const TableColumn> columns, std::size_t keys);

@@ -1,4 +1,4 @@
-// How far times vary with the order of simultaneous events.
+// Measures how far times vary with the order of simultaneous events.
 
 #pragma once
 
@@ -15,7 +15,8 @@ namespace kernbench::benches {
 inline constexpr std::string_view kTieSpread = "tie_spread";
 inline constexpr std::string_view kTieColumn = "tie_column";
 
-// Of a row's times, its columns `..._ns` but for waits.
+// Measures by how much a row's times (its columns `..._ns` except waits) depend on the order of
+// simultaneous events.
 class TieSpread {
  public:
   // The row in the usual order.

@@ -30,7 +30,7 @@ complete -o default -F _kernbench kernbench
 )";
 
 // The value of an option that stands in the words; empty if it does not.
-std::string value_of(const Words& words, const std::string& option) {
+std::string find_value(const Words& words, const std::string& option) {
   const auto found = std::ranges::find(words, option);
   return found == words.end() || found + 1 == words.end() ? std::string() : *(found + 1);
 }
@@ -38,11 +38,11 @@ std::string value_of(const Words& words, const std::string& option) {
 // Returns none if the words before name a file or a bench that does not exist.
 Words key_names(const Words& words) try {
   variants::KeySources sources;
-  if (const std::string topology = value_of(words, "--topology"); !topology.empty()) {
+  if (const std::string topology = find_value(words, "--topology"); !topology.empty()) {
     sources.topology = topology;
   }
-  sources.ccl = value_of(words, "--ccl");
-  if (const std::string bench = value_of(words, "--bench"); !bench.empty()) {
+  sources.ccl = find_value(words, "--ccl");
+  if (const std::string bench = find_value(words, "--bench"); !bench.empty()) {
     sources.bench = &registered_benches().find(bench);
   }
   Words names;

@@ -62,7 +62,7 @@ Json as_json(const std::vector<variants::Key>& keys) {
 }
 
 // "a bandwidth, such as 64 GB/s": the form of the key's values.
-std::string form_of(const variants::Key& key) {
+std::string describe_form(const variants::Key& key) {
   std::string text = key.unit.empty() ? key.type : fmt::format("{} ({})", key.type, key.unit);
   if (!key.allowed.empty()) text += (key.unit.empty() ? ": " : " ") + key.allowed;
   return text;
@@ -80,7 +80,7 @@ std::string as_text(const std::vector<variants::Key>& keys, const Console& conso
                                 key.value.empty() ? "-" : key.value, key.help),
                     kHelpColumn) +
             '\n';
-    text += console.faint(wrapped(kHelpColumn + form_of(key), kHelpColumn) + '\n');
+    text += console.faint(wrapped(kHelpColumn + describe_form(key), kHelpColumn) + '\n');
   }
   return text;
 }

@@ -54,7 +54,7 @@ void add_seed(CLI::App* app, std::string& seed) {
   add(app, "--seed", "N", seed, "Of whatever draws random numbers");
 }
 
-// What all commands take that run a bench.
+// Adds the options that every command takes that runs a bench.
 void add_run_options(CLI::App* app, RunArguments& arguments) {
   add_topology(app, arguments.topology);
   add(app, "--ccl", "F", arguments.ccl, "ccl.yaml: the algorithm and its queues");

@@ -10,7 +10,7 @@
 
 namespace kernbench::benches::cli {
 
-// What the options of each command set.
+// The values that the command line's options set, by command.
 struct Commands {
   ListArguments list = {};
   KeysArguments keys = {};

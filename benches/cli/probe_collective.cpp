@@ -1,4 +1,5 @@
-// probe bound and probe choose: what a collective of a group cannot beat, and what it runs by.
+// `probe bound` prints the time that a collective of a group cannot beat, and `probe choose` the
+// algorithm that it runs by.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -67,8 +68,9 @@ std::string group_text(const std::vector<int>& ranks, const Topology& topology) 
   return fmt::format("ranks {}", fmt::join(ranks, ", "));
 }
 
-// What a member gives to, or takes from, each other one, if the whole has this size.
-Bytes block_of(collectives::MeasuredCollective collective, Bytes size, std::size_t ranks) {
+// The bytes of the block that a member gives to, or takes from, each other one, if the whole has
+// this size.
+Bytes block_bytes(collectives::MeasuredCollective collective, Bytes size, std::size_t ranks) {
   return size / collectives::spec_of(collective).blocks_in_size(static_cast<int>(ranks));
 }
 
@@ -86,8 +88,9 @@ int probe(const ProbeBoundArguments& arguments) {
   const std::vector<int> group = parse_group(arguments.group, topology);
   const Bytes bytes = parse_bytes("--bytes", arguments.bytes);
   const int root = parse_number("--root", arguments.root, static_cast<int>(group.size()) - 1);
-  const Time bound = ccl::collective_lower_bound(topology, group, collectives::kind_of(collective),
-                                                 block_of(collective, bytes, group.size()), root);
+  const Time bound =
+      ccl::collective_lower_bound(topology, group, collectives::to_collective_kind(collective),
+                                  block_bytes(collective, bytes, group.size()), root);
   const LinkSpec& link = topology.system.sip_link;
   std::string text = first_line(
       fmt::format("{} of {} B over {}", name_of(collective), bytes, group_text(group, topology)),
@@ -128,8 +131,9 @@ int probe(const ProbeChooseArguments& arguments) {
   Json rows = Json::array();
   bool are_fastest = true;
   for (Bytes size = kSmallest; size <= kLargest; size *= 2) {
-    const Bytes block = std::max<Bytes>(block_of(collective, size, group.size()), 1);
-    const ccl::Chosen chosen = choice.explain(collectives::kind_of(collective), block, lanes);
+    const Bytes block = std::max<Bytes>(block_bytes(collective, size, group.size()), 1);
+    const ccl::Chosen chosen =
+        choice.explain(collectives::to_collective_kind(collective), block, lanes);
     are_fastest = are_fastest && chosen.is_fastest;
     rows.push_back({{"bytes", size},
                     {"algorithm", chosen.algorithm->name},

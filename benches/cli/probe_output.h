@@ -1,4 +1,4 @@
-// What every probe prints: a head, and its figures for people or machines.
+// Every probe prints a head, and then its figures for people or for machines.
 
 #pragma once
 

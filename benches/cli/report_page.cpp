@@ -14,7 +14,7 @@ namespace kernbench::benches::cli {
 namespace {
 
 // The command that makes the same results again.
-std::string command_of(std::string_view command, const RunArguments& arguments) {
+std::string make_command(std::string_view command, const RunArguments& arguments) {
   std::string text = fmt::format("kernbench {} --bench {} --topology {}", command, arguments.bench,
                                  shell_word(arguments.topology));
   const auto add = [&](std::string_view option, const std::string& value) {
@@ -39,7 +39,7 @@ std::string make_page(const RunArguments& arguments, const Report& report, const
   const auto add = [&](std::string name, std::string value) {
     heading.facts.emplace_back(std::move(name), std::move(value));
   };
-  add("command", command_of(work.command, arguments));
+  add("command", make_command(work.command, arguments));
   add("topology",
       fmt::format("{}: {}", simulation.topology().name, describe(simulation.topology())));
   add("simulated", fmt::format("{:.3f} us", to_ns(simulation.now()) / 1e3));

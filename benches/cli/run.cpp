@@ -35,7 +35,7 @@ constexpr int kMaxJobs = 1024;
 constexpr std::size_t kMostVariants = 10'000;
 constexpr int kMostTieOrders = 1000;
 
-// nullopt unless all of `text` is a number.
+// Returns nullopt unless all of `text` is a number.
 template <class Integer>
 std::optional<Integer> parse_whole(const std::string& text) {
   const char* const end = text.data() + text.size();
@@ -118,7 +118,7 @@ void run_grid(Bench& bench, const BenchInfo& info, std::span<const variants::Var
   bench.print("#\n" + variants::to_narrow_table(rows));
 }
 
-// Where the time of the longest system went, and what would make it shorter.
+// Writes where the time of the longest system went, and what would make it shorter.
 std::string explain(Bench& bench, const Work& work) {
   const runtime::Simulation* const longest = bench.run().contexts.longest();
   if (longest == nullptr) return "";
@@ -128,7 +128,8 @@ std::string explain(Bench& bench, const Work& work) {
   return text + variants::to_text(variants::what_helps(bench, work.ran, profile.path));
 }
 
-// Which of several systems --explain, --summary, --report and --kineto show; empty: there is one.
+// Names the system that --explain, --summary, --report and --kineto show if there are several;
+// empty if there is one.
 std::string shown_point(const Work& work, const BenchRun& run) {
   if (run.contexts.longest() == nullptr) return "";
   const std::size_t count = run.contexts.statistics().size();
@@ -159,7 +160,7 @@ void add_plot(Bench& bench, const std::string& text) {
   figure::FigureArtifacts(bench).add("plot", plot.chart);
 }
 
-// What each system has done.
+// Writes a table of what each system has done.
 std::string systems_table(const BenchRun& run) {
   std::vector<Row> rows;
   for (const EngineStatistics& system : run.contexts.statistics()) {

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kMostCurves = 7;
 
 // The speed-ups of the resources that buy most, as points of curves.
-std::vector<Row> curves_of(const variants::WhatIf& result) {
+std::vector<Row> list_curve_points(const variants::WhatIf& result) {
   std::vector<Row> points;
   for (const variants::Gain& gain : result.gains) {
     if (points.size() == 4 * kMostCurves) break;
@@ -36,14 +36,14 @@ std::vector<Row> curves_of(const variants::WhatIf& result) {
 void add_artifacts(Bench& bench, const variants::WhatIf& result) {
   bench.add_artifact("whatif.csv", to_csv(variants::to_rows(result)));
   variants::RowPlot plot = variants::make_plot(
-      curves_of(result), {.x = "speed", .y = "speed-up", .by = "resource"},
+      list_curve_points(result), {.x = "speed", .y = "speed-up", .by = "resource"},
       fmt::format("What if one resource were faster: {}", result.column), "whatif_curves.csv");
   plot.chart.subtitle = bench.topology().name;
   bench.add_artifact(plot.chart.csv, to_csv(plot.points));
   figure::FigureArtifacts(bench).add("whatif", plot.chart);
 }
 
-Gains gains_of(const variants::WhatIf& result) {
+Gains to_gains(const variants::WhatIf& result) {
   Gains gains;
   for (const variants::Gain& gain : result.gains) {
     gains.push_back({.resource = gain.resource,
@@ -86,7 +86,7 @@ int whatif(const WhatIfArguments& arguments, ProcessTeam* team) {
                         result.slower = variants::slower_runs(bench, info, variants, result);
                         bench.print(to_table(result));
                         add_artifacts(bench, result);
-                        gains = gains_of(result);
+                        gains = to_gains(result);
                       },
                   .ran = {},
                   .command = "whatif",

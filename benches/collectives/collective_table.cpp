@@ -52,7 +52,7 @@ constexpr std::array kOnePlace = {
     TableColumn{"#wrong", "", 7, "wrong"},
 };
 
-// Beside those of kBothPlaces, where several groups run at once.
+// These columns stand beside those of kBothPlaces if several groups run at once.
 constexpr TableColumn kGroup{"group", "", 18, "group"};
 constexpr std::array kBesideAlone = {
     TableColumn{"alone", "(us)", 11, "alone_time_ns", 1e-3, 3},
@@ -78,8 +78,8 @@ std::string heads_of_places(std::span<const TableColumn> columns) {
     std::size_t begin = 1;
     std::size_t width = 0;
     for (const TableColumn& column : columns) {
-      if (column.cell.starts_with(cells)) width += width_of(column);
-      if (width == 0) begin += width_of(column);
+      if (column.cell.starts_with(cells)) width += compute_width(column);
+      if (width == 0) begin += compute_width(column);
     }
     const std::size_t right = begin + (width + std::string_view(title).size()) / 2;
     if (width > 0) line += fmt::format("{:>{}}", title, std::max(right, line.size()) - line.size());

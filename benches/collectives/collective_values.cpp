@@ -32,10 +32,10 @@ BlocksInput CollectiveValues::contributions(const BlocksInput& input) const {
   return blocks;
 }
 
-// The number, in the oracle, of the one whose block lies in a shard.
+// Returns the oracle's number of the participant whose block lies in a shard.
 int CollectiveValues::contributor(int rank, const ShardInfo& shard) const {
   if (layout_) {
-    const int participant = layout_->participant_of({shard.sip, shard.cube, shard.pe});
+    const int participant = layout_->find_participant({shard.sip, shard.cube, shard.pe});
     return is_shift_ ? layout_->place(participant).ring.value().index : participant;
   }
   const int cube = cube_summands_ == 1 ? 0 : shard.cube;

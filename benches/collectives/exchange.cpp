@@ -227,7 +227,7 @@ std::vector<Block> Exchange::list_blocks(const std::vector<Tensor>& tensors) con
 
 CollectiveCall Exchange::make_call(int rank) const {
   const RankTensors& own = tensors(rank);
-  CollectiveCall made{.kind = kind_of(input_.blocks.collective),
+  CollectiveCall made{.kind = to_collective_kind(input_.blocks.collective),
                       .gives = list_blocks(own.gives),
                       .takes = list_blocks(own.takes),
                       .op = input_.blocks.op,

@@ -17,7 +17,7 @@ using distributed::CollectiveKind;
 
 // The host's own time for a call, before the device hears of it.  Messages and shifts are not
 // issued by torch.distributed's collectives, and `local` has no device.
-Time issue_of(const MeasuredInput& input, const Topology& topology) {
+Time issue_time(const MeasuredInput& input, const Topology& topology) {
   const MeasuredCollective collective = input.blocks.collective;
   const bool is_issued = collective != MeasuredCollective::shift &&
                          collective != MeasuredCollective::sendrecv && input.backend == "ahbm";
@@ -51,8 +51,8 @@ class Exchanges {
   std::vector<Time> last_returns_;
 };
 
-// From the begin of the PE that was launched last to the end of the one that ends last: none of it
-// is a PE's waiting for others to be launched (ADR-0210).
+// The time begins with the PE that was launched last and ends with the one that ends last, so no
+// PE's wait for the launch of others is part of it (ADR-0210).
 Time joint_execution(std::span<const runtime::KernelResult> results) {
   Time begin{0};
   Time end{0};
@@ -82,7 +82,7 @@ void Exchanges::on_each_rank(const Act& act) const {
 
 void Exchanges::call_timed(std::size_t exchange, int rank) {
   Time& first = first_calls_[exchange];
-  first = std::min(first, torch_.engine().now() + issue_of(inputs_[exchange], torch_.topology()));
+  first = std::min(first, torch_.engine().now() + issue_time(inputs_[exchange], torch_.topology()));
   for (int i = 0; i < inputs_[exchange].repetitions; ++i) exchanges_[exchange].call(rank);
   torch_.ahbm.synchronize();
   Time& last = last_returns_[exchange];
@@ -126,8 +126,8 @@ std::vector<Measurement> Exchanges::measure() {
   return all;
 }
 
-// How many copies or summands of a tensor a device holds.
-std::int64_t copies_of(const DPPolicy& placement, const Topology& topology) {
+// Counts the copies or summands of a tensor on a device.
+std::int64_t count_copies(const DPPolicy& placement, const Topology& topology) {
   const auto is_whole = [](Shard shard) {
     return shard == Shard::replicate || shard == Shard::partial;
   };
@@ -140,7 +140,7 @@ std::int64_t copies_of(const DPPolicy& placement, const Topology& topology) {
 void check_memory(std::span<const MeasuredInput> inputs, const Topology& topology) {
   double needed = 0;
   for (const MeasuredInput& input : inputs) {
-    const std::int64_t copies = input.blocks.ranks * copies_of(input.placement, topology);
+    const std::int64_t copies = input.blocks.ranks * count_copies(input.placement, topology);
     needed += static_cast<double>(input.blocks.bytes()) * static_cast<double>(copies);
   }
   const auto limit = static_cast<double>(multiprocessing::host_memory());
@@ -153,7 +153,7 @@ void check_memory(std::span<const MeasuredInput> inputs, const Topology& topolog
 
 }  // namespace
 
-CollectiveKind kind_of(MeasuredCollective collective) {
+CollectiveKind to_collective_kind(MeasuredCollective collective) {
   switch (collective) {
     case MeasuredCollective::all_reduce:
       return CollectiveKind::all_reduce;

@@ -16,7 +16,7 @@
 namespace kernbench::benches::collectives {
 
 // The collective that torch.distributed runs for it.
-distributed::CollectiveKind kind_of(MeasuredCollective collective);
+distributed::CollectiveKind to_collective_kind(MeasuredCollective collective);
 
 struct MeasuredInput {
   BlocksInput blocks;     // ranks and root are those of the group

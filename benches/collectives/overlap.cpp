@@ -19,7 +19,7 @@ constexpr std::int64_t kLoadElements = 32 << 10;  // 64 KiB of f16
 constexpr int kSmallCount = 8;
 constexpr DPPolicy kOverAllPes{.cube = Shard::column_wise, .pe = Shard::column_wise};
 
-// What runs at once.
+// Says which of the two collectives run at once.
 struct Parts {
   bool large = false;  // the all_reduce
   bool other = false;
@@ -75,7 +75,8 @@ Time beside_composite(PointContext& point, const Sizes& sizes, const Parts& part
   });
 }
 
-// From the first PE's begin to the last one's end of the operation that runs on several SIPs.
+// The time from the first PE's begin to the last one's end, of the operation that runs on several
+// SIPs.
 Time time_of_collective(const EngineView& engine) {
   struct Span {
     Time begin = Time::max();

@@ -24,7 +24,7 @@ struct Field {
   TextMark mark;
 };
 
-std::vector<Field> fields_of(std::string_view line, int number) {
+std::vector<Field> split_fields(std::string_view line, int number) {
   std::vector<Field> fields;
   std::size_t begin = 0;
   while (begin <= line.size()) {
@@ -66,7 +66,7 @@ class PublishedFile {
       return fail({number, static_cast<int>(quote) + 1},
                   "a quote is in the way: write fields without quotes");
     }
-    const std::vector<Field> fields = fields_of(line, number);
+    const std::vector<Field> fields = split_fields(line, number);
     columns_.empty() ? read_head(fields) : read_times(fields);
   }
 

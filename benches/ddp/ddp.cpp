@@ -126,7 +126,7 @@ Row point_row(const StepInput& input, std::string_view table) {
 }
 
 // 1 where nothing takes time.
-double ratio_of(Time time, Time bound) {
+double compute_ratio(Time time, Time bound) {
   return time == bound ? 1 : to_ns(time) / to_ns(bound);
 }
 
@@ -136,7 +136,7 @@ Row step_row(const StepInput& input, const MeasuredStep& measured) {
   Bytes bytes = 0;  // of gradients
   int buckets = 0;
   for (const auto& bucket : step.buckets) {
-    if (collective_of(input.scheme, bucket) == "all_gather") continue;
+    if (collective_name(input.scheme, bucket) == "all_gather") continue;
     bytes += bucket.bytes;
     ++buckets;
   }
@@ -147,7 +147,7 @@ Row step_row(const StepInput& input, const MeasuredStep& measured) {
       .set("first_exposed_ns", to_ns(measured.first.exposed))
       .set("step_ns", whole)
       .set("bound_ns", to_ns(measured.bound))
-      .set("ratio", ratio_of(measured.time, measured.bound))
+      .set("ratio", compute_ratio(measured.time, measured.bound))
       .set("compute_only_ns", to_ns(step.compute_only))
       .set("both_ns", to_ns(step.both))
       .set("exposed_ns", to_ns(step.exposed))
@@ -169,21 +169,21 @@ Row bucket_row(const StepInput& input, const nn::parallel::BucketTimes& bucket, 
   return point_row(input, "bucket")
       .set("bucket", bucket.bucket)
       .set("name", bucket.name)
-      .set("collective", collective_of(input.scheme, bucket))
+      .set("collective", collective_name(input.scheme, bucket))
       .set("bytes", bucket.bytes)
       .set("ready_ns", to_ns(bucket.ready - begin))
       .set("started_ns", to_ns(bucket.started - begin))
       .set("ended_ns", to_ns(bucket.ended - begin))
       .set("last_ended_ns", to_ns(last_ended - begin))
       .set("bound_ns", to_ns(bound.end - begin))
-      .set("ratio", ratio_of(last_ended - bound.start, bound.end - bound.start))
+      .set("ratio", compute_ratio(last_ended - bound.start, bound.end - bound.start))
       .set("hidden_ns", to_ns(bucket.hidden))
       .set("exposed_ns", to_ns(bucket.exposed))
       .set("first_and_last", first_and_last(bucket.parameters))
       .set("parameters", fmt::format("{}", fmt::join(bucket.parameters, " ")));
 }
 
-// What ends before its bound is a bug.
+// A collective that ends before its bound shows a fault of the simulator, so it fails the point.
 std::vector<Row> simulate(PointContext& point, const StepInput& input) {
   const MeasuredStep measured = measure_step(point, input);
   const nn::parallel::StepTimes& step = measured.later;

@@ -1,5 +1,5 @@
-// kernbench run --bench ddp: what a training step over data parallel ranks hides of its
-// communication, over bucket sizes (ADR-0225).
+// `kernbench run --bench ddp` shows how much of its communication a training step over data
+// parallel ranks hides, over bucket sizes (ADR-0225).
 
 #pragma once
 

@@ -126,7 +126,8 @@ std::pair<StepTimes, StepTimes> zero1_steps(RuntimeContext& torch, const StepInp
       });
 }
 
-// Groups of blocks that are closed when they have so many bytes, and the root's of what is left.
+// Groups of blocks, each closed when it has this many bytes, and a group of the root's for the
+// rest.
 distributed::fsdp::FSDPModule shard(const StepInput& input, nn::Module& module) {
   const double cap = input.bucket_cap_mb * 1024 * 1024;
   std::vector<std::shared_ptr<nn::Module>> group;
@@ -157,7 +158,8 @@ std::pair<StepTimes, StepTimes> fsdp_steps(RuntimeContext& torch, const StepInpu
       [&](const nn::parallel::DeviceInstant&, bool) { return fsdp.last_step(); });
 }
 
-// What all ranks' buckets have in common.
+// Buckets are compared over all ranks: a collective cannot begin before its last member's bucket is
+// ready, so the earliest and the latest times of all ranks are kept.
 struct AllRanks {
   std::map<std::size_t, Time> first_ready;  // by bucket
   std::map<std::size_t, Time> last_ended;
@@ -183,7 +185,7 @@ std::string_view name_of(Scheme scheme) {
   return kNames.at(static_cast<std::size_t>(scheme));
 }
 
-std::string collective_of(Scheme scheme, const BucketTimes& row) {
+std::string collective_name(Scheme scheme, const BucketTimes& row) {
   if (!row.collective.empty()) return row.collective;
   return scheme == Scheme::ddp ? "all_reduce" : "reduce_scatter";
 }
@@ -195,7 +197,7 @@ MeasuredStep measure_step(PointContext& point, const StepInput& input) {
   run_on_ranks(point, topology, [&](RuntimeContext& torch, int rank) {
     const auto make = input.model == train::ModelKind::gpt ? train::make_gpt : train::make_llama;
     const ModelHolder holder{{}, make(torch, input.size, on_one_pe(input.dtype))};
-    const Work work = work_of(input, *holder.ptr());
+    const Work work = count_work(input, *holder.ptr());
     auto steps = input.scheme == Scheme::ddp     ? ddp_steps(torch, input, holder)
                  : input.scheme == Scheme::zero1 ? zero1_steps(torch, input, holder)
                                                  : fsdp_steps(torch, input, holder);
@@ -210,7 +212,7 @@ MeasuredStep measure_step(PointContext& point, const StepInput& input) {
     ready.push_back(all.first_ready.at(bucket.bucket));
     measured.last_ended.push_back(all.last_ended.at(bucket.bucket));
   }
-  measured.bounds = bounds_of(topology, input.scheme, measured.later.buckets, ready);
+  measured.bounds = compute_bounds(topology, input.scheme, measured.later.buckets, ready);
   return measured;
 }
 

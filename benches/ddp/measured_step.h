@@ -21,7 +21,7 @@ enum class Scheme {
 std::string_view name_of(Scheme scheme);
 
 // The collective that a row of a step's table is of.
-std::string collective_of(Scheme scheme, const nn::parallel::BucketTimes& row);
+std::string collective_name(Scheme scheme, const nn::parallel::BucketTimes& row);
 
 struct StepInput {
   Scheme scheme = Scheme::ddp;

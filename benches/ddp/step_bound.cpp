@@ -18,7 +18,7 @@ constexpr int kOptimizerReadsAndWrites = 7;  // parameter, gradient and two mome
 
 Time network_bound(const Topology& topology, Scheme scheme, const BucketTimes& bucket) {
   using distributed::CollectiveKind;
-  const std::string collective = collective_of(scheme, bucket);
+  const std::string collective = collective_name(scheme, bucket);
   if (collective == "all_reduce") {
     return ccl::collective_lower_bound(topology, CollectiveKind::all_reduce, bucket.bytes);
   }
@@ -28,8 +28,8 @@ Time network_bound(const Topology& topology, Scheme scheme, const BucketTimes& b
       bucket.bytes / topology.system.sip_count);
 }
 
-// A bound's latency: its time over links of any bandwidth.
-Time latency_of(Topology topology, Scheme scheme, const BucketTimes& bucket) {
+// The latency in a bound is the time that remains if links have any bandwidth.
+Time compute_latency(Topology topology, Scheme scheme, const BucketTimes& bucket) {
   topology.system.sip_link.bandwidth = Bandwidth::unlimited();
   return network_bound(topology, scheme, bucket);
 }
@@ -40,7 +40,7 @@ Time seconds(double amount, double rate) {
 
 }  // namespace
 
-Work work_of(const StepInput& input, nn::Module& module) {
+Work count_work(const StepInput& input, nn::Module& module) {
   const auto size = static_cast<double>(size_of(input.dtype));
   double weights = 0;  // of linear layers
   double all = 0;
@@ -54,13 +54,13 @@ Work work_of(const StepInput& input, nn::Module& module) {
           .bytes = size * (kPassesOverWeights * weights + all + kOptimizerReadsAndWrites * own)};
 }
 
-std::vector<BucketBound> bounds_of(const Topology& topology, Scheme scheme,
-                                   const std::vector<BucketTimes>& buckets,
-                                   const std::vector<Time>& ready) {
+std::vector<BucketBound> compute_bounds(const Topology& topology, Scheme scheme,
+                                        const std::vector<BucketTimes>& buckets,
+                                        const std::vector<Time>& ready) {
   std::vector<BucketBound> bounds;
   Time free{0};  // the links
   for (std::size_t i = 0; i < buckets.size(); ++i) {
-    const Time latency = latency_of(topology, scheme, buckets[i]);
+    const Time latency = compute_latency(topology, scheme, buckets[i]);
     const Time start = std::max(ready[i], free);
     free = start + network_bound(topology, scheme, buckets[i]) - latency;
     bounds.push_back({start, free + latency});
@@ -77,7 +77,7 @@ Time step_bound(const Topology& topology, Scheme scheme, const Work& work,
   const Bandwidth slice = sim::Routing::hbm_slice(topology).bandwidth;
   const double hbm = slice.is_unlimited() ? 0 : static_cast<double>(slice.per_second);
   const std::vector<Time> at_once(buckets.size());
-  const std::vector<BucketBound> sent = bounds_of(topology, scheme, buckets, at_once);
+  const std::vector<BucketBound> sent = compute_bounds(topology, scheme, buckets, at_once);
   return std::max({seconds(work.products, rate), seconds(work.bytes, hbm),
                    sent.empty() ? Time{0} : sent.back().end});
 }

@@ -17,9 +17,9 @@ namespace kernbench::benches::ddp {
 //
 // where T is the network's bound of the collective; of its latency only the last one's counts.
 // REQUIRES: all SIPs have as many links, and each is a rank
-std::vector<BucketBound> bounds_of(const Topology& topology, Scheme scheme,
-                                   const std::vector<nn::parallel::BucketTimes>& buckets,
-                                   const std::vector<Time>& ready);
+std::vector<BucketBound> compute_bounds(const Topology& topology, Scheme scheme,
+                                        const std::vector<nn::parallel::BucketTimes>& buckets,
+                                        const std::vector<Time>& ready);
 
 // The least that the PE of a rank computes and moves in a step: the products of all linear layers,
 // of which the backward pass has two for each; and the bytes that these layers and the optimizer
@@ -29,7 +29,7 @@ struct Work {
   double bytes = 0;
 };
 // REQUIRES: the module has its whole parameters
-Work work_of(const StepInput& input, nn::Module& module);
+Work count_work(const StepInput& input, nn::Module& module);
 
 // The largest time of: the products in the array of a PE, the bytes in its slice of the HBM, and
 // what the buckets send.

@@ -65,7 +65,7 @@ Topology make_topology(const CclPoint& wanted) {
   return topology;
 }
 
-ccl::Config file_of(const Bench& bench, const CclPoint& wanted) {
+ccl::Config load_ccl_file(const Bench& bench, const CclPoint& wanted) {
   if (wanted.topology == kOriginalTopology) {
     return ccl::Config::parse(std::string(original_ccl_files().front().text), "ccl.yaml");
   }
@@ -77,7 +77,7 @@ ccl::Config file_of(const Bench& bench, const CclPoint& wanted) {
 }
 
 ccl::Config make_config(const Bench& bench, const CclPoint& wanted) {
-  return file_of(bench, wanted).with_buffer_kind(wanted.buffer_kind).with_root(wanted.root);
+  return load_ccl_file(bench, wanted).with_buffer_kind(wanted.buffer_kind).with_root(wanted.root);
 }
 
 }  // namespace

@@ -87,7 +87,7 @@ class Pipeline {
   void issue_load(std::int64_t step, const Block& block, Time issued);
   void issue_store(std::int64_t step);
   Time translation(const Block& block) const;
-  Bytes bytes_of(const Block& block) const {
+  Bytes count_bytes(const Block& block) const {
     return block.rows * block.columns * size_of(problem_.dtype);
   }
   void serve_next();
@@ -142,8 +142,8 @@ void Pipeline::issue_load(std::int64_t step, const Block& block, Time issued) {
   load_channel_free_ =
       std::max(load_channel_free_, issued + pe_.scheduler_dispatch) + pe_.dma_setup;
   const Time head = load_channel_free_ + translation(block);
-  requests_.push_back({.travel = {head, head}, .bytes = bytes_of(block), .step = step});
-  prediction_.hbm_loaded += bytes_of(block);
+  requests_.push_back({.travel = {head, head}, .bytes = count_bytes(block), .step = step});
+  prediction_.hbm_loaded += count_bytes(block);
 }
 
 void Pipeline::issue_store(std::int64_t step) {
@@ -157,7 +157,7 @@ void Pipeline::issue_store(std::int64_t step) {
   store_channel_free_ =
       std::max(store_channel_free_, at(step).end + pe_.scheduler_dispatch) + pe_.dma_setup;
   const Time head = store_channel_free_ + translation(block);
-  Request request{.travel = {head, head}, .bytes = bytes_of(block), .result = step / counts_.k};
+  Request request{.travel = {head, head}, .bytes = count_bytes(block), .result = step / counts_.k};
   for (Hop& hop : way_out_) pass(hop, request.travel, request.bytes);
   requests_.push_back(request);
   prediction_.hbm_stored += request.bytes;

@@ -87,7 +87,7 @@ void print_verdict(Bench& bench, const CclEvaluation& results) {
                           wrong == 0 ? "OK" : bench.run().console.alarming("FAILED")));
 }
 
-// With the usual order, three.
+// Three orders are simulated, the usual one included.
 constexpr int kTieOrders = 2;
 
 // The evaluation names its own topologies, so another one would be ignored.

@@ -67,7 +67,7 @@ std::string last_line(std::string text) {
 }
 
 // Waits for the program; returns what went wrong with it, or an empty text.
-std::string ending_of(pid_t child, const std::string& program, const MemoryFile& said) {
+std::string wait_for_end(pid_t child, const std::string& program, const MemoryFile& said) {
   int status = 0;
   while (::waitpid(child, &status, 0) < 0) {
     if (errno != EINTR) return fmt::format("'{}': {}", program, std::strerror(errno));
@@ -121,7 +121,7 @@ std::string run_program(const std::vector<std::string>& arguments,
   if (!has_all) return "the host gives no more files or memory";
   pid_t child = 0;
   const int error = SpawnSettings(files, said).spawn(child, arguments);
-  if (error == 0) return ending_of(child, program, said);
+  if (error == 0) return wait_for_end(child, program, said);
   if (error != ENOENT) return fmt::format("'{}': {}", program, std::strerror(error));
   return fmt::format("there is no '{}' here; Debian's package {} has it", program, package);
 }

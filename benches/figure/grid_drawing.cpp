@@ -41,7 +41,7 @@ Link link_between(const Places& places, std::size_t place) {
 
 // The distance of a curve's control points from the boxes, such that the curve stays within the
 // gaps.
-double bend_of(const Places& places) {
+double compute_bend(const Places& places) {
   constexpr double kMostBend = 60;
   return places.count() == 1 ? kMostBend : std::min(kMostBend, places.gap() * 1.2);
 }
@@ -102,7 +102,7 @@ void GridDrawing::draw_row(SvgWriter& svg, std::size_t row, const Stroke& stroke
   if (!rows_wrap_) return;
   const bool is_upper = row <= y_.last() / 2;
   const double edge = is_upper ? y_.begin(row) : y_.end(row);
-  const double bend = edge + (is_upper ? -1 : 1) * bend_of(y_);
+  const double bend = edge + (is_upper ? -1 : 1) * compute_bend(y_);
   const double first = x_.begin(0) + x_.width() / 4;
   const double last = x_.end(x_.last()) - x_.width() / 4;
   svg.curve({last, edge}, {last, bend}, {first, bend}, {first, edge}, stroke);
@@ -117,7 +117,7 @@ void GridDrawing::draw_column(SvgWriter& svg, std::size_t column, const Stroke& 
   if (!columns_wrap_) return;
   const bool is_left = 2 * column < x_.count();
   const double edge = is_left ? x_.begin(column) : x_.end(column);
-  const double bend = edge + (is_left ? -1 : 1) * bend_of(x_);
+  const double bend = edge + (is_left ? -1 : 1) * compute_bend(x_);
   const double first = y_.begin(0) + y_.width() / 4;
   const double last = y_.end(y_.last()) - y_.width() / 4;
   svg.curve({edge, last}, {bend, last}, {bend, first}, {edge, first}, stroke);

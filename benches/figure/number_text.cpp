@@ -11,7 +11,7 @@ namespace kernbench::benches::figure {
 
 namespace {
 
-// With commas between thousands and no trailing zeros: "1,250", "0.5".
+// Writes a number with commas between thousands and no trailing zeros: "1,250", "0.5".
 std::string text_with(int decimals, double value) {
   std::string text = fmt::format("{:.{}f}", value, decimals);
   if (decimals > 0) text.erase(std::min(text.find_last_not_of('0'), text.size()) + 1);

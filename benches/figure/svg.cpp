@@ -12,7 +12,8 @@ namespace kernbench::benches::figure {
 
 namespace {
 
-// At most two decimals, no trailing zeros, no minus before a zero, the same in every locale.
+// Numbers have at most two decimals, no trailing zeros and no minus before a zero, and are the same
+// in every locale.
 std::string number(double value) {
   KB_CHECK(std::abs(value) < 1e7, "{} lies on no page", value);  // NaN does not either
   const std::int64_t hundredths = std::llround(std::abs(value) * 100);

@@ -63,7 +63,7 @@ struct SipParts {
   Box cubes;
 };
 
-SipParts parts_of(const Box& area, Edge edge) {
+SipParts split_area(const Box& area, Edge edge) {
   constexpr double kStub = 30;
   constexpr double kIo = 44;
   constexpr double kGap = 26;
@@ -130,7 +130,7 @@ void draw_doors(SvgWriter& svg, const Panel& panel, const Box& io, const Topolog
 
 void draw_sip(SvgWriter& svg, const Panel& panel, const Topology& topology) {
   const Edge edge = topology.sip.io_edge;
-  const auto [io, area] = parts_of(panel.inside(3), edge);
+  const auto [io, area] = split_area(panel.inside(3), edge);
   const GridDrawing cubes(topology.sip.cubes_w, topology.sip.cubes_h, false, area);
   for (const Box& cube : edge_cubes(cubes, edge)) {
     draw_io_link(svg, towards(cube, edge), io, edge, kUcieLink);

@@ -64,7 +64,7 @@ struct Corner {
   int row;
 };
 
-Corner corner_of(std::string_view name) {
+Corner parse_corner(std::string_view name) {
   return {name.ends_with('W') ? 0 : 2, name.starts_with('N') ? 0 : 2};
 }
 
@@ -104,12 +104,12 @@ void draw_cube(SvgWriter& svg, const Panel& panel, const Topology& topology) {
     join(svg, noc, other, {.colour = kFaintInk, .width = 2.5});
   }
   for (const std::string& name : cube.corners) {
-    const Corner corner = corner_of(name);
+    const Corner corner = parse_corner(name);
     join(svg, noc, at(corner.column, corner.row), kNocLink);
   }
   int first = 0;
   for (const std::string& name : cube.corners) {
-    const Corner corner = corner_of(name);
+    const Corner corner = parse_corner(name);
     draw_pes(svg, at(corner.column, corner.row), first, cube.pe_per_corner, topology.pe_count());
     first += cube.pe_per_corner;
   }

@@ -1,6 +1,5 @@
-// What ./run.sh shows first: `kernbench run --bench ccl-allreduce --topology
-// topologies/default.yaml` by a program that is built of the rooms that this needs, and of no
-// others (ADR-0285).
+// ./run.sh runs this program first: it does `kernbench run --bench ccl-allreduce --topology
+// topologies/default.yaml` and is built of the rooms that this needs, and of no others (ADR-0285).
 
 #include <fmt/format.h>
 #include <unistd.h>

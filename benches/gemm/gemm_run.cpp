@@ -85,7 +85,7 @@ Block cut_for_sip(const GemmLevels& levels, const GemmSize& size, int sip) {
 }
 
 // The placement of an operand: c is cut both ways, a only row-wise, b only column-wise.
-DPPolicy policy_of(const GemmLevels& levels, std::optional<Shard> only = {}) {
+DPPolicy make_policy(const GemmLevels& levels, std::optional<Shard> only = {}) {
   const auto cut = [&](const Level& level) {
     return !only || *only == level.cut ? level.cut : Shard::replicate;
   };
@@ -152,7 +152,7 @@ class DistributedGemm {
   void find_shares();
   GemmSize choose_tile_for(const PeLocation& pe, const GemmSize& size) const;
   void multiply(tl::Context& tl) const;
-  const GemmShare& share_of(const PeLocation& pe) const {
+  const GemmShare& find_share(const PeLocation& pe) const {
     return *std::ranges::find(shares_, pe, &GemmShare::pe);
   }
 
@@ -171,9 +171,9 @@ void DistributedGemm::make_tensors(int sip) {
     return torch_.empty(shape, {.dtype = input_.dtype, .dp = dp, .name = name});
   };
   const std::int64_t k = input_.size.k;
-  sips_.push_back({part, make({part.rows, k}, policy_of(levels_, Shard::row_wise), "a"),
-                   make({k, part.columns}, policy_of(levels_, Shard::column_wise), "b"),
-                   make({part.rows, part.columns}, policy_of(levels_), "c")});
+  sips_.push_back({part, make({part.rows, k}, make_policy(levels_, Shard::row_wise), "a"),
+                   make({k, part.columns}, make_policy(levels_, Shard::column_wise), "b"),
+                   make({part.rows, part.columns}, make_policy(levels_), "c")});
 }
 
 // Choosing a tile takes the host's time, so a share of the same size as the last one gets its tile.
@@ -231,7 +231,7 @@ void DistributedGemm::launch() {
 void DistributedGemm::multiply(tl::Context& tl) const {
   const PeLocation& pe = tl.location();
   const OnSip& on = sips_[static_cast<std::size_t>(pe.sip)];
-  const GemmShare& share = share_of(pe);
+  const GemmShare& share = find_share(pe);
   tl.composite({.a = RuntimeContext::pointer_to(on.a, pe),
                 .b = RuntimeContext::pointer_to(on.b, pe),
                 .c = RuntimeContext::pointer_to(on.c, pe),
@@ -256,7 +256,7 @@ std::int64_t DistributedGemm::count_wrong(const ExactProduct& product) const {
   return wrong;
 }
 
-Wide products_of(const GemmSize& size) {
+Wide count_products(const GemmSize& size) {
   return Wide{size.m} * size.n * size.k;
 }
 
@@ -287,8 +287,8 @@ void add_bounds(GemmRow& row, const Topology& topology, const GemmLevels& levels
   const GemmSpec& array = topology.pe.gemm;
   if (!array.clock.is_unlimited()) {
     const Wide rate = Wide{array.rows} * array.columns * row.pes * array.clock.per_second;
-    row.compute_bound =
-        Time{static_cast<std::int64_t>(products_of(row.input.size) * kPicosecondsPerSecond / rate)};
+    row.compute_bound = Time{
+        static_cast<std::int64_t>(count_products(row.input.size) * kPicosecondsPerSecond / rate)};
     row.peak_tflops = 2 * static_cast<double>(rate) / 1e12;
   }
   const Bandwidth slice = sim::Routing::hbm_slice(topology).bandwidth;
@@ -322,7 +322,7 @@ std::string_view name_of(GemmOn on) {
 }
 
 double GemmRow::flops() const {
-  return 2 * static_cast<double>(products_of(input.size));
+  return 2 * static_cast<double>(count_products(input.size));
 }
 
 std::string_view GemmRow::bound() const {

@@ -15,7 +15,7 @@
 
 namespace kernbench::benches::gemm {
 
-// Which PEs work.
+// Says how many PEs share the product: one, a cube's, a SIP's, or those of all SIPs.
 enum class GemmOn : std::uint8_t { pe, cube, sip, all };
 inline constexpr std::array kGemmOn = {GemmOn::pe, GemmOn::cube, GemmOn::sip, GemmOn::all};
 std::string_view name_of(GemmOn on);

@@ -64,7 +64,7 @@ double seconds_of_read(MakeGraph make, int threads) {
   sim::DataExecutor executor(store, threads);
   const sim::Value value = make(store);
   std::vector<float> out(static_cast<std::size_t>(value.element_count()));
-  return seconds_of([&] { executor.read(value, out); });
+  return measure_seconds([&] { executor.read(value, out); });
 }
 
 void evaluation_on_threads(benchmark::State& state, MakeGraph make, bool is_much) {

@@ -196,7 +196,7 @@ double best_rate(std::int64_t kind, std::int64_t pending) {
   Hold<Queue> hold(kind, pending);
   double best = 0;
   for (int round = 0; round < 8; ++round) {
-    best = std::max(best, kHolds / seconds_of([&] {
+    best = std::max(best, kHolds / measure_seconds([&] {
                             for (int i = 0; i < kHolds; ++i) hold.once();
                           }));
   }

@@ -39,10 +39,10 @@ class GemmRates {
   void take_turn() {
     const auto rounds = static_cast<int>(kFlopsPerTurn / flops_) + 1;
     evaluation_ =
-        std::max(evaluation_, rate_of(rounds, [&] {
+        std::max(evaluation_, measure_rate(rounds, [&] {
                    executor_.read(store_.gemm(size_, a_, b_, sim::Value{}, DType::f32), out_);
                  }));
-    eigen_ = std::max(eigen_, rate_of(rounds, [&] { multiply_by_eigen(); }));
+    eigen_ = std::max(eigen_, measure_rate(rounds, [&] { multiply_by_eigen(); }));
     benchmark::DoNotOptimize(eigen_c_.data());
   }
 
@@ -78,11 +78,11 @@ class GemmRates {
   }
 
   template <class Action>
-  double rate_of(int rounds, const Action& action) const {
+  double measure_rate(int rounds, const Action& action) const {
     const auto run = [&] {
       for (int i = 0; i < rounds; ++i) action();
     };
-    if (threads_ > 1) return rounds * flops_ / seconds_of(run);
+    if (threads_ > 1) return rounds * flops_ / measure_seconds(run);
     const double start = cpu_seconds();
     run();
     return rounds * flops_ / (cpu_seconds() - start);

@@ -15,7 +15,7 @@ namespace kernbench::benches::micro {
 
 namespace {
 
-Topology grid_of(int sips) {
+Topology make_grid(int sips) {
   Topology topology = benches::load_topology("scale_64");
   topology.system.h = 8;
   topology.system.w = sips / 8;
@@ -34,7 +34,7 @@ void new_group(benchmark::State& state) {
   constexpr int kGroups = 100;
   const int ranks = 64;
   const auto members = static_cast<int>(state.range(0));
-  RuntimeContext torch(grid_of(ranks));
+  RuntimeContext torch(make_grid(ranks));
   torch.distributed.init_process_group("ahbm");
   const double before = cpu_seconds();
   for (auto _ : state) {
@@ -55,7 +55,7 @@ BENCHMARK(new_group)->ArgName("members")->Arg(1)->Arg(8)->Arg(64)->Unit(benchmar
 void groups_used_and_destroyed(benchmark::State& state) {
   constexpr int kGroups = 100;
   constexpr int kRanks = 16;
-  RuntimeContext torch(grid_of(kRanks));
+  RuntimeContext torch(make_grid(kRanks));
   torch.distributed.init_process_group("ahbm");
   const double before = cpu_seconds();
   for (auto _ : state) {
@@ -80,7 +80,7 @@ template <ReduceOp op>
 void all_reduce_per_rank(benchmark::State& state) {
   constexpr int kCalls = 4;
   const auto ranks = static_cast<int>(state.range(0));
-  RuntimeContext torch(grid_of(ranks), {.data = false});
+  RuntimeContext torch(make_grid(ranks), {.data = false});
   torch.distributed.init_process_group("ahbm");
   const double before = cpu_seconds();
   for (auto _ : state) {
@@ -103,7 +103,7 @@ BENCHMARK(all_reduce_per_rank<ReduceOp::max>)
 template <class Call>
 void per_rank(benchmark::State& state, Call call) {
   const auto ranks = static_cast<int>(state.range(0));
-  RuntimeContext torch(grid_of(ranks), {.data = false});
+  RuntimeContext torch(make_grid(ranks), {.data = false});
   torch.distributed.init_process_group("ahbm");
   const double before = cpu_seconds();
   for (auto _ : state) {

@@ -11,7 +11,7 @@ namespace kernbench::benches::micro {
 
 // Wall seconds of a call.
 template <class Action>
-double seconds_of(const Action& action) {
+double measure_seconds(const Action& action) {
   const auto start = std::chrono::steady_clock::now();
   action();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

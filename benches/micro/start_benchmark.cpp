@@ -29,7 +29,7 @@ void report_seconds(benchmark::State& state, double seconds) {
 void start_to_first_result_in_process(benchmark::State& state) {
   double seconds = 0;
   for (auto _ : state) {
-    seconds += seconds_of([] {
+    seconds += measure_seconds([] {
       RuntimeContext torch(benches::load_topology("ring_1d_6"));
       torch.distributed.init_process_group("ahbm");
       run_on_devices(torch, torch.distributed.get_world_size(), [&](int rank) {
@@ -62,7 +62,7 @@ void run_program() {
 
 void start_to_first_result_of_the_program(benchmark::State& state) {
   double seconds = 0;
-  for (auto _ : state) seconds += seconds_of(run_program);
+  for (auto _ : state) seconds += measure_seconds(run_program);
   report_seconds(state, seconds);
 }
 BENCHMARK(start_to_first_result_of_the_program)->Unit(benchmark::kMillisecond)->UseRealTime();

@@ -25,7 +25,7 @@ struct Result {
   int column = -1;   // of the tensor; -1: all
 };
 
-std::vector<Result> results_of(const Definition& definition) {
+std::vector<Result> list_results(const Definition& definition) {
   std::vector<Result> results;
   for (std::size_t i = 0; i < definition.outputs.size(); ++i) {
     results.push_back({Direction::forward, i, definition.outputs[i], fmt::format("y{}", i)});
@@ -101,7 +101,7 @@ Check::Check(PointContext& point, const OperatorCase& operator_case, const Probl
       case_(operator_case),
       infos_(operator_case.providers()),
       definition_(define(operator_case, problem)),
-      results_(results_of(definition_)),
+      results_(list_results(definition_)),
       torch_(point.make_context(point.bench().topology(), {.data = true})),
       inputs_(make_inputs(*torch_, definition_)),
       version_(torch_->simulation().last_write()) {}
@@ -211,7 +211,7 @@ void Check::compare_sums() {
   for (std::size_t i = 0; i < results_.size(); ++i) {
     const Result& result = results_[i];
     if (definition_.node(result.node).is_per_token()) continue;
-    const Estimate estimate = reference_->sum_of(result.node);
+    const Estimate estimate = reference_->estimate_sum(result.node);
     const std::int64_t columns =
         providers_.front().run->result(result.direction, result.index).shape()[1];
     for (std::size_t j = 0; j < estimate.value.size(); ++j) {

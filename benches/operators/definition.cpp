@@ -11,7 +11,7 @@ namespace kernbench::benches::operators {
 
 namespace {
 
-std::vector<NodeId> ids_of(std::span<const Value> values) {
+std::vector<NodeId> list_ids(std::span<const Value> values) {
   std::vector<NodeId> ids;
   for (const Value& value : values) ids.push_back(value.id());
   return ids;
@@ -123,8 +123,8 @@ void add_gradients(Definition& definition, std::span<const Value> outputs) {
     const auto number = static_cast<int>(definition.inputs.size() + upstream.size());
     upstream.push_back(graph.input(number, output.extents(), output.dtype()));
   }
-  definition.upstream = ids_of(upstream);
-  const auto gradients = gradients_of(graph, outputs, upstream, wanted);
+  definition.upstream = list_ids(upstream);
+  const auto gradients = make_gradients(graph, outputs, upstream, wanted);
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     if (!gradients[i]) continue;
     const Node& input = wanted[i].node();
@@ -175,7 +175,7 @@ Definition define(std::vector<InputSpec> inputs, const Forward& forward, const P
   const std::vector<Value> outputs = forward(Inputs(*definition.graph, definition.inputs));
   check_outputs(outputs);
   check_offsets(*definition.graph, expert_count(definition.inputs));
-  definition.outputs = ids_of(outputs);
+  definition.outputs = list_ids(outputs);
   definition.forward_end = definition.graph->size();
   add_gradients(definition, outputs);
   return definition;

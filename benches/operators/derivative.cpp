@@ -121,9 +121,9 @@ std::optional<Value> Gradients::of_input(const Value& input) {
 
 }  // namespace
 
-std::vector<std::optional<Value>> gradients_of(Graph& graph, std::span<const Value> outputs,
-                                               std::span<const Value> upstream,
-                                               std::span<const Value> inputs) {
+std::vector<std::optional<Value>> make_gradients(Graph& graph, std::span<const Value> outputs,
+                                                 std::span<const Value> upstream,
+                                                 std::span<const Value> inputs) {
   Gradients backward(graph);
   for (std::size_t i = 0; i < outputs.size(); ++i) backward.seed(outputs[i], upstream[i]);
   backward.run();

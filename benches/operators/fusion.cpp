@@ -12,7 +12,7 @@ bool has(const Flags& flags, NodeId id) {
   return flags[static_cast<std::size_t>(id)];
 }
 
-Flags none_of(const Definition& definition) {
+Flags make_no_flags(const Definition& definition) {
   return Flags(static_cast<std::size_t>(definition.graph->size()), false);
 }
 
@@ -41,7 +41,7 @@ KernelSpec kernel_for(const Definition& definition, std::string name,
     const bool is_there = definition.node(id).op == Op::input || has(given, id);
     (is_there ? kernel.loads : kernel.computes).push_back(id);
   }
-  Flags stored = none_of(definition);
+  Flags stored = make_no_flags(definition);
   set(stored, wanted);
   kernel.stores = ids_in(stored);
   return kernel;
@@ -67,7 +67,7 @@ bool is_column(const Node& node) {
 // `given`.
 std::vector<NodeId> columns_before(const Definition& definition, const std::vector<NodeId>& wanted,
                                    const Flags& candidates, const Flags& given) {
-  Flags columns = none_of(definition);
+  Flags columns = make_no_flags(definition);
   Flags stops = given;
   for (const NodeId id : ids_in(candidates)) {
     if (has(given, id) || !is_column(definition.node(id))) continue;
@@ -107,7 +107,7 @@ std::vector<NodeId> computed_results(const Definition& definition, Direction dir
 
 Plan plan_node_by_node(const Definition& definition) {
   Plan plan;
-  Flags stored = none_of(definition);
+  Flags stored = make_no_flags(definition);
   for (const Direction direction : kDirections) {
     plan.of(direction) =
         kernel_for_each(definition, computed_results(definition, direction), stored);
@@ -117,16 +117,16 @@ Plan plan_node_by_node(const Definition& definition) {
 
 Plan plan_fused(const Definition& definition) {
   const std::vector<NodeId> gradients = computed_results(definition, Direction::backward);
-  Flags of_forward = none_of(definition);
+  Flags of_forward = make_no_flags(definition);
   for (NodeId id = 0; id < definition.forward_end; ++id) set(of_forward, id);
-  Flags given = none_of(definition);
+  Flags given = make_no_flags(definition);
   std::vector<NodeId> from_forward = definition.outputs;
   set(given, from_forward);
   for (const NodeId id : columns_before(definition, gradients, of_forward, given)) {
     from_forward.push_back(id);
   }
   Plan plan;
-  plan.forward = fused_kernels(definition, from_forward, none_of(definition));
+  plan.forward = fused_kernels(definition, from_forward, make_no_flags(definition));
   set(given, from_forward);
   plan.backward = fused_kernels(definition, gradients, given);
   return plan;

@@ -10,7 +10,7 @@ namespace kernbench::benches::operators {
 
 namespace {
 
-// By node: the index of the last computation that needs its value.
+// The index of the last computation that needs a node's value, by node.
 std::vector<std::size_t> last_uses(const Graph& graph, const KernelSpec& kernel) {
   std::vector<std::size_t> last(index_of(graph.size()), 0);
   for (std::size_t i = 0; i < kernel.computes.size(); ++i) {
@@ -57,7 +57,7 @@ class OnPe {
   void go_through_blocks();
   void work_on_block();
   void drop_unused(std::size_t compute);
-  tl::Tensor result_of(NodeId id);
+  tl::Tensor compute_result(NodeId id);
   tl::Tensor row_sum(const Node& node);
   tl::Tensor token_sum(NodeId id);
   tl::Tensor expert_sums(NodeId id);
@@ -109,7 +109,7 @@ void OnPe::run() {
     values_[index_of(id)].emplace(load(id, 0, tensor.shape()[0]));
   }
   for (const NodeId id : kernel_.computes) {
-    if (is_once_for_all(id)) values_[index_of(id)].emplace(result_of(id));
+    if (is_once_for_all(id)) values_[index_of(id)].emplace(compute_result(id));
   }
   if (!std::ranges::all_of(kernel_.computes, [&](NodeId id) { return is_once_for_all(id); })) {
     go_through_blocks();
@@ -144,7 +144,7 @@ void OnPe::work_on_block() {
   for (std::size_t i = 0; i < kernel_.computes.size(); ++i) {
     const NodeId id = kernel_.computes[i];
     if (is_once_for_all(id)) continue;
-    values_[index_of(id)].emplace(result_of(id));
+    values_[index_of(id)].emplace(compute_result(id));
     if (is_block_value(id) && std::ranges::count(kernel_.stores, id) > 0) store(id, begin_);
     drop_unused(i);
   }
@@ -170,7 +170,7 @@ const tl::Tensor& OnPe::operand(const Node& node, std::size_t index) {
   return *in_f32;
 }
 
-tl::Tensor OnPe::result_of(NodeId id) {
+tl::Tensor OnPe::compute_result(NodeId id) {
   const Node& node = graph_[id];
   const auto x = [&]() -> const tl::Tensor& { return operand(node, 0); };
   const auto y = [&]() -> const tl::Tensor& { return operand(node, 1); };

@@ -9,7 +9,7 @@
 
 namespace kernbench::benches::operators {
 
-// Where a node's value lies in HBM: a tensor, or one of its columns.
+// The place of a node's value in HBM: a tensor, or one of its columns.
 struct Place {
   Tensor tensor;
   int column = -1;  // -1: all of them

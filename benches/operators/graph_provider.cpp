@@ -9,7 +9,7 @@ namespace kernbench::benches::operators {
 namespace {
 
 // The places of the inputs, and those to which the results go.
-Places places_of(const OperatorRun& run) {
+Places find_places(const OperatorRun& run) {
   const Definition& definition = run.definition();
   Places places(index_of(definition.graph->size()));
   for (NodeId id = 0; id < definition.graph->size(); ++id) {
@@ -33,7 +33,7 @@ Places places_of(const OperatorRun& run) {
 }  // namespace
 
 GraphProvider::GraphProvider(OperatorRun& run, Plan plan)
-    : run_(run), plan_(std::move(plan)), places_(places_of(run)), uses_(places_.size(), 0) {
+    : run_(run), plan_(std::move(plan)), places_(find_places(run)), uses_(places_.size(), 0) {
   for (const Direction direction : kDirections) {
     for (const KernelSpec& kernel : plan_.of(direction)) {
       for (const NodeId id : kernel.loads) ++uses_[index_of(id)];

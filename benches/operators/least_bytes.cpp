@@ -8,7 +8,7 @@ namespace kernbench::benches::operators {
 
 namespace {
 
-Bytes bytes_of(const Definition& definition, const Node& node, std::int64_t tokens) {
+Bytes count_bytes(const Definition& definition, const Node& node, std::int64_t tokens) {
   const std::int64_t rows = node.extents.rows == Rows::tokens    ? tokens
                             : node.extents.rows == Rows::experts ? expert_count(definition.inputs)
                                                                  : 1;
@@ -97,7 +97,7 @@ class BackwardBytes {
     Bytes bytes = 0;
     for (const NodeId id : definition_.upstream) {
       // An upstream gradient that is itself a gradient, and no operand, is never loaded.
-      if (is_operand(id)) bytes += bytes_of(definition_, definition_.node(id), tokens_);
+      if (is_operand(id)) bytes += count_bytes(definition_, definition_.node(id), tokens_);
     }
     return bytes;
   }
@@ -114,7 +114,7 @@ class BackwardBytes {
       const Node& node = definition_.node(id);
       const bool is_of_upstream = is_of_upstream_[index_of(id)];
       if (!is_of_upstream) {
-        network.add(in(id), out(id), bytes_of(definition_, node, tokens_));
+        network.add(in(id), out(id), count_bytes(definition_, node, tokens_));
         if (node.op == Op::input) network.add(source, in(id), Network::kUnlimited);
       }
       for (const NodeId operand : node.operand_ids()) {
@@ -148,7 +148,7 @@ Bytes input_bytes(const Definition& definition, std::int64_t tokens) {
   for (NodeId id = 0; id < definition.graph->size(); ++id) {
     const Node& node = definition.node(id);
     if (is_needed[index_of(id)] && node.op == Op::input)
-      bytes += bytes_of(definition, node, tokens);
+      bytes += count_bytes(definition, node, tokens);
   }
   return bytes;
 }
@@ -162,7 +162,7 @@ Bytes result_bytes(const Definition& definition, Direction direction, std::int64
   Bytes bytes = 0;
   for (const NodeId id : results) {
     const Node& node = definition.node(id);
-    if (node.op != Op::input) bytes += bytes_of(definition, node, tokens);
+    if (node.op != Op::input) bytes += count_bytes(definition, node, tokens);
   }
   return bytes;
 }

@@ -21,7 +21,7 @@ Wide hbm_bytes_per_s(const Topology& topology, const std::vector<sim::PeLocation
   return Wide{slice.per_second} * static_cast<int>(slices.size());
 }
 
-Time roofline_of(const Topology& topology, const OperatorRun& run, Direction direction) {
+Time compute_roofline(const Topology& topology, const OperatorRun& run, Direction direction) {
   const Wide rate = hbm_bytes_per_s(topology, run.pes());
   if (rate == 0) return Time{0};
   Wide bytes = 0;
@@ -52,7 +52,7 @@ MeasuredBoth measure(RuntimeContext& torch, const Definition& definition,
     Measured& one = measured[static_cast<std::size_t>(direction)];
     one = {.time = took,
            .in_kernels = after.in_kernels - before.in_kernels,
-           .roofline = roofline_of(torch.topology(), run, direction),
+           .roofline = compute_roofline(torch.topology(), run, direction),
            .kernels = after.kernels - before.kernels,
            .bytes = after.loaded + after.stored - before.loaded - before.stored};
   }

@@ -31,7 +31,7 @@ namespace {
 constexpr std::string_view kTracedUnits = "cube0.pe0.";
 constexpr std::size_t kMostSpans = 80'000;  // of a trace: 10 MB
 
-// What was asked for.
+// The command's arguments after they have been checked.
 struct Request {
   const OperatorCase& operator_case;
   std::vector<ProblemSize> sizes;  // to time
@@ -89,13 +89,13 @@ std::string tokens_text(const Topology& topology) {
 }
 
 // "rms/bf16/"
-std::string folder_of(const Request& request, DType dtype) {
+std::string make_folder_name(const Request& request, DType dtype) {
   return fmt::format("{}/{}/", request.operator_case.name(), name_of(dtype));
 }
 
-std::string file_of(const Request& request, DType dtype, Direction direction,
-                    std::string_view what) {
-  return folder_of(request, dtype) +
+std::string make_file_name(const Request& request, DType dtype, Direction direction,
+                           std::string_view what) {
+  return make_folder_name(request, dtype) +
          sweep_name(request, dtype, fmt::format("{}-{}", name_of(direction), what));
 }
 
@@ -181,7 +181,7 @@ void show_times(Bench& bench, const Request& request, DType dtype,
         fmt::format("{}, {}, {}", request.operator_case.name(), name_of(dtype), name_of(direction));
     bench.print(perf_table(title, rows, providers));
     const std::string what = request.plot ? "speedup" : "perf";
-    const std::string stem = file_of(request, dtype, direction, what);
+    const std::string stem = make_file_name(request, dtype, direction, what);
     bench.add_artifact(stem + ".csv", to_csv(rows));
     if (!request.plot || providers.size() < 2) continue;
     figures.add(stem, speed_up_chart(title, tokens_text(bench.topology()),
@@ -203,7 +203,7 @@ void add_traces(Bench& bench, const Request& request, const Problem& problem) {
       trace.keep_only(kTracedUnits, kMostSpans);
       compute(torch, *provider, info, definition, direction);
       bench.add_artifact(
-          fmt::format("{}traces/trace_{}_{}_N{}.json", folder_of(request, problem.dtype),
+          fmt::format("{}traces/trace_{}_{}_N{}.json", make_folder_name(request, problem.dtype),
                       name_of(direction), info.name, problem.size.tokens()),
           trace.to_json(start));
     }
@@ -236,7 +236,7 @@ void run(Bench& bench) {
   }
   const std::filesystem::path& folder = bench.output_folder(bench.settings().text("save_path"));
   for (const DType dtype : request.dtypes) {
-    if (bench.run().leads()) create_output_folder(folder / folder_of(request, dtype));
+    if (bench.run().leads()) create_output_folder(folder / make_folder_name(request, dtype));
   }
   bench.note("operator", request.operator_case.summary());
   bench.note("placement", tokens_text(bench.topology()));

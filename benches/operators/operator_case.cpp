@@ -55,7 +55,7 @@ std::int64_t expert_count(std::span<const InputSpec> specs) {
   return most;
 }
 
-int Inputs::index_of(std::string_view name) const {
+int Inputs::find_index(std::string_view name) const {
   const auto found = std::ranges::find(specs_, name, &InputSpec::name);
   if (found != specs_.end()) return static_cast<int>(found - specs_.begin());
   std::vector<std::string_view> names;
@@ -65,13 +65,13 @@ int Inputs::index_of(std::string_view name) const {
 }
 
 Value Inputs::operator[](std::string_view name) const {
-  const int index = index_of(name);
+  const int index = find_index(name);
   const InputSpec& spec = specs_[static_cast<std::size_t>(index)];
   return graph_.input(index, spec.extents, spec.dtype);
 }
 
 Value Inputs::column(std::string_view name, int column) const {
-  const int index = index_of(name);
+  const int index = find_index(name);
   const InputSpec& spec = specs_[static_cast<std::size_t>(index)];
   if (spec.extents.rows == Rows::tokens || column < 0 || column >= spec.extents.columns) {
     throw Error("KB-O002", ExitCode::collective_misuse,

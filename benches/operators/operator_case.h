@@ -2,7 +2,7 @@
 // benches/operators/writing-a-case.md).
 //
 // The interface is that of the Python original's DiffCase: build_inputs(), forward(), and who
-// computes it. Which gradients there are follows from forward(): of every input that wants one.
+// computes it. Gradients follow from forward(): every input that wants one gets it.
 
 #pragma once
 
@@ -46,8 +46,8 @@ struct InputSpec {
   double spread = 1;
   std::vector<float> elements = {};
   std::int64_t experts = 0;  // for inputs with a row per expert
-  // Of tokens with mean 0: some rows are nearly 0, where an eps counts, and some are 0 (KB-N041 if
-  // the operator has no value there; then false).
+  // True if some rows of tokens with mean 0 are nearly 0, where an eps counts, and some are 0.  An
+  // operator that has no value at 0 (KB-N041) sets it to false.
   bool has_small_rows = true;
 };
 
@@ -76,7 +76,7 @@ class Inputs {
   Value column(std::string_view name, int column) const;
 
  private:
-  int index_of(std::string_view name) const;
+  int find_index(std::string_view name) const;
 
   Graph& graph_;
   const std::span<const InputSpec> specs_;
@@ -179,7 +179,7 @@ struct Definition {
   std::vector<GradientValue> gradients;  // by input, then column
   NodeId forward_end = 0;                // nodes from here on are of the backward graph
 
-  // In the order in which they are checked and shown.
+  // The two directions, in the order in which they are checked and shown.
   std::vector<NodeId> results(Direction direction) const;
   const Node& node(NodeId id) const { return (*graph)[id]; }
 };

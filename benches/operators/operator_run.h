@@ -78,8 +78,9 @@ class OperatorRun {
   const Problem& problem() const { return definition_.problem; }
   std::int64_t dim() const { return problem().size.dim; }
 
-  // For hand-written kernels.  Inputs whose gradients are the same value share one tensor, as in
-  // PyTorch.  They throw Error KB-O002 for an unknown name, and for an input without a gradient.
+  // Hand-written kernels get their tensors by these.  Inputs whose gradients are the same value
+  // share one tensor, as in PyTorch.  They throw Error KB-O002 for an unknown name, and for an
+  // input without a gradient.
   const Tensor& input(std::string_view name) const;
   const Tensor& gradient(std::string_view input) const;  // backward must write it
   const Tensor& output(std::size_t index = 0) const { return outputs_[index]; }
@@ -115,7 +116,7 @@ class OperatorRun {
   Tensor make_tensor(const Node& node, std::string name) const;
   // A result, by its number in Definition::results().
   const Tensor& result(Direction direction, std::size_t index) const;
-  // By number in the graph: inputs, then gradients of outputs.
+  // These tensors are numbered as in the graph: inputs, then gradients of outputs.
   const Tensor& graph_input(int number) const { return inputs_[static_cast<std::size_t>(number)]; }
 
   // The work of all launches so far, for which it waits.

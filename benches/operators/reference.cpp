@@ -24,7 +24,7 @@ struct Rounding {
   }
 };
 
-Rounding rounding_of(DType dtype) {
+Rounding find_rounding(DType dtype) {
   switch (dtype) {
     case DType::f16:
       return {0x1p-11 + kUnitOfF32, 0x1p-25};
@@ -59,14 +59,14 @@ Element power(const Element& x, double exponent, const Rounding& rounding) {
   return exponent == 2 ? square : rounded(product(square, x), rounding);
 }
 
-Element rsqrt_of(const Element& x) {
+Element compute_rsqrt(const Element& x) {
   const double least = x.value - x.bound;
   const double slope =
       least > 0 ? 0.5 / (least * std::sqrt(least)) : std::numeric_limits<double>::infinity();
   return {1 / std::sqrt(x.value), x.bound * slope};
 }
 
-Element sigmoid_of(const Element& x) {
+Element compute_sigmoid(const Element& x) {
   return {1 / (1 + std::exp(-x.value)), x.bound / 4};
 }
 
@@ -151,7 +151,7 @@ void Reference::evaluate(std::int64_t token, std::span<const std::span<const flo
 void Reference::compute(NodeId id, std::int64_t token) {
   const Node& node = definition_.node(id);
   Estimate& result = estimates_[static_cast<std::size_t>(id)];
-  const Rounding rounding = rounding_of(node.dtype);
+  const Rounding rounding = find_rounding(node.dtype);
   const Estimate& x = operand(node, 0);
   const auto map_one = [&](const auto& function) {
     map(x, result, [&](const Element& e) { return rounded(function(e), rounding); });
@@ -167,10 +167,10 @@ void Reference::compute(NodeId id, std::int64_t token) {
     case Op::power:
       return map(x, result, [&](const Element& e) { return power(e, node.number, rounding); });
     case Op::rsqrt:
-      map_one(rsqrt_of);
+      map_one(compute_rsqrt);
       return find_unbounded(id);
     case Op::sigmoid:
-      return map_one(sigmoid_of);
+      return map_one(compute_sigmoid);
     case Op::scale:
       return map_one([&, off = error_of_number(node)](const Element& e) {
         return product(e, {node.number, off});
@@ -217,7 +217,7 @@ void Reference::compute_row_sum(const Node& node, Estimate& result) const {
   }
   const auto partial_sums = static_cast<double>((x.value.size() + 15) / 16);
   sum.bound += (partial_sums + 3) * kUnitOfF32 * magnitude;
-  const Rounding rounding = rounding_of(node.dtype);
+  const Rounding rounding = find_rounding(node.dtype);
   sum = rounded(sum, rounding);
   if (node.number != 1) {
     sum = rounded(product(sum, {node.number, error_of_number(node)}), rounding);
@@ -227,7 +227,7 @@ void Reference::compute_row_sum(const Node& node, Estimate& result) const {
 }
 
 // The expert of a token; nullopt if it has none.
-std::optional<std::size_t> Reference::expert_of(const Node& node, std::int64_t token) const {
+std::optional<std::size_t> Reference::find_expert(const Node& node, std::int64_t token) const {
   const std::vector<double>& offsets = operand(node, 1).value;
   const auto next = std::ranges::upper_bound(offsets, static_cast<double>(token));
   if (next == offsets.begin() || next == offsets.end()) return std::nullopt;
@@ -235,7 +235,7 @@ std::optional<std::size_t> Reference::expert_of(const Node& node, std::int64_t t
 }
 
 void Reference::pick_expert(const Node& node, std::int64_t token, Estimate& result) const {
-  const auto expert = expert_of(node, token);
+  const auto expert = find_expert(node, token);
   const Estimate& all = operand(node, 0);
   result.value.front() = expert ? all.value[*expert] : 0;
   result.bound.front() = expert ? all.bound[*expert] : 0;
@@ -248,7 +248,7 @@ void Reference::add_to_sum(NodeId id, std::int64_t token) {
   std::vector<double>& magnitude = magnitudes_[static_cast<std::size_t>(id)];
   std::size_t target = 0;
   if (node.op == Op::expert_sums) {
-    const auto expert = expert_of(node, token);
+    const auto expert = find_expert(node, token);
     if (!expert) return;
     target = *expert;
   }
@@ -259,7 +259,7 @@ void Reference::add_to_sum(NodeId id, std::int64_t token) {
   }
 }
 
-Estimate Reference::sum_of(NodeId id) const {
+Estimate Reference::estimate_sum(NodeId id) const {
   Estimate sum = of(id);
   const std::vector<double>& magnitude = magnitudes_[static_cast<std::size_t>(id)];
   const double additions = static_cast<double>(tokens_on_a_pe_) + 4;

@@ -42,7 +42,7 @@ class Reference {
 
   // A result: of the last token, or a sum over all tokens so far.
   const Estimate& of(NodeId id) const { return estimates_[static_cast<std::size_t>(id)]; }
-  Estimate sum_of(NodeId id) const;
+  Estimate estimate_sum(NodeId id) const;
 
   // The first rsqrt so far whose operand may be 0 or less within its bound: results that depend on
   // it have no bound.
@@ -54,7 +54,7 @@ class Reference {
   void find_unbounded(NodeId id);
   void pick_expert(const Node& node, std::int64_t token, Estimate& result) const;
   void add_to_sum(NodeId id, std::int64_t token);
-  std::optional<std::size_t> expert_of(const Node& node, std::int64_t token) const;
+  std::optional<std::size_t> find_expert(const Node& node, std::int64_t token) const;
   const Estimate& operand(const Node& node, std::size_t index) const {
     return of(node.operands[index]);
   }

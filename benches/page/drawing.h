@@ -48,7 +48,7 @@ class Drawing {
 // The step of the heat scale for a share of 0 to 1: 0 to 9.
 int heat_step(double share);
 
-// Both beside each other where the page is wide enough.
+// Both stand beside each other where the page is wide enough.
 std::string beside(const std::string& left, const std::string& right);
 
 // "<h2>title</h2>" and what follows it.

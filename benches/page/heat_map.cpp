@@ -59,7 +59,7 @@ LinkUses::LinkUses(const sim::Machine& machine) {
   const sim::Fabric& fabric = machine.fabric();
   const auto kernels = static_cast<double>(machine.busiest_unit().kernel_time.count());
   for (LinkId link = 0; link < fabric.routing().link_count(); ++link) {
-    const UnitClass unit_class = fabric.routing().class_of(link);
+    const UnitClass unit_class = fabric.routing().find_class(link);
     if (unit_class != UnitClass::link && unit_class != UnitClass::ucie) continue;
     const auto busy = static_cast<double>(fabric.busy(link).count());
     if (busy == 0 || kernels == 0) continue;

@@ -22,7 +22,7 @@ constexpr double kTimesWidth = 440;
 constexpr double kScaleHeight = 18;
 constexpr double kLinkPitch = 13;
 
-double share_of(Time part, Time whole) {
+double compute_share(Time part, Time whole) {
   return static_cast<double>(part.count()) / static_cast<double>(whole.count());
 }
 
@@ -37,7 +37,7 @@ std::vector<LinkTimes> busiest_links(const sim::Routing& routing, const sim::Use
   std::vector<LinkTimes> links;
   for (sim::LinkId link = 0; link < routing.link_count(); ++link) {
     const std::span<const Time> busy = use.of(link);
-    if (busy.empty() || routing.class_of(link) != unit_class) continue;
+    if (busy.empty() || routing.find_class(link) != unit_class) continue;
     links.push_back({routing.name(link), std::accumulate(busy.begin(), busy.end(), Time{0}), busy});
   }
   std::ranges::stable_sort(links, std::ranges::greater{}, &LinkTimes::total);
@@ -57,13 +57,13 @@ void add(Heats& row, const Drawing::Heat& heat) {
 }
 
 void draw(Drawing& drawing, const LinkTimes& link, Time stretch, Time end, double y) {
-  const auto x_of = [&](Time at) { return kNamesWidth + kTimesWidth * share_of(at, end); };
+  const auto x_of = [&](Time at) { return kNamesWidth + kTimesWidth * compute_share(at, end); };
   Heats row;
   double most = 0;
   Time start{0};
   for (std::size_t i = 0; i < link.busy.size() && start < end; ++i) {
     const Time until = std::min(start + stretch, end);
-    const double share = share_of(link.busy[i], until - start);
+    const double share = compute_share(link.busy[i], until - start);
     most = std::max(most, share);
     if (share > 0) add(row, {x_of(start), x_of(until), share});
     start = until;
@@ -73,7 +73,7 @@ void draw(Drawing& drawing, const LinkTimes& link, Time stretch, Time end, doubl
   drawing.heat_row(
       y, row,
       fmt::format("{}: busy for {:.1f} % of the run, for {:.1f} % of its busiest {}", link.name,
-                  100 * share_of(link.total, end), 100 * most, to_string(stretch)));
+                  100 * compute_share(link.total, end), 100 * most, to_string(stretch)));
 }
 
 }  // namespace

@@ -33,9 +33,10 @@ bool has_part(std::string_view name, std::string_view part) {
   return name.find(part) != name.npos;
 }
 
-// Who holds a tensor: states of the optimizer, gradients, modules by the first two parts of their
-// names, and the rest by name, which of results is that of the operation.
-std::string owner_of(const std::string& name) {
+// Finds the owner of a tensor by its name: the optimizer's states, gradients, modules by the first
+// two parts of their names, and all others by the name itself, which for results is that of the
+// operation.
+std::string find_owner(const std::string& name) {
   for (const std::string_view state : {".exp_avg", ".max_exp_avg_sq", ".momentum_buffer"}) {
     if (has_part(name, state)) return "optimizer state";
   }
@@ -49,7 +50,7 @@ std::string owner_of(const std::string& name) {
 
 using Held = std::map<std::string, Bytes>;  // by owner
 
-Bytes total_of(const Held& held) {
+Bytes sum_held(const Held& held) {
   Bytes total = 0;
   for (const auto& [owner, bytes] : held) total += bytes;
   return total;
@@ -67,7 +68,7 @@ std::vector<Moment> collect_moments(const RunLog& log, int device, Time end) {
   std::map<Time, Held> changes;
   for (const RunTensor& tensor : log.tensors()) {
     if (tensor.device != device || tensor.made > end) continue;
-    const std::string owner = owner_of(tensor.name);
+    const std::string owner = find_owner(tensor.name);
     changes[tensor.made][owner] += tensor.bytes;
     if (tensor.freed <= end) changes[tensor.freed][owner] -= tensor.bytes;
   }
@@ -77,7 +78,7 @@ std::vector<Moment> collect_moments(const RunLog& log, int device, Time end) {
   std::size_t i = 0;
   for (const auto& [at, change] : changes) {
     for (const auto& [owner, bytes] : change) now.held[owner] += bytes;
-    now.total = total_of(now.held);
+    now.total = sum_held(now.held);
     now.at = at;
     if (i++ % stride == 0) {
       moments.push_back(now);
@@ -88,7 +89,7 @@ std::vector<Moment> collect_moments(const RunLog& log, int device, Time end) {
   return moments;
 }
 
-const Moment& peak_of(const std::vector<Moment>& moments) {
+const Moment& find_peak(const std::vector<Moment>& moments) {
   return *std::ranges::max_element(moments, {}, &Moment::total);
 }
 
@@ -101,7 +102,7 @@ std::vector<std::pair<std::string, Bytes>> owners_at(const Moment& moment) {
   return owners;
 }
 
-std::string key_of(const std::vector<std::pair<std::string, Bytes>>& owners) {
+std::string write_key(const std::vector<std::pair<std::string, Bytes>>& owners) {
   std::string text = "<p class=key>";
   for (std::size_t i = 0; i < std::min(kMostOwners, owners.size()); ++i) {
     text += fmt::format("<span><i class={}></i>{}</span>", kOwnerColours.at(i),
@@ -111,8 +112,8 @@ std::string key_of(const std::vector<std::pair<std::string, Bytes>>& owners) {
 }
 
 // Steps over time: a point before and behind each change.
-std::vector<Position> steps_of(const std::vector<Moment>& moments, const std::vector<Bytes>& bytes,
-                               Time end, Bytes most) {
+std::vector<Position> make_steps(const std::vector<Moment>& moments,
+                                 const std::vector<Bytes>& bytes, Time end, Bytes most) {
   std::vector<Position> line;
   const auto x_of = [&](Time at) {
     return kBytesWidth +
@@ -128,7 +129,7 @@ std::vector<Position> steps_of(const std::vector<Moment>& moments, const std::ve
 }
 
 std::string make_chart(const std::vector<Moment>& moments, Time end) {
-  const Moment& peak = peak_of(moments);
+  const Moment& peak = find_peak(moments);
   const auto owners = owners_at(peak);
   Drawing drawing(kBytesWidth + kHeldWidth + 10, kHeldHeight + 40, "HBM held over time, by owner");
   drawing.text({kBytesWidth - 8, 26}, fmt::format("{} B", peak.total), "t e");
@@ -138,9 +139,9 @@ std::string make_chart(const std::vector<Moment>& moments, Time end) {
                fmt::format("{:.3f} us", to_ns(end) / 1e3), "t e");
   std::vector<Bytes> below(moments.size(), 0);
   const auto add = [&](const auto& bytes_at, std::string_view colour, std::string_view tip) {
-    const std::vector<Position> bottom = steps_of(moments, below, end, peak.total);
+    const std::vector<Position> bottom = make_steps(moments, below, end, peak.total);
     for (std::size_t i = 0; i < moments.size(); ++i) below[i] += bytes_at(moments[i], below[i]);
-    drawing.area(steps_of(moments, below, end, peak.total), bottom, colour, tip);
+    drawing.area(make_steps(moments, below, end, peak.total), bottom, colour, tip);
   };
   for (std::size_t i = 0; i < std::min(kMostOwners, owners.size()); ++i) {
     const std::string& owner = owners[i].first;
@@ -153,7 +154,7 @@ std::string make_chart(const std::vector<Moment>& moments, Time end) {
   }
   add([](const Moment& moment, Bytes known) { return moment.total - known; }, kOthersColour,
       "others");
-  return key_of(owners) + std::move(drawing).finish();
+  return write_key(owners) + std::move(drawing).finish();
 }
 
 std::string owner_table(const Moment& peak, Time at) {
@@ -174,7 +175,7 @@ std::string owner_table(const Moment& peak, Time at) {
 std::string device_table(const std::map<int, std::vector<Moment>>& devices) {
   std::string rows = "<table><tr><th>device<th class=n>bytes at its peak</tr>\n";
   for (const auto& [device, moments] : devices) {
-    rows += fmt::format("<tr><td>{}<td class=n>{}</tr>\n", device, peak_of(moments).total);
+    rows += fmt::format("<tr><td>{}<td class=n>{}</tr>\n", device, find_peak(moments).total);
   }
   return rows + "</table>\n";
 }
@@ -192,8 +193,8 @@ std::string memory(const RunLog& log, Time end) {
   std::erase_if(devices, [](const auto& entry) { return entry.second.empty(); });
   if (devices.empty() || end == Time{0}) return "";
   const auto most = std::ranges::max_element(
-      devices, {}, [](const auto& entry) { return peak_of(entry.second).total; });
-  const Moment& peak = peak_of(most->second);
+      devices, {}, [](const auto& entry) { return find_peak(entry.second).total; });
+  const Moment& peak = find_peak(most->second);
   if (peak.total == 0) return "";
   const std::string among =
       count > kMostDevices ? fmt::format(" of the first {} of {}", kMostDevices, count) : "";

@@ -15,7 +15,7 @@ class Simulation;
 
 namespace kernbench::benches::page {
 
-// What the page says of the run besides what the simulation knows.
+// The facts about the run that the page shows and that the simulation does not know.
 struct Heading {
   std::string title;                                       // "ccl-allreduce"
   std::vector<std::pair<std::string, std::string>> facts;  // pairs (name, value): command, topology

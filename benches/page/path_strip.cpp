@@ -20,7 +20,7 @@ constexpr std::int64_t kMostParts = 800;
 constexpr std::size_t kMostPlaces = 20;
 
 // Cuts the path into pieces of at least this length; each has the cause that takes most of it.
-std::vector<Edge> parts_of(const std::vector<Edge>& edges, Time least) {
+std::vector<Edge> cut_path(const std::vector<Edge>& edges, Time least) {
   std::vector<Edge> parts;
   std::array<Time, sim::kCauseCount> times{};
   Time start{0};
@@ -35,7 +35,7 @@ std::vector<Edge> parts_of(const std::vector<Edge>& edges, Time least) {
   return parts;
 }
 
-std::string key_of(const runtime::CriticalPath& path) {
+std::string write_key(const runtime::CriticalPath& path) {
   std::string text = "<p class=key>";
   for (std::size_t i = 0; i < sim::kCauseCount; ++i) {
     if (path.by_cause.at(i) == Time{0}) continue;
@@ -67,12 +67,12 @@ std::string path_strip(const runtime::Profile& profile) {
            static_cast<double>(profile.duration().count());
   };
   Drawing drawing(kStripWidth, 34, "The critical path over time");
-  for (const Edge& part : parts_of(profile.path.edges, profile.duration() / kMostParts)) {
+  for (const Edge& part : cut_path(profile.path.edges, profile.duration() / kMostParts)) {
     drawing.box({x_of(part.start), 2, x_of(part.end) - x_of(part.start), 30},
                 fmt::format("c{}", static_cast<int>(part.why)),
                 fmt::format("{}, {:.3f} us", name_of(part.why), to_ns(part.length()) / 1e3));
   }
-  return key_of(profile.path) + std::move(drawing).finish() + write_rows(profile);
+  return write_key(profile.path) + std::move(drawing).finish() + write_rows(profile);
 }
 
 }  // namespace kernbench::benches::page

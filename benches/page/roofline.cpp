@@ -31,13 +31,13 @@ std::vector<Point> collect_points(const runtime::Profile& profile) {
   return points;
 }
 
-// What one PE can do: operations of its array and bytes of its share of the HBM, per second.
+// The rates of one PE per second: operations of its array, and bytes of its share of the HBM.
 struct Roof {
   double operations = 0;
   double bytes = 0;
 };
 
-Roof roof_of(const Topology& topology) {
+Roof compute_roof(const Topology& topology) {
   const GemmSpec& array = topology.pe.gemm;
   Roof roof;
   if (!array.clock.is_unlimited()) {
@@ -94,7 +94,7 @@ void draw_grid(Drawing& drawing, const Axis& x, const Axis& y) {
 
 std::string roofline(const runtime::Profile& profile, const Topology& topology) {
   const std::vector<Point> points = collect_points(profile);
-  const Roof roof = roof_of(topology);
+  const Roof roof = compute_roof(topology);
   if (points.empty() || roof.operations == 0 || roof.bytes == 0) return "";
   const auto [low, high] = std::ranges::minmax(points, {}, &Point::intensity);
   const double ridge = roof.operations / roof.bytes;

@@ -36,7 +36,7 @@ bool is_drawn(const runtime::RunSpan& span) {
          span.kind != Kind::scope;
 }
 
-std::string lane_of(const runtime::RunSpan& span) {
+std::string lane_name(const runtime::RunSpan& span) {
   if (span.kind == Kind::kernel) return "kernels";
   if (span.kind == Kind::message) return "messages";
   if (span.kind == Kind::wait) return "waits";
@@ -51,12 +51,12 @@ std::string write_tip(const runtime::RunSpan& span, Time end) {
   return span.where.empty() ? tip : tip + ", " + span.where;
 }
 
-std::map<LaneKey, Lane> lanes_of(const runtime::RunLog& log, Time end) {
+std::map<LaneKey, Lane> collect_lanes(const runtime::RunLog& log, Time end) {
   std::map<LaneKey, Lane> lanes;
   for (const runtime::RunSpan& span : log.spans()) {
     const Time until = std::min(span.end, end);
     if (!is_drawn(span) || until <= span.start) continue;
-    lanes[{span.rank, lane_of(span)}].push_back(
+    lanes[{span.rank, lane_name(span)}].push_back(
         {span.start, until, span.kind, write_tip(span, until)});
   }
   for (auto& [key, lane] : lanes) std::ranges::stable_sort(lane, {}, &Bar::start);
@@ -94,7 +94,7 @@ void join_all(std::map<LaneKey, Lane>& lanes, Time end) {
 }  // namespace
 
 std::string timeline(const runtime::RunLog& log, Time end) {
-  std::map<LaneKey, Lane> lanes = lanes_of(log, end);
+  std::map<LaneKey, Lane> lanes = collect_lanes(log, end);
   if (lanes.empty()) return "<p>No rank has called anything.</p>\n";
   join_all(lanes, end);
   const auto x_of = [&](Time time) {

@@ -5,7 +5,7 @@
 
 namespace kernbench::benches::page {
 
-// How many times as fast the run is if one resource is faster.
+// The run's speed-ups if one resource is faster.
 struct ResourceGain {
   std::string resource;  // "sip.link.bandwidth"
   std::string value;     // in force: "64 GB/s"

@@ -119,7 +119,7 @@ struct Standardized {
   Matrix scale;  // [rows, 1]
 };
 
-// From the gradient of the rows' y = z w + b to that of what z was made from.
+// Computes from the gradient of the rows' y = z w + b the gradient of the norm's input.
 template <class Matrix>
 Matrix layer_norm_gradient(const Matrix& dy, const Standardized<Matrix>& z, const Matrix& weight) {
   Matrix g = dy.array().rowwise() * weight.row(0).array();

@@ -29,7 +29,7 @@ struct LayerParameters {
 };
 
 template <class Matrix>
-Matrix matrix_of(const DenseMatrix& dense) {
+Matrix to_matrix(const DenseMatrix& dense) {
   return Eigen::Map<const RowMajor<float>>(dense.elements.data(), dense.rows, dense.columns)
       .template cast<typename Matrix::Scalar>();
 }
@@ -48,7 +48,7 @@ class DenseBlock {
         devices_(devices),
         arithmetic_(arithmetic) {
     for (std::size_t i = 0; i < kParametersPerLayer; ++i) {
-      *own_.in_order()[i] = matrix_of<Matrix>(parameters[i]);
+      *own_.in_order()[i] = to_matrix<Matrix>(parameters[i]);
     }
   }
 
@@ -198,14 +198,15 @@ class DenseBlock {
 
 // y, dx, then the gradients of all parameters.
 template <class Arithmetic>
-std::vector<typename Arithmetic::Matrix> step_of(const DenseModel& model, const GptSize& size,
-                                                 const GptDevices& devices, Arithmetic arithmetic) {
+std::vector<typename Arithmetic::Matrix> compute_step(const DenseModel& model, const GptSize& size,
+                                                      const GptDevices& devices,
+                                                      Arithmetic arithmetic) {
   using Matrix = typename Arithmetic::Matrix;
   std::vector<DenseBlock<Arithmetic>> blocks;
   blocks.reserve(static_cast<std::size_t>(size.layers));
   std::vector<Matrix> results(2);
   Matrix& y = results[0];
-  y = matrix_of<Matrix>(model.x);
+  y = to_matrix<Matrix>(model.x);
   for (std::size_t i = 0; i < static_cast<std::size_t>(size.layers); ++i) {
     blocks.emplace_back(
         size, devices, arithmetic,
@@ -213,7 +214,7 @@ std::vector<typename Arithmetic::Matrix> step_of(const DenseModel& model, const 
     y = blocks.back().forward(y);
   }
   Matrix& dx = results[1];
-  dx = matrix_of<Matrix>(model.gradient);
+  dx = to_matrix<Matrix>(model.gradient);
   for (auto block = blocks.rbegin(); block != blocks.rend(); ++block) dx = block->backward(dx);
   for (auto& block : blocks) {
     for (Matrix* gradient : block.gradients().in_order()) results.push_back(std::move(*gradient));
@@ -225,7 +226,7 @@ std::vector<typename Arithmetic::Matrix> step_of(const DenseModel& model, const 
 // rounding.
 class BoundFromSamples {
  public:
-  // Blocks of so many columns are of one kind, of another, and so on.
+  // Blocks of this many columns are of one kind, then of the next, and so on.
   BoundFromSamples(const RowMajor<double>& exact, std::int64_t block, std::size_t kinds,
                    double rounding)
       : exact_(exact), expected_{exact.rows(), exact.cols(), {}, block, {}} {
@@ -259,7 +260,7 @@ class BoundFromSamples {
 DenseStep dense_gpt_step(const DenseModel& model, const GptSize& size, const GptDevices& devices,
                          std::uint64_t seed) {
   const std::vector<RowMajor<double>> exact =
-      step_of(model, size, {.dtype = devices.dtype}, ExactArithmetic());
+      compute_step(model, size, {.dtype = devices.dtype}, ExactArithmetic());
   std::vector<BoundFromSamples> bounds;
   for (const RowMajor<double>& matrix : exact) {
     const bool is_of_qkv = matrix.cols() == 3 * size.hidden;  // which have three kinds of columns
@@ -270,7 +271,7 @@ DenseStep dense_gpt_step(const DenseModel& model, const GptSize& size, const Gpt
     const SampledArithmetic arithmetic =
         i == 0 ? SampledArithmetic(devices.dtype)
                : SampledArithmetic(devices.dtype, seed + static_cast<std::uint64_t>(i));
-    const auto sample = step_of(model, size, devices, arithmetic);
+    const auto sample = compute_step(model, size, devices, arithmetic);
     for (std::size_t k = 0; k < bounds.size(); ++k) bounds[k].add(sample[k]);
   }
   DenseStep step{.y = bounds[0].take(), .dx = bounds[1].take(), .gradients = {}};

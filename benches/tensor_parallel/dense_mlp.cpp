@@ -14,7 +14,7 @@ using Matrix = RowMajor<float>;
 constexpr std::int64_t kInColumn = 4;
 constexpr std::uint32_t kSparsity = 4;  // of the gradient, one in so many is not 0
 
-Matrix matrix_of(const DenseMatrix& dense) {
+Matrix to_matrix(const DenseMatrix& dense) {
   return Eigen::Map<const Matrix>(dense.elements.data(), dense.rows, dense.columns);
 }
 
@@ -27,7 +27,7 @@ class Drawing {
   DenseMatrix signs(std::int64_t rows, std::int64_t columns) {
     return drawn(rows, columns, [](std::uint32_t bits) { return sign(bits); });
   }
-  // Likewise, but mostly 0.
+  // -1, 0 or 1, mostly 0: sums of few signs stay exact in small types.
   DenseMatrix few_signs(std::int64_t rows, std::int64_t columns) {
     return drawn(rows, columns, [](std::uint32_t bits) {
       return (bits >> 16) % kSparsity == 0 ? unit(bits) : 0.0F;
@@ -90,12 +90,12 @@ DenseModel integer_mlp(const MlpSize& size, std::uint64_t seed) {
 }
 
 DenseStep dense_mlp_step(const DenseModel& model, DType dtype) {
-  const Matrix x = matrix_of(model.x);
-  const Matrix dy = matrix_of(model.gradient);
-  const Matrix up = matrix_of(model.parameters[0]);
-  const Matrix up_bias = matrix_of(model.parameters[1]);
-  const Matrix down = matrix_of(model.parameters[2]);
-  const Matrix down_bias = matrix_of(model.parameters[3]);
+  const Matrix x = to_matrix(model.x);
+  const Matrix dy = to_matrix(model.gradient);
+  const Matrix up = to_matrix(model.parameters[0]);
+  const Matrix up_bias = to_matrix(model.parameters[1]);
+  const Matrix down = to_matrix(model.parameters[2]);
+  const Matrix down_bias = to_matrix(model.parameters[3]);
 
   const Matrix h = (product(x, up).rowwise() + up_bias.row(0)).cwiseMax(0.0F);
   const Matrix y = product(h, down).rowwise() + down_bias.row(0);

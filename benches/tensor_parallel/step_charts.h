@@ -16,7 +16,7 @@ namespace kernbench::benches::tensor_parallel {
 // The speed-up of a step over the number of ranks, beside the ideal speed-up.
 figure::Chart strong_scaling_chart(std::span<const Row> steps, const std::string& what);
 
-// How a step's time is spent: a stacked bar for each number of ranks.
+// Shows how a step's time is spent, as a stacked bar for each number of ranks.
 figure::Chart step_time_chart(std::span<const Row> steps, const std::string& what);
 
 }  // namespace kernbench::benches::tensor_parallel

@@ -64,7 +64,7 @@ StepCheck check_step(std::span<const RankStep> ranks, const StepInput& input,
       const tp::Parameter& parameter = step.parameters[i];
       const Expected& whole = expected.gradients[i];
       check(parameter.grad(), whole,
-            part_of(parameter, whole.rows, whole.columns, rank, world_size),
+            find_part(parameter, whole.rows, whole.columns, rank, world_size),
             is_on_all_ranks(parameter));
     }
   }

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kBackwardOverForward = 2;
 
-collectives::MeasuredCollective collective_of(std::string_view function) {
+collectives::MeasuredCollective find_collective(std::string_view function) {
   const auto kind = std::ranges::find_if(collectives::kMeasuredCollectives,
                                          [&](collectives::MeasuredCollective collective) {
                                            return function.starts_with(name_of(collective));
@@ -24,17 +24,17 @@ collectives::MeasuredCollective collective_of(std::string_view function) {
   return *kind;
 }
 
-Bytes block_of(const runtime::FlightEvent& event) {
+Bytes block_bytes(const runtime::FlightEvent& event) {
   return event.shape.numel() * size_of(event.dtype);
 }
 
 Bytes size_of_collective(const runtime::FlightEvent& event, int world_size) {
-  return block_of(event) *
-         collectives::spec_of(collective_of(event.function)).blocks_in_size(world_size);
+  return block_bytes(event) *
+         collectives::spec_of(find_collective(event.function)).blocks_in_size(world_size);
 }
 
 // 2 operations for each cell and cycle.
-std::optional<double> peak_tflops_of(const Topology& topology, int pes) {
+std::optional<double> compute_peak_tflops(const Topology& topology, int pes) {
   const GemmSpec& array = topology.pe.gemm;
   if (array.clock.is_unlimited()) return std::nullopt;
   return 2.0 * array.rows * array.columns * static_cast<double>(array.clock.per_second) * pes /
@@ -62,7 +62,8 @@ void add_bound(StepResult& result, const Topology& topology, const RankStep& slo
   Time backward{0};
   for (const runtime::FlightEvent& event : slowest.collectives) {
     (event.issued < slowest.forward_issued ? forward : backward) += ccl::collective_lower_bound(
-        topology, collectives::kind_of(collective_of(event.function)), block_of(event));
+        topology, collectives::to_collective_kind(find_collective(event.function)),
+        block_bytes(event));
   }
   if (result.peak_tflops) {
     const double ps = forward_flops / result.world_size / *result.peak_tflops;
@@ -112,7 +113,7 @@ Row collective_row(const StepResult& result, const CollectiveUse& use) {
   // With one rank the collective stays inside the device and crosses no link.
   std::optional<double> busbw;
   if (result.world_size > 1) {
-    busbw = collectives::spec_of(collective_of(use.function)).factor.of(result.world_size) *
+    busbw = collectives::spec_of(find_collective(use.function)).factor.of(result.world_size) *
             collectives::algbw_gbs(use.size * use.count, use.time);
   }
   return Row()
@@ -146,7 +147,7 @@ StepResult summarize(const Topology& topology, std::span<const RankStep> ranks,
                     .activity = slowest.activity,
                     .collectives = {},
                     .flops = (1 + kBackwardOverForward) * forward_flops,
-                    .peak_tflops = peak_tflops_of(topology, pes),
+                    .peak_tflops = compute_peak_tflops(topology, pes),
                     .bound = {},
                     .check = {}};
   for (const runtime::FlightEvent& event : slowest.collectives) {

@@ -55,13 +55,13 @@ Row with_each(Row row) {
   return row.set("each_ns", number_in(row, "time_ns") / number_in(row, "count"));
 }
 
-double sum_of(std::span<const Row> rows, std::string_view column) {
+double sum_column(std::span<const Row> rows, std::string_view column) {
   double sum = 0;
   for (const Row& row : rows) sum += number_or_null(row, column).value_or(0);
   return sum;
 }
 
-double largest_of(std::span<const Row> rows, std::string_view column) {
+double find_largest(std::span<const Row> rows, std::string_view column) {
   double largest = 0;
   for (const Row& row : rows) largest = std::max(largest, number_or_null(row, column).value_or(0));
   return largest;
@@ -69,19 +69,19 @@ double largest_of(std::span<const Row> rows, std::string_view column) {
 
 void print_verdict(Bench& bench, std::span<const Row> steps) {
   if (!number_or_null(steps.front(), "wrong")) return;
-  const double wrong = sum_of(steps, "wrong");
-  const double unequal = sum_of(steps, "unequal");
+  const double wrong = sum_column(steps, "wrong");
+  const double unequal = sum_column(steps, "unequal");
   bench.print(
       fmt::format("#\n# {:.0f} elements on all ranks: wrong {:.0f}, in other bits than "
                   "rank 0's {:.0f} {}\n",
-                  sum_of(steps, "checked"), wrong, unequal,
+                  sum_column(steps, "checked"), wrong, unequal,
                   wrong + unequal == 0 ? "OK" : bench.run().console.alarming("FAILED")));
-  if (const double bound = largest_of(steps, "error_bound"); bound > 0) {
+  if (const double bound = find_largest(steps, "error_bound"); bound > 0) {
     bench.print(
         fmt::format("# of the worst tensor, root mean squares over that of its values: "
                     "error {:.2e}, bound {:.2e};\n"
                     "# the largest error is {:.2f} of its bound\n",
-                    largest_of(steps, "error"), bound, largest_of(steps, "worst_error")));
+                    find_largest(steps, "error"), bound, find_largest(steps, "worst_error")));
   }
 }
 

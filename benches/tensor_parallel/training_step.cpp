@@ -15,7 +15,7 @@ namespace kernbench::benches::tensor_parallel {
 namespace {
 
 // The elements of a part as a host tensor of this shape.
-Tensor elements_of(const DenseMatrix& whole, const Part& part, const Shape& shape) {
+Tensor copy_elements(const DenseMatrix& whole, const Part& part, const Shape& shape) {
   std::vector<float> elements;
   elements.reserve(static_cast<std::size_t>(part.rows * part.columns));
   for (std::int64_t row = part.row; row < part.row + part.rows; ++row) {
@@ -90,16 +90,16 @@ class RankOfStep {
 
   void load(RankStep& step, Tensor gradient) const {
     const Part own = part_of_tokens(input_, rank_, world_size_);
-    step.x.copy_(elements_of(values_->x, own, step.x.shape()));
-    gradient.copy_(elements_of(values_->gradient, own, gradient.shape()));
+    step.x.copy_(copy_elements(values_->x, own, step.x.shape()));
+    gradient.copy_(copy_elements(values_->gradient, own, gradient.shape()));
     KB_CHECK(step.parameters.size() == values_->parameters.size(), "{} parameters, not {}",
              step.parameters.size(), values_->parameters.size());
     for (std::size_t i = 0; i < step.parameters.size(); ++i) {
       const DenseMatrix& whole = values_->parameters[i];
       tp::Parameter& parameter = step.parameters[i];
-      parameter.copy_(elements_of(whole,
-                                  part_of(parameter, whole.rows, whole.columns, rank_, world_size_),
-                                  parameter.shape()));
+      parameter.copy_(
+          copy_elements(whole, find_part(parameter, whole.rows, whole.columns, rank_, world_size_),
+                        parameter.shape()));
     }
   }
 
@@ -134,8 +134,8 @@ std::vector<RankStep> run_training_step(RuntimeContext& torch, const StepInput& 
   });
 }
 
-Part part_of(const tp::Parameter& parameter, std::int64_t rows, std::int64_t columns, int rank,
-             int world_size) {
+Part find_part(const tp::Parameter& parameter, std::int64_t rows, std::int64_t columns, int rank,
+               int world_size) {
   Part part{0, rows, 0, columns};
   if (!parameter.attributes || !parameter.attributes->tensor_model_parallel) return part;
   KB_CHECK(parameter.attributes->partition_stride == 1, "'{}' has a stride of {}", parameter.name(),

@@ -55,8 +55,8 @@ std::vector<RankStep> run_training_step(RuntimeContext& torch, const StepInput& 
 
 // A rank's part of a parameter that is [rows, columns] as a whole.
 // REQUIRES: stride 1
-Part part_of(const tp::Parameter& parameter, std::int64_t rows, std::int64_t columns, int rank,
-             int world_size);
+Part find_part(const tp::Parameter& parameter, std::int64_t rows, std::int64_t columns, int rank,
+               int world_size);
 // A rank's part of all tokens.
 Part part_of_tokens(const StepInput& input, int rank, int world_size);
 

@@ -15,7 +15,7 @@ namespace {
 constexpr double kEpsilon = 1e-5;
 
 // [tokens, hidden] to [batch, heads, seq, depth], and back.
-Tensor heads_of(const Tensor& x, const LanguageModelSize& size) {
+Tensor split_heads(const Tensor& x, const LanguageModelSize& size) {
   return x.view({size.batch, size.seq, size.heads, size.hidden / size.heads}).transpose(1, 2);
 }
 Tensor merged(const Tensor& x, const LanguageModelSize& size) {
@@ -38,7 +38,8 @@ struct GptBlockImpl : nn::Module {
   Tensor forward(const Tensor& x) const {
     const Tensor h = ln1(x);
     const Tensor attended = nn::functional::scaled_dot_product_attention(
-        heads_of(q(h), size), heads_of(k(h), size), heads_of(v(h), size), {.is_causal = true});
+        split_heads(q(h), size), split_heads(k(h), size), split_heads(v(h), size),
+        {.is_causal = true});
     const Tensor y = x + proj(merged(attended, size));
     return y + fc2(nn::functional::gelu(fc1(ln2(y))));
   }
@@ -100,7 +101,7 @@ struct LlamaBlockImpl : nn::Module {
   Tensor forward(const Tensor& x) const {
     const Tensor h = norm1(x);
     const Tensor attended = nn::functional::scaled_dot_product_attention(
-        rotary(heads_of(q(h), size)), rotary(heads_of(k(h), size)), heads_of(v(h), size),
+        rotary(split_heads(q(h), size)), rotary(split_heads(k(h), size)), split_heads(v(h), size),
         {.is_causal = true});
     const Tensor y = x + proj(merged(attended, size));
     const Tensor g = norm2(y);

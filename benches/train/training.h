@@ -40,7 +40,7 @@ struct TrainingOptions {
 // Throws what check_heads() does, and UsageError KB-U012 for PEs that do not divide the samples.
 void check_options(const TrainingOptions& options);
 
-// What one step did.
+// The results of one step.
 struct TrainingStep {
   double loss = 0;  // 0 in a context without data, as is `norm`
   double norm = 0;  // of the gradients, before they are clipped

@@ -52,7 +52,7 @@ std::string text_in_row(const Row& row, const std::string& column) {
   return cell == nullptr ? "" : to_text(*cell);
 }
 
-std::vector<std::string> texts_of(std::span<const Row> rows, const std::string& column) {
+std::vector<std::string> list_texts(std::span<const Row> rows, const std::string& column) {
   std::vector<std::string> texts;
   for (const Row& row : rows) texts.push_back(text_in_row(row, column));
   std::ranges::sort(texts);
@@ -65,7 +65,7 @@ std::string joined(std::vector<std::string> texts) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-std::string key_of(const Row& row, const std::vector<std::string>& columns) {
+std::string make_key(const Row& row, const std::vector<std::string>& columns) {
   std::string key;
   for (const std::string& column : columns) key += text_in_row(row, column) + '\n';
   return key;
@@ -94,11 +94,11 @@ bool are_told_apart(std::span<const Row> rows, const std::set<std::string>& name
     if (column != without && !is_measured(rows, rows, column)) columns.push_back(column);
   }
   std::set<std::string> keys;
-  for (const Row& row : rows) keys.insert(key_of(row, columns));
+  for (const Row& row : rows) keys.insert(make_key(row, columns));
   return keys.size() == rows.size();
 }
 
-// How the rows of both runs are told apart.
+// The columns that tell the rows of a run apart.
 struct Columns {
   std::vector<std::string> matching;
   std::vector<std::string> naming;  // of these, those that differ between rows
@@ -115,8 +115,8 @@ Columns choose_columns(std::span<const Row> before, std::span<const Row> after,
       columns.measured.push_back(column);
       continue;
     }
-    const std::vector<std::string> old_texts = texts_of(before, column);
-    const std::vector<std::string> new_texts = texts_of(after, column);
+    const std::vector<std::string> old_texts = list_texts(before, column);
+    const std::vector<std::string> new_texts = list_texts(after, column);
     const bool has_same = std::ranges::find_first_of(old_texts, new_texts) != old_texts.end();
     const bool is_needless = old_texts != new_texts && are_texts(before, column) &&
                              are_told_apart(before, names, column) &&
@@ -155,8 +155,8 @@ ComparedRow compare_row(const Row& before, const Row& after, const Columns& colu
   return row;
 }
 
-// How much a row has changed, as a factor in either direction.
-double change_of(const ComparedRow& row, const std::string& column) {
+// The change of a row, as the logarithm of the factor in either direction.
+double compute_change(const ComparedRow& row, const std::string& column) {
   const ComparedNumber* const number = row.find(column);
   if (number == nullptr || number->before == number->after) return 0;
   if (number->before <= 0 || number->after <= 0) return std::numeric_limits<double>::infinity();
@@ -198,9 +198,9 @@ Comparison compare_rows(std::span<const Row> before, std::span<const Row> after)
   Comparison comparison;
   const Columns columns = choose_columns(before, after, comparison.differences);
   std::multimap<std::string, const Row*> others;
-  for (const Row& row : after) others.emplace(key_of(row, columns.matching), &row);
+  for (const Row& row : after) others.emplace(make_key(row, columns.matching), &row);
   for (const Row& row : before) {
-    const auto other = others.find(key_of(row, columns.matching));
+    const auto other = others.find(make_key(row, columns.matching));
     if (other == others.end()) {
       comparison.only_before.push_back(row_name(row, columns));
       continue;
@@ -225,7 +225,7 @@ std::string to_table(const Comparison& comparison, const std::string& column) {
     if (row.find(column) != nullptr) rows.push_back(&row);
   }
   std::ranges::stable_sort(rows, std::greater(),
-                           [&](const ComparedRow* row) { return change_of(*row, column); });
+                           [&](const ComparedRow* row) { return compute_change(*row, column); });
   for (const ComparedRow* row : std::span(rows).first(std::min(rows.size(), kMostRows))) {
     text += format_line(row->name.empty() ? "all" : row->name, *row->find(column));
     text += describe_causes(*row, column);

@@ -23,7 +23,7 @@ std::string_view without_blanks(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
 }
 
-// nullopt unless all of `text` is a number.
+// Returns nullopt unless all of `text` is a number.
 std::optional<double> parse_number(std::string_view text) {
   double number = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);

@@ -85,7 +85,7 @@ constexpr Help kTopology[] = {
     {"launch.blocking", "true: launches and collectives return when they are done"},
 };
 
-// Of defaults, and of an algorithm's entry.
+// The same keys stand under `defaults` and in an algorithm's entry.
 constexpr Help kCcl[] = {
     {"algorithm", "of all_reduce: one of `kernbench list`, or auto"},
     {"kernel", "the algorithm that an entry of ccl.yaml runs"},
@@ -103,7 +103,7 @@ constexpr Help kCcl[] = {
 
 }  // namespace
 
-std::string_view help_of(KeyOwner owner, std::string_view path) {
+std::string_view find_help(KeyOwner owner, std::string_view path) {
   const bool is_ccl = owner == KeyOwner::ccl;
   if (is_ccl) path = path.substr(path.rfind('.') + 1);
   const std::span<const Help> all = is_ccl ? std::span<const Help>(kCcl) : kTopology;

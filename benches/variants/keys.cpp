@@ -18,7 +18,7 @@ namespace {
 constexpr std::string_view kDefaults = "defaults.";
 constexpr std::string_view kEntries = "algorithms.";
 
-Key key_of(const SettingInfo& setting, const BenchInfo& bench) {
+Key make_key(const SettingInfo& setting, const BenchInfo& bench) {
   return {.name = setting.key,
           .owner = KeyOwner::bench,
           .file = fmt::format("the bench {}", bench.name),
@@ -30,7 +30,7 @@ Key key_of(const SettingInfo& setting, const BenchInfo& bench) {
           .help = setting.help};
 }
 
-Key key_of(const YamlKey& key, KeyOwner owner, const std::string& file) {
+Key make_key(const YamlKey& key, KeyOwner owner, const std::string& file) {
   const bool is_default = owner == KeyOwner::ccl && key.path.starts_with(kDefaults);
   return {.name = is_default ? key.path.substr(kDefaults.size()) : key.path,
           .owner = owner,
@@ -40,7 +40,7 @@ Key key_of(const YamlKey& key, KeyOwner owner, const std::string& file) {
           .unit = key.unit,
           .allowed = key.allowed,
           .value = key.value,
-          .help = std::string(help_of(owner, key.path))};
+          .help = std::string(find_help(owner, key.path))};
 }
 
 std::vector<YamlKey> ccl_keys(const std::string& path) {
@@ -63,16 +63,16 @@ bool Key::is_list() const {
 Keys::Keys(const KeySources& sources) {
   if (sources.bench != nullptr) {
     for (const SettingInfo& setting : sources.bench->settings) {
-      keys_.push_back(key_of(setting, *sources.bench));
+      keys_.push_back(make_key(setting, *sources.bench));
     }
   }
   load_topology(sources.topology);  // its errors come before those of keys
   for (const YamlKey& key : topology_keys(topology_text(sources.topology), sources.topology)) {
     keys_.push_back(
-        key_of(key, KeyOwner::topology, fmt::format("the topology {}", sources.topology)));
+        make_key(key, KeyOwner::topology, fmt::format("the topology {}", sources.topology)));
   }
   for (const YamlKey& key : ccl_keys(sources.ccl)) {
-    keys_.push_back(key_of(key, KeyOwner::ccl, sources.ccl.empty() ? "ccl.yaml" : sources.ccl));
+    keys_.push_back(make_key(key, KeyOwner::ccl, sources.ccl.empty() ? "ccl.yaml" : sources.ccl));
   }
 }
 

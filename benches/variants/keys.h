@@ -51,6 +51,6 @@ class Keys {
 };
 
 // Returns what a key of a topology file or of ccl.yaml means; empty if there is no such key.
-std::string_view help_of(KeyOwner owner, std::string_view path);
+std::string_view find_help(KeyOwner owner, std::string_view path);
 
 }  // namespace kernbench::benches::variants

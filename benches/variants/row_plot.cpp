@@ -35,15 +35,15 @@ std::string find_column(std::span<const Row> rows, const std::string& wanted) {
                    suggestion(wanted, columns));
 }
 
-std::optional<double> number_of(const Cell& cell) {
+std::optional<double> to_number(const Cell& cell) {
   if (const auto* whole = std::get_if<std::int64_t>(&cell)) return static_cast<double>(*whole);
   if (const auto* real = std::get_if<double>(&cell)) return *real;
   return std::nullopt;
 }
 
 // "64 GB/s" is 64 of the unit "GB/s".
-std::optional<std::pair<double, std::string>> quantity_of(const Cell& cell) {
-  if (const auto number = number_of(cell)) return std::pair(*number, std::string());
+std::optional<std::pair<double, std::string>> read_quantity(const Cell& cell) {
+  if (const auto number = to_number(cell)) return std::pair(*number, std::string());
   const auto* const text = std::get_if<std::string>(&cell);
   if (text == nullptr) return std::nullopt;
   char* end = nullptr;
@@ -77,11 +77,11 @@ Axis named_axis(std::span<const Cell* const> cells, const std::string& column) {
   return axis;
 }
 
-Axis axis_of(std::span<const Cell* const> cells, const std::string& column) {
+Axis make_axis(std::span<const Cell* const> cells, const std::string& column) {
   Axis axis{.places = {}, .names = {}, .title = column};
   std::optional<std::string> unit;
   for (const Cell* cell : cells) {
-    const auto quantity = quantity_of(*cell);
+    const auto quantity = read_quantity(*cell);
     if (!quantity || (unit && *unit != quantity->second)) return named_axis(cells, column);
     unit = quantity->second;
     axis.places.push_back(quantity->first);
@@ -107,7 +107,7 @@ Points collect_points(std::span<const Row> rows, const PlotRequest& columns) {
   for (const Row& row : rows) {
     const Cell* const x = row.find(columns.x);
     const Cell* const y = row.find(columns.y);
-    const auto number = y == nullptr ? std::nullopt : number_of(*y);
+    const auto number = y == nullptr ? std::nullopt : to_number(*y);
     if (x == nullptr || !number) continue;
     const Cell* const by = columns.by.empty() ? nullptr : row.find(columns.by);
     points.xs.push_back(x);
@@ -159,7 +159,7 @@ RowPlot make_plot(std::span<const Row> rows, const PlotRequest& request, std::st
   const Points points = collect_points(
       rows,
       {find_column(rows, request.x), y, request.by.empty() ? "" : find_column(rows, request.by)});
-  const Axis axis = axis_of(points.xs, find_column(rows, request.x));
+  const Axis axis = make_axis(points.xs, find_column(rows, request.x));
   std::vector<std::size_t> order(points.ys.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, {}, [&](std::size_t i) {

@@ -23,7 +23,7 @@ namespace kernbench::benches::variants {
 namespace {
 
 // A whole number as a number, so that programs can compute with it.
-Cell cell_of(std::string_view text) {
+Cell to_cell(std::string_view text) {
   const std::string key = "value";
   const SettingInfo info{key, std::string(text), ""};
   try {
@@ -39,7 +39,7 @@ Cell cell_of(std::string_view text) {
 Row with_cells(const std::vector<VariedCell>& varied, const Row& row) {
   Row result;
   for (const auto& [key, value, is_list] : varied) {
-    if (!is_list || row.find(key) == nullptr) result.set_cell(key, cell_of(value));
+    if (!is_list || row.find(key) == nullptr) result.set_cell(key, to_cell(value));
   }
   for (const auto& [column, cell] : row.cells()) {
     const Cell* const own = result.find(column);
@@ -82,7 +82,7 @@ std::optional<std::string> common_text(std::span<const Row> rows, const std::str
   return common;
 }
 
-std::size_t width_of(std::span<const Row> rows, const std::string& column) {
+std::size_t compute_width(std::span<const Row> rows, const std::string& column) {
   std::size_t widest = column.size();
   for (const Row& row : rows) {
     if (const Cell* const cell = row.find(column)) {
@@ -194,7 +194,7 @@ std::vector<Row> run_variants(Bench& bench, std::string sweep_name, const BenchI
 RowsOfTwo split_rows(std::span<const Row> rows, const Variant& first) {
   RowsOfTwo split;
   const VariedCell& varied = first.varied.front();
-  const std::string own = to_text(cell_of(varied.value));
+  const std::string own = to_text(to_cell(varied.value));
   for (const Row& row : rows) {
     const Cell* const cell = row.find(varied.key);
     const bool is_first = cell != nullptr && to_text(*cell) == own;
@@ -215,7 +215,7 @@ std::string to_narrow_table(std::span<const Row> rows) {
         common += fmt::format("{}{} {}", common.empty() ? "" : ", ", column, *text);
       continue;
     }
-    const std::size_t wanted = width_of(rows, column);
+    const std::size_t wanted = compute_width(rows, column);
     const bool has_room = width + wanted <= kLineWidth;
     width += has_room ? wanted : 0;
     (has_room ? shown : left_out).push_back(column);

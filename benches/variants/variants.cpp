@@ -57,7 +57,7 @@ void spread_unit(std::vector<std::string>& values) {
   }
 }
 
-std::vector<std::string> values_of(const Key& key, const std::string& text) {
+std::vector<std::string> split_values(const Key& key, const std::string& text) {
   if (text.empty() || key.type == "path") return {text};
   std::vector<std::string> values = split(key.name, text, key.is_list() ? ';' : ',');
   if (!key.unit.empty()) spread_unit(values);
@@ -68,7 +68,7 @@ std::vector<std::string> values_of(const Key& key, const std::string& text) {
   return values;
 }
 
-YamlChange change_of(const Choice& choice) {
+YamlChange to_yaml_change(const Choice& choice) {
   const bool is_list = choice.key->type == "list";
   return {.path = choice.key->path,
           .items = is_list ? split(choice.key->name, choice.value, ',')
@@ -76,9 +76,9 @@ YamlChange change_of(const Choice& choice) {
           .is_list = is_list};
 }
 
-std::vector<YamlChange> changes_of(const std::vector<Choice>& choices) {
+std::vector<YamlChange> to_yaml_changes(const std::vector<Choice>& choices) {
   std::vector<YamlChange> changes;
-  for (const Choice& choice : choices) changes.push_back(change_of(choice));
+  for (const Choice& choice : choices) changes.push_back(to_yaml_change(choice));
   return changes;
 }
 
@@ -87,7 +87,7 @@ std::vector<YamlChange> changes_of(const std::vector<Choice>& choices) {
   throw UsageError("KB-U012", "--set: {}", error.what());
 }
 
-std::vector<std::string> topologies_of(const std::string& text) {
+std::vector<std::string> list_topologies(const std::string& text) {
   std::error_code ignored;
   if (std::filesystem::exists(text, ignored)) return {text};
   std::vector<std::string> names = split("topology", text, ',');
@@ -114,7 +114,7 @@ VariantRequest make_request(const VariantRequest& whole, const Variant& variant)
 
 VariantMaker::VariantMaker(const VariantRequest& request)
     : request_(request),
-      topologies_(topologies_of(request.topologies)),
+      topologies_(list_topologies(request.topologies)),
       keys_({.bench = request.bench, .topology = topologies_.front(), .ccl = request.ccl}) {
   axes_.push_back({nullptr, topologies_});
   for (const std::string& text : request.assignments) add(parse_assignment(text));
@@ -125,7 +125,7 @@ void VariantMaker::add(const Assignment& assignment) {
   if (std::ranges::find(axes_, &key, &Axis::key) != axes_.end()) {
     throw UsageError("KB-U010", "--set gives {} twice", key.name);
   }
-  axes_.push_back({&key, values_of(key, assignment.value)});
+  axes_.push_back({&key, split_values(key, assignment.value)});
 }
 
 std::size_t VariantMaker::count() const {
@@ -200,7 +200,7 @@ Topology VariantMaker::make_topology(const std::string& name,
   const bool is_shipped = find_shipped_topology(name) != nullptr;
   try {
     return changed_topology(topology_text(name), is_shipped ? name + ".yaml" : name,
-                            changes_of(changes));
+                            to_yaml_changes(changes));
   } catch (const ConfigError& error) {
     blame_set(error);
   }
@@ -210,7 +210,7 @@ ccl::Config VariantMaker::make_ccl(const std::vector<Choice>& changes) const {
   if (changes.empty()) return load_ccl(request_.ccl);
   YamlDocument document =
       YamlDocument::parse(ccl_text(request_.ccl), request_.ccl.empty() ? "ccl.yaml" : request_.ccl);
-  for (const YamlChange& change : changes_of(changes)) document.change(change);
+  for (const YamlChange& change : to_yaml_changes(changes)) document.change(change);
   try {
     return ccl::Config::read(document);
   } catch (const ConfigError& error) {

@@ -41,7 +41,7 @@ struct Variant {
   bool is_recorded = true;  // as the run asks for it (ContextSet::recording())
 };
 
-// What the command line gives.
+// The command line's part of a sweep over variants.
 struct VariantRequest {
   const BenchInfo* bench = nullptr;
   std::string topologies = "default";  // one, or several between commas

@@ -30,7 +30,7 @@ constexpr int kLeastShare = 50;     // a fiftieth of the path
 constexpr double kWorthIt = 1.005;  // what makes less of a difference is not told
 
 // The section of a topology file that describes the links of a class, or this one of them.
-std::string_view section_of(UnitClass link_class, std::string_view place) {
+std::string_view find_section(UnitClass link_class, std::string_view place) {
   switch (link_class) {
     case UnitClass::host:
       return "system.host_link";
@@ -49,9 +49,10 @@ std::string_view section_of(UnitClass link_class, std::string_view place) {
   }
 }
 
-// What could make an edge shorter.  An edge of a PE's unit does not say which of its units it was.
-std::vector<std::string> keys_of(const runtime::PathRow& row) {
-  const std::string section(row.link_class ? section_of(*row.link_class, row.place) : "");
+// Lists the keys that could make an edge of the path shorter.  An edge of a PE does not record
+// which of its units was busy, so the keys of all units are listed.
+std::vector<std::string> list_keys(const runtime::PathRow& row) {
+  const std::string section(row.link_class ? find_section(*row.link_class, row.place) : "");
   switch (row.cause) {
     case Cause::host:
       return {"system.host_link.issue"};
@@ -98,7 +99,7 @@ Explained longest_system(const BenchRun& run) {
   return {longest->simulated, static_cast<std::size_t>(longest - systems.begin())};
 }
 
-const FinishedPoint* point_of(const BenchRun& run, std::size_t system) {
+const FinishedPoint* find_point(const BenchRun& run, std::size_t system) {
   const auto& points = run.finished_points();
   const auto point = std::ranges::find_if(
       points, [&](const FinishedPoint& one) { return has_system(one, system); });
@@ -112,7 +113,7 @@ Explained explained_system(const BenchRun& run, std::span<const Variant> variant
   }
   if (variants.size() == 1) return explained;
   // The points are the variants, each with a run of its own.
-  const FinishedPoint* const point = point_of(run, explained.number);
+  const FinishedPoint* const point = find_point(run, explained.number);
   explained.known.clear();
   explained.number -= point->first_system;
   explained.variant = static_cast<std::size_t>(
@@ -154,7 +155,7 @@ std::vector<std::string> keys_on(const runtime::CriticalPath& path) {
   Time all{0};
   for (const runtime::PathRow& row : path.rows) {
     all += row.total;
-    for (const std::string& key : keys_of(row)) shares[key] += row.total;
+    for (const std::string& key : list_keys(row)) shares[key] += row.total;
   }
   std::vector<std::pair<Time, std::string>> sorted;
   for (const auto& [key, share] : shares) {
@@ -169,7 +170,7 @@ std::vector<std::string> keys_on(const runtime::CriticalPath& path) {
 std::string explained_point(const BenchRun& run) {
   const std::size_t count = run.finished_points().size();
   if (count < 2) return "";
-  const FinishedPoint* const point = point_of(run, longest_system(run).number);
+  const FinishedPoint* const point = find_point(run, longest_system(run).number);
   if (point == nullptr) return "";
   return fmt::format("{}, the longest of {} points; give one value in --set for another",
                      point->key, count);

@@ -29,7 +29,7 @@ struct Improvement {
 // A resource that takes less than a fiftieth is not named.
 std::vector<std::string> keys_on(const runtime::CriticalPath& path);
 
-// What a run has run: one variant, or those of a grid.
+// The variants of a run: one, or those of a grid.
 struct RunVariants {
   VariantRequest request = {};
   std::span<const Variant> variants = {};

@@ -44,7 +44,7 @@ std::string in_unit(const QuantityUnit& unit, std::int64_t value) {
   return fmt::format("{} {}", text, unit.name);
 }
 
-std::optional<Resource> resource_of(const Key& key, const std::string& value) {
+std::optional<Resource> parse_resource(const Key& key, const std::string& value) {
   if (key.owner != KeyOwner::topology) return std::nullopt;
   const auto read = [&](const Quantity& quantity, bool is_time) -> std::optional<Resource> {
     const ParsedScalar parsed = parse_quantity(value, quantity);
@@ -67,11 +67,11 @@ std::string value_in(const Key& key, const Variant& variant) {
   return set == variant.fixed.end() ? key.value : set->value;
 }
 
-std::vector<Resource> resources_of(const VariantMaker& maker) {
+std::vector<Resource> list_resources(const VariantMaker& maker) {
   const Variant as_it_is = maker.first();
   std::vector<Resource> resources;
   for (const Key& key : maker.keys().all()) {
-    if (const auto one = resource_of(key, value_in(key, as_it_is))) resources.push_back(*one);
+    if (const auto one = parse_resource(key, value_in(key, as_it_is))) resources.push_back(*one);
   }
   return resources;
 }
@@ -132,12 +132,12 @@ std::string value_in_force(const VariantMaker& maker, std::string_view key) {
 
 std::optional<Choice> twice_as_fast(const VariantMaker& maker, std::string_view key) {
   const std::optional<Resource> resource =
-      resource_of(maker.keys().find(key), value_in_force(maker, key));
+      parse_resource(maker.keys().find(key), value_in_force(maker, key));
   return resource ? std::optional(times_faster(*resource, 2)) : std::nullopt;
 }
 
 std::vector<Variant> what_if_variants(const VariantMaker& maker) {
-  const std::vector<Resource> resources = resources_of(maker);
+  const std::vector<Resource> resources = list_resources(maker);
   std::vector<Choice> all;
   for (const Resource& resource : resources) all.push_back(infinite(resource));
   std::vector<Variant> variants = {named(maker.first(), "none", "x1"),
@@ -190,7 +190,7 @@ WhatIf what_if(std::span<const Row> rows, const VariantMaker& maker, const std::
                 .ideal_ns = time("all", kInfinite),
                 .gains = {}};
   const Variant as_it_is = maker.first();
-  for (const Resource& resource : resources_of(maker)) {
+  for (const Resource& resource : list_resources(maker)) {
     const std::string& name = resource.key->name;
     result.gains.push_back({.resource = name,
                             .value = value_in(*resource.key, as_it_is),

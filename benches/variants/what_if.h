@@ -27,7 +27,7 @@ std::string value_in_force(const VariantMaker& maker, std::string_view key);
 // The key's value for twice the speed; nullopt if it is no resource, or infinite already.
 std::optional<Choice> twice_as_fast(const VariantMaker& maker, std::string_view key);
 
-// What a resource buys.  Times are sums over the rows.
+// The speed-ups that faster versions of a resource give.  Times are sums over the rows.
 struct Gain {
   std::string resource;
   std::string value;  // in force
@@ -49,7 +49,7 @@ struct Slower {
   };
   Range as_it_is = {};
   Range faster = {};
-  // What takes more time on the critical path of the longest system, the most: "queue".
+  // The cause whose time on the critical path of the longest system grows most: "queue".
   std::string cause = {};
   double more_ns = 0;
 

@@ -41,8 +41,8 @@ std::vector<Slower> find_slower(const WhatIf& result) {
 }
 
 // The sum of the rows' times when simultaneous events fall in the order of that seed.
-Row time_of(PointContext& point, const BenchInfo& info, const Variant& variant, int seed,
-            const std::string& column) {
+Row measure_time(PointContext& point, const BenchInfo& info, const Variant& variant, int seed,
+                 const std::string& column) {
   ContextSet shuffled(point.contexts(), static_cast<std::uint64_t>(seed));
   PointContext context(point.bench(), shuffled);
   double time = 0;
@@ -55,7 +55,7 @@ Row time_of(PointContext& point, const BenchInfo& info, const Variant& variant, 
 using Path = runtime::CriticalPath;
 
 // The critical path of the variant's longest system.
-Path path_of(PointContext& point, const BenchInfo& info, Variant variant) {
+Path profile_path(PointContext& point, const BenchInfo& info, Variant variant) {
   ContextSet profiled(point.contexts(), Recording{.profile = true});
   PointContext context(point.bench(), profiled);
   variant.is_recorded = true;
@@ -79,7 +79,7 @@ Row growth(const Path& before, const Path& after, const std::string& variant) {
       .set("more_ns", to_ns(most));
 }
 
-Slower::Range range_of(std::span<const Row> rows, std::string_view variant) {
+Slower::Range find_range(std::span<const Row> rows, std::string_view variant) {
   std::vector<double> times;
   for (const Row& row : rows) {
     if (row.find("variant") != nullptr && text_in(row, "variant") == variant)
@@ -107,20 +107,20 @@ std::vector<Slower> slower_runs(Bench& bench, const BenchInfo& info,
   for (const Variant& variant : variants) {
     if (!is_wanted(variant)) continue;
     sweep.add(variant.name, [&info, &variant, &variants](PointContext& point) {
-      return growth(path_of(point, info, variants.front()), path_of(point, info, variant),
+      return growth(profile_path(point, info, variants.front()), profile_path(point, info, variant),
                     variant.name);
     });
     for (int seed = 1; seed <= kOtherOrders; ++seed) {
       sweep.add(fmt::format("{}, order {}", variant.name, seed),
                 [&info, &variant, &result, seed](PointContext& point) {
-                  return time_of(point, info, variant, seed, result.column);
+                  return measure_time(point, info, variant, seed, result.column);
                 });
     }
   }
   const std::vector<Row> rows = sweep.run();
   for (Slower& one : slower) {
-    one.as_it_is = range_of(rows, variants.front().name);
-    one.faster = range_of(rows, name_of(one));
+    one.as_it_is = find_range(rows, variants.front().name);
+    one.faster = find_range(rows, name_of(one));
     const auto grown = std::ranges::find_if(rows, [&](const Row& row) {
       return row.find("grown") != nullptr && text_in(row, "grown") == name_of(one);
     });

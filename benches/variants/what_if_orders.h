@@ -12,7 +12,7 @@
 
 namespace kernbench::benches::variants {
 
-constexpr int kOtherOrders = 8;  // ADR-0176's seeds 1 to so many
+constexpr int kOtherOrders = 8;  // seeds 1 to this number (ADR-0176)
 
 // Simulates those of the variants, at most six, in which a resource makes the run slower, and the
 // run as it is, in other orders of simultaneous events.

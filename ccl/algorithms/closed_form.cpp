@@ -60,8 +60,8 @@ class UniformCase {
 
   Bytes bytes() const { return collective_.n_elem * size_of(collective_.dtype); }
   bool fits_a_slot() const { return bytes() <= ipcq_.slot_bytes; }
-  // With rank = PE: the time to load the tensor before the first message and to store it after the
-  // last; else 0.
+  // With rank = PE a PE loads the tensor before the first message and stores it after the last:
+  // this is that time; 0 otherwise.
   Time memory() const;
   // The time of the whole up the tree over cubes and down again, if there is no other SIP.
   std::optional<Time> over_cubes() const;
@@ -259,7 +259,8 @@ std::optional<Time> direct_closed_form(const CollectiveCase& collective) {
   return news + 2 * (uniform->way().alpha + step);
 }
 
-// One message there, the sum, and one back.
+// Each member sends one message to the switch, which adds them up, and gets the sum in one message
+// back.
 std::optional<Time> switch_closed_form(const CollectiveCase& collective) {
   const auto uniform = UniformCase::of(collective);
   const auto& sums = collective.topology.system.network_switch.sums;

@@ -27,7 +27,7 @@ std::int64_t load(const Row& row, std::int64_t scale, bool sums) {
   return sums ? scale : 2 * others;
 }
 
-std::vector<Colour> colours_of(const GroupShape& shape, bool sums) {
+std::vector<Colour> split_into_colours(const GroupShape& shape, bool sums) {
   const Row& row = shape.rows.front();
   const Row& column = shape.columns.front();
   const std::int64_t both = std::int64_t{row.size()} * column.size();
@@ -137,8 +137,8 @@ class Passes {
     return second_->branch(at_second_, target, second_->nearest_ahead(target, colour_.ties_ahead));
   }
 
-  // In the tree to the member at (i, k): along the second dimension to the line of the target,
-  // then along the first.
+  // The branch of a member in the tree to the member at (i, k), which leads along the second
+  // dimension to the line of the target and then along the first.
   Branch joined_branch(int i, int k) const {
     Branch branch = second_branch(k);
     if (at_second_ != k) {
@@ -180,7 +180,7 @@ class Passes {
 void plan_grid(const PlanRequest& request, Plan& plan) {
   const GroupShape& shape = request.shape;
   const bool sums = request.kind == Plan::Kind::all_reduce;
-  const std::vector<Colour> colours = colours_of(shape, sums);
+  const std::vector<Colour> colours = split_into_colours(shape, sums);
   plan.units = colours.back().end * (sums ? shape.size : 1);
   plan.length = (shape.rows.front().depth() + shape.columns.front().depth()) * (sums ? 2 : 1) + 1;
   plan.width = 4 * static_cast<int>(colours.size());

@@ -21,7 +21,7 @@ bool has_targets(Kind kind) {
   return kind == Kind::all_gather || kind == Kind::reduce_scatter;
 }
 
-std::vector<Bundle> bundles_of(const Packing& packing, bool has_targets) {
+std::vector<Bundle> make_bundles(const Packing& packing, bool has_targets) {
   std::vector<const Route*> routes;
   for (const Route& route : packing.routes) routes.push_back(&route);
   const auto key = [](const Route* route) { return std::tie(route->root, route->up, route->down); };
@@ -40,7 +40,7 @@ std::vector<Bundle> bundles_of(const Packing& packing, bool has_targets) {
   return bundles;
 }
 
-int depth_of(const std::vector<int>& inner) {
+int compute_depth(const std::vector<int>& inner) {
   int depth = 0;
   for (std::size_t member = 0; member < inner.size(); ++member) {
     depth = std::max(depth, branch_of(inner, static_cast<int>(member)).distance);
@@ -50,7 +50,7 @@ int depth_of(const std::vector<int>& inner) {
 
 // The most messages and values of a member at a time: parts that follow each other have all moves
 // at once.
-int width_of(const std::vector<Bundle>& bundles, int size) {
+int compute_width(const std::vector<Bundle>& bundles, int size) {
   int most = 1;
   for (int member = 0; member < size; ++member) {
     int width = 0;
@@ -69,16 +69,16 @@ int width_of(const std::vector<Bundle>& bundles, int size) {
 
 void plan_packed_trees(const PlanRequest& request, Plan& plan) {
   const Packing& packing = request.shape.ways->packing(request.kind, request.root);
-  const std::vector<Bundle> bundles = bundles_of(packing, has_targets(request.kind));
+  const std::vector<Bundle> bundles = make_bundles(packing, has_targets(request.kind));
   int up = 0;
   int down = 0;
   for (const Bundle& bundle : bundles) {
-    up = std::max(up, depth_of(bundle.route->up));
-    down = std::max(down, depth_of(bundle.route->down));
+    up = std::max(up, compute_depth(bundle.route->up));
+    down = std::max(down, compute_depth(bundle.route->down));
   }
   plan.units = packing.units;
   plan.length = up + down + 1;
-  plan.width = width_of(bundles, request.shape.size);
+  plan.width = compute_width(bundles, request.shape.size);
   plan.window = 1;
   plan.interval = 1;
   for (const Bundle& bundle : bundles) {
@@ -89,7 +89,8 @@ void plan_packed_trees(const PlanRequest& request, Plan& plan) {
     } else if (request.kind == Kind::reduce) {
       plan.reduce(bundle.chunk, to_root, up);
     } else {
-      plan.along(bundle.route->root, bundle.chunk, to_root, from_root, depth_of(bundle.route->up));
+      plan.along(bundle.route->root, bundle.chunk, to_root, from_root,
+                 compute_depth(bundle.route->up));
     }
   }
 }

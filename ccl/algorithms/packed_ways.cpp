@@ -51,7 +51,7 @@ struct Sending {
 };
 
 // The longest first, since they fit nowhere later.
-std::vector<Sending> sendings_of(const Ways& ways, const Packing& packing) {
+std::vector<Sending> list_sendings(const Ways& ways, const Packing& packing) {
   const auto shares = packing.routes.size() / static_cast<std::size_t>(packing.units);
   std::vector<Sending> sendings;
   for (std::size_t i = 0; i < packing.routes.size(); ++i) {
@@ -102,7 +102,7 @@ void plan_packed_ways(const PlanRequest& request, Plan& plan) {
     own.chunk = {0, packing.units, request.self, request.self};
     own.has_source = own.stores = true;
   }
-  for (const Sending& sending : sendings_of(ways, packing)) {
+  for (const Sending& sending : list_sendings(ways, packing)) {
     plan.length =
         std::max(plan.length, sending.time + static_cast<int>(sending.route->stops.size()));
     add_moves(sending, request.self, plan);

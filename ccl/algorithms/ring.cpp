@@ -33,8 +33,8 @@ void plan_rings(const PlanRequest& request, Plan& plan, int ways) {
   }
 }
 
-// From both ends of an open row: the way back from its last member to its first would cross all
-// other messages.
+// An open row is served from both ends: the way back from its last member to its first would cross
+// all other messages.
 void plan_line(const PlanRequest& request, Plan& plan) {
   const Row line = request.shape.ring.as_line();
   const int self = line.position_of(request.self);

@@ -18,7 +18,7 @@ struct Exchange {
 };
 
 // Returns 1, -1, 3, -5, 11, ...: (1 - (-2)^(step + 1)) / 3.
-int offset_of(int step) {
+int compute_offset(int step) {
   const int power = 2 << step;
   return (1 + (step % 2 == 0 ? power : -power)) / 3;
 }
@@ -37,7 +37,7 @@ std::vector<Exchange> exchanges(const Position& sides, std::size_t first, bool a
   for (int step = 0; step < std::max(steps_along(sides[0]), steps_along(sides[1])); ++step) {
     for (const std::size_t dimension : {first, 1 - first}) {
       if (step >= steps_along(sides.at(dimension))) continue;
-      steps.push_back({dimension, ahead ? offset_of(step) : -offset_of(step)});
+      steps.push_back({dimension, ahead ? compute_offset(step) : -compute_offset(step)});
     }
   }
   return steps;
@@ -155,7 +155,7 @@ class Part {
 };
 
 // Steps of at most `farthest` halve the data.
-void plan_pairs_of(const PlanRequest& request, Plan& plan, int farthest) {
+void plan_swing_pairs(const PlanRequest& request, Plan& plan, int farthest) {
   const Position sides = sides_of(request.shape);
   const bool is_grid = sides[0] > 1 && sides[1] > 1;
   const auto steps = exchanges(sides, 0, true);
@@ -179,11 +179,11 @@ void plan_pairs_of(const PlanRequest& request, Plan& plan, int farthest) {
 }  // namespace
 
 void plan_swing_whole(const PlanRequest& request, Plan& plan) {
-  plan_pairs_of(request, plan, 0);
+  plan_swing_pairs(request, plan, 0);
 }
 
 void plan_swing(const PlanRequest& request, Plan& plan) {
-  plan_pairs_of(request, plan, 1);
+  plan_swing_pairs(request, plan, 1);
 }
 
 std::string_view misfit_of_swing(const GroupShape& shape) {

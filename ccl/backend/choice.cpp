@@ -16,10 +16,11 @@ namespace kernbench::ccl {
 
 namespace {
 
-// Of a group's members the plans of so many are looked at: all others' are like them.
+// The model looks at the plans of at most this many members.  Networks are regular, so the plans of
+// further members load the links alike.
 constexpr int kMostMembers = 64;
 
-double share_of(const Move& move, const Plan& plan) {
+double compute_share(const Move& move, const Plan& plan) {
   return static_cast<double>(move.chunk.end - move.chunk.begin) / plan.units;
 }
 
@@ -39,7 +40,7 @@ class LinkLoads {
     for (const sim::SipNetwork::Link& link : network_.way(here, there)) add(link, share);
     return network_.hops(here, there);
   }
-  // To or from the unit of a switch that adds up.
+  // Adds the load of a message to or from the unit of a switch that adds up messages.
   void add_at_switch(int member, int link, double share) {
     add({sips_[static_cast<std::size_t>(member)], link}, share);
   }
@@ -126,18 +127,18 @@ PlanCost AlgorithmChoice::estimate_cost(const Algorithm& algorithm,
     for (const Move& move : plan.moves) {
       const auto time = static_cast<std::size_t>(move.time);
       for (const int to : move.to) {
-        sent[static_cast<std::size_t>(self)] += share_of(move, plan);
-        const double share = share_of(move, plan);
+        sent[static_cast<std::size_t>(self)] += compute_share(move, plan);
+        const double share = compute_share(move, plan);
         if (to == kSwitch) links.add_at_switch(self, sim::SipNetwork::kToSwitch, share);
         const bool is_one_hop = shape_.is_of_pes || to == kSwitch;
         hops[time] = std::max(hops[time], is_one_hop ? 1 : links.add(self, to, share));
       }
       if (std::ranges::find(move.from, kSwitch) != move.from.end()) {
-        links.add_at_switch(self, sim::SipNetwork::kFromSwitch, share_of(move, plan));
+        links.add_at_switch(self, sim::SipNetwork::kFromSwitch, compute_share(move, plan));
       }
       if (move.to.empty()) continue;
       double& most = by_time[time];
-      most = std::max(most, share_of(move, plan));
+      most = std::max(most, compute_share(move, plan));
     }
   }
   // When none of those looked at sends, others do.
@@ -197,7 +198,7 @@ Time AlgorithmChoice::estimate_time(const Candidate& candidate, Bytes bytes, int
                                 static_cast<double>(cost.message) * cost.fragment);
   const double carried = on_the_wire * (std::max(cost.fill, cost.load) * first +
                                         cost.load * (static_cast<double>(bytes) - first));
-  // With few lanes links may wait for the next window.
+  // With few lanes a link may stand idle until the next window begins.
   const double windows =
       std::max(static_cast<double>(bytes) / lanes /
                        (static_cast<double>(cost.message) * cost.fragment) / cost.window -

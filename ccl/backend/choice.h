@@ -1,5 +1,5 @@
-// Which algorithm a collective of a group runs by: the one that ccl.yaml says, or the one that
-// takes the least time by a model of latencies and bandwidths.
+// Chooses the algorithm by which a collective of a group runs: the one that ccl.yaml names, or the
+// one that takes the least time by a model of latencies and bandwidths.
 
 #pragma once
 
@@ -16,8 +16,8 @@
 
 namespace kernbench::ccl {
 
-// What an algorithm's plan costs on a group, whatever the size.  All shares are of a block: of what
-// a member gives to, or takes from, another one.
+// The cost of an algorithm's plan on a group, for any number of bytes.  All shares are fractions of
+// a block, which is what one member gives to another.
 struct PlanCost {
   int steps = 0;        // messages that follow each other
   int further = 0;      // links that they pass beyond one each
@@ -44,11 +44,11 @@ struct Chosen {
   std::string others{};        // "mesh_allreduce 14.0 us, ...", the fastest first
 };
 
-// Where nobody names an algorithm, an all_reduce of all ranks, of up to so many, keeps the default,
-// which figures of other simulators are compared with (ADR-0254, ADR-0268).
+// If nobody names an algorithm, an all_reduce of up to this many ranks that are all there are keeps
+// the default, which is compared with figures of other simulators (ADR-0254, ADR-0268).
 inline constexpr int kMostRanksOfDefault = 32;
 
-// The PEs of a member that send its part of so many bytes.
+// The number of a member's PEs that send its part of this many bytes.
 int lane_count(const Topology& topology, const Tensor& x, Bytes bytes);
 
 // The algorithm of an all_reduce that nothing has run yet.
@@ -60,15 +60,15 @@ class AlgorithmChoice {
   AlgorithmChoice(const Topology& topology, const Config& config, const GroupShape& shape,
                   std::vector<int> sips, std::string group);
 
-  // For the group of all ranks.
+  // Makes the choice for the group of all ranks.
   static AlgorithmChoice of_all(const Topology& topology, const Config& config);
 
   // Throws ConfigError KB-Y047 if ccl.yaml names an algorithm for the group that its members cannot
-  // run.  What a command line names instead for all groups is left to choose(): perhaps the default
-  // group, which every program has, runs nothing.
+  // run.  An algorithm that the command line names for all groups is checked by choose(), since the
+  // default group, which every program has, may run nothing.
   void check_configured() const;
 
-  // The algorithm for blocks of so many bytes, which lie on `lanes` PEs of each member.  Throws
+  // The algorithm for blocks of `bytes` bytes, which lie on `lanes` PEs of each member.  Throws
   // ConfigError KB-Y047 if its members cannot run the one that is named.
   const Algorithm& choose(distributed::CollectiveKind kind, Bytes bytes, int lanes);
   // The fastest of the library's.
@@ -80,11 +80,11 @@ class AlgorithmChoice {
   const std::vector<Candidate>& candidates(distributed::CollectiveKind kind);
   // "ring_allreduce 12.1 us, mesh_allreduce 14.0 us, ...", the fastest first.
   std::string describe(distributed::CollectiveKind kind, Bytes bytes, int lanes);
-  // What choose() returns, and why.
+  // The same choice as choose(), with its reasons.
   Chosen explain(distributed::CollectiveKind kind, Bytes bytes, int lanes);
   Time estimate_time(const Candidate& candidate, Bytes bytes, int lanes) const;
-  // The protocol of the messages of a collective, whose blocks have so many bytes, and all that a
-  // rank gives or takes `size`; nullptr if there is none.
+  // The protocol of the messages of a collective whose blocks have `bytes` bytes, where a rank
+  // gives or takes `size` bytes in all; nullptr if there is none.
   const Protocol* protocol_for(distributed::CollectiveKind kind, Bytes bytes, Bytes size) const {
     return config_.protocol_for(size, config_.rule_for(kind, shape_.size, bytes, group_));
   }

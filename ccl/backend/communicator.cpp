@@ -48,7 +48,7 @@ struct GroupCommunicator::Launch {
 namespace {
 
 // The members of a message, which is an all_to_all in which only they have a block.
-GroupDevices ends_of(const Block& source, const Block& target) {
+GroupDevices make_ends(const Block& source, const Block& target) {
   GroupDevices devices{{source.tensor.device()}, {}};
   if (target.tensor.device() != source.tensor.device()) {
     devices.sips.push_back(target.tensor.device());
@@ -58,12 +58,12 @@ GroupDevices ends_of(const Block& source, const Block& target) {
 
 constexpr Algorithm kMessage{.name = "pairs", .plan = plan_pairs};
 
-const Block* block_of(const CollectiveCall& request) {
+const Block* find_block(const CollectiveCall& request) {
   const std::vector<Block>& blocks = request.gives.empty() ? request.takes : request.gives;
   return blocks.empty() ? nullptr : &blocks.front();
 }
 
-// All that a rank gives, or takes if that is more.
+// The bytes of all blocks that a rank gives, or of those that it takes if they are more.
 Bytes size_of_call(const CollectiveCall& call) {
   const auto size = [](const std::vector<Block>& blocks) {
     Bytes bytes = 0;
@@ -123,17 +123,17 @@ void GroupCommunicator::check(const CollectiveCall& request) const {
   }
 }
 
-// What a rank gives to, or takes from, each other one.
-Bytes GroupCommunicator::bytes_of(const CollectiveCall& request) const {
-  const Block* block = block_of(request);
+// The bytes of the block that a rank gives to, or takes from, each other one.
+Bytes GroupCommunicator::count_bytes(const CollectiveCall& request) const {
+  const Block* block = find_block(request);
   if (block == nullptr) return 0;
   const Bytes bytes = block->count * size_of(block->tensor.dtype());
   return has_single_driver() ? bytes / static_cast<Bytes>(devices_.pes.size()) : bytes;
 }
 
 const Algorithm& GroupCommunicator::algorithm_for(const CollectiveCall& request) {
-  const Block* block = block_of(request);
-  const Bytes bytes = bytes_of(request);
+  const Block* block = find_block(request);
+  const Bytes bytes = count_bytes(request);
   const bool is_on_one = block == nullptr || has_single_driver();
   const int lanes = is_on_one ? 1 : lane_count(torch_.topology(), block->tensor, bytes);
   const Algorithm& chosen = choice_.choose(request.kind, bytes, lanes);
@@ -160,7 +160,7 @@ distributed::Communicator::RunsBy GroupCommunicator::runs_by(const CollectiveCal
     return caller_count() == 1 ? RunsBy{} : RunsBy{barrier_algorithm().name};
   }
   const Algorithm& algorithm = algorithm_for(request);
-  return {algorithm.name, choice_.is_configured(request.kind, algorithm, bytes_of(request))};
+  return {algorithm.name, choice_.is_configured(request.kind, algorithm, count_bytes(request))};
 }
 
 const Algorithm& GroupCommunicator::barrier_algorithm() {
@@ -208,7 +208,7 @@ void GroupCommunicator::run_planned(const CollectiveCall& call, const Algorithm&
 void GroupCommunicator::transfer(std::uint64_t operation, const Block& source,
                                  const Block& target) {
   if (has_single_driver()) refuse_for_pes("messages", static_cast<int>(devices_.pes.size()));
-  const GroupDevices ends = ends_of(source, target);
+  const GroupDevices ends = make_ends(source, target);
   const int taker = static_cast<int>(ends.sips.size()) - 1;
   std::shared_ptr<PlanCache>& plans = message_plans_[{ends.sips.front(), ends.sips.back()}];
   if (plans == nullptr)
@@ -244,7 +244,7 @@ std::shared_ptr<GroupCommunicator::Meeting> GroupCommunicator::meet(const Collec
   std::shared_ptr<Meeting>& entry = meetings_[call.operation];
   if (entry == nullptr) {
     const Protocol* const protocol =
-        choice_.protocol_for(call.kind, bytes_of(call), size_of_call(call));
+        choice_.protocol_for(call.kind, count_bytes(call), size_of_call(call));
     const sim::IpcqParams ipcq = launcher_.config().ipcq();
     const bool has_slots = is_default_ && protocol == nullptr;
     entry = std::make_shared<Meeting>(Meeting{{torch_.topology(),
@@ -257,6 +257,8 @@ std::shared_ptr<GroupCommunicator::Meeting> GroupCommunicator::meet(const Collec
   }
   const std::shared_ptr<Meeting> meeting = entry;
   meeting->call.requests[static_cast<std::size_t>(call.rank)] = call;
+  // Plans depend on the tensors of all members, so the last one to call prepares the collective for
+  // all.
   if (++meeting->arrived == caller_count()) {
     prepare(*meeting, devices_.sips, idle_queues_[meeting->protocol]);
     meeting->all_are_there.notify_all();
@@ -281,7 +283,7 @@ void GroupCommunicator::prepare(Meeting& meeting, const std::vector<int>& sips,
   const std::vector<CollectiveCall>& requests = meeting.call.requests;
   if (has_single_driver()) {
     const bool is_known = requests.front().kind == CollectiveKind::all_reduce;
-    meeting.bound = is_known ? bound_of(size_of_call(requests.front())) : Time{0};
+    meeting.bound = is_known ? compute_bound(size_of_call(requests.front())) : Time{0};
   } else {
     meeting.bound = collective_lower_bound(torch_.topology(), sips, meeting.call.settings().kind,
                                            requests, meeting.call.ways());
@@ -376,7 +378,7 @@ void GroupCommunicator::finish_kernels(const distributed::CollectiveCall& call,
   kernels_under_way_.erase(call.operation);
   kernels().check_queues(algorithm, call.operation, collective.open_messages);
   const Time took = torch_.simulation().now() - collective.first_start;
-  const Time bound = bound_of(bytes);
+  const Time bound = compute_bound(bytes);
   if (took >= bound) return;
   throw CollectiveError("KB-C014",
                         "all_reduce of {} B by '{}' took {}, less than the {} that any algorithm "
@@ -385,7 +387,7 @@ void GroupCommunicator::finish_kernels(const distributed::CollectiveCall& call,
 }
 
 // Returns the lower bound of an all_reduce over all members.
-Time GroupCommunicator::bound_of(Bytes bytes) const {
+Time GroupCommunicator::compute_bound(Bytes bytes) const {
   if (!has_single_driver()) {
     return collective_lower_bound(torch_.topology(), devices_.sips, CollectiveKind::all_reduce,
                                   bytes, 0);

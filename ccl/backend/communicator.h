@@ -55,7 +55,7 @@ class GroupCommunicator : public distributed::Communicator {
   bool has_single_driver() const { return devices_.are_pes(); }
   int caller_count() const { return has_single_driver() ? 1 : static_cast<int>(ranks_.size()); }
   void check(const distributed::CollectiveCall& request) const;
-  Bytes bytes_of(const distributed::CollectiveCall& request) const;
+  Bytes count_bytes(const distributed::CollectiveCall& request) const;
   const Algorithm& algorithm_for(const distributed::CollectiveCall& request);
   const Algorithm& barrier_algorithm();
 
@@ -63,7 +63,7 @@ class GroupCommunicator : public distributed::Communicator {
   std::shared_ptr<Meeting> meet(const distributed::CollectiveCall& call,
                                 const Algorithm& algorithm);
   // Takes idle queues, or makes new ones: each collective or message has queues of its own, so that
-  // no other one's messages come between.  Those with slots are the default group's alone.
+  // no other one's messages come between.  Only the default group has queues with slots.
   void prepare(Meeting& meeting, const std::vector<int>& sips, QueuePool& own_queues);
   std::int64_t launch(const std::shared_ptr<Launch>& launch, std::uint64_t operation);
   void finish(Meeting& meeting, std::uint64_t operation, std::int64_t open_messages);
@@ -75,7 +75,7 @@ class GroupCommunicator : public distributed::Communicator {
                    const Tensor& x);
   void finish_kernels(const distributed::CollectiveCall& call, const Algorithm& algorithm,
                       std::int64_t open_messages, Bytes bytes);
-  Time bound_of(Bytes bytes) const;
+  Time compute_bound(Bytes bytes) const;
 
   RuntimeContext& torch_;
   const KernelLauncher& launcher_;

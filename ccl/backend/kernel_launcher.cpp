@@ -141,7 +141,7 @@ KernelArgs KernelLauncher::arguments(const Tensor& x, const sim::PeLocation& pe)
   KernelArgs args;
   args.tensor = runtime::shard_pointer(x, pe);
   args.dtype = x.dtype();
-  args.rank = layout_.participant_of(pe);
+  args.rank = layout_.find_participant(pe);
   args.world_size = layout_.world_size();
   args.place = &layout_.place(args.rank);
   args.cubes = sim::cube_grid(topology);

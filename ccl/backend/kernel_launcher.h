@@ -32,7 +32,7 @@ class KernelLauncher {
   // Throws CollectiveError KB-C013 unless the algorithm can work on a tensor placed so.
   void check_placement(const Algorithm& algorithm, const Tensor& x) const;
 
-  // With rank = PE: throws KB-C013 unless every participant has a shard of the same size.
+  // Throws KB-C013 with rank = PE unless every participant has a shard of the same size.
   void check_pe_shards(const Tensor& x) const;
 
   // Runs the kernel and waits until it is done on all PEs that hold the tensors: one rank's, or,

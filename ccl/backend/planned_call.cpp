@@ -15,7 +15,7 @@ namespace kernbench::ccl {
 namespace {
 
 // The different blocks of a plan, as chunks of one unit.
-std::vector<Chunk> blocks_of(const Plan& plan) {
+std::vector<Chunk> list_blocks(const Plan& plan) {
   std::set<Chunk> blocks;
   for (const Move& move : plan.moves) blocks.insert({0, 1, move.chunk.giver, move.chunk.taker});
   return {blocks.begin(), blocks.end()};
@@ -40,7 +40,7 @@ const PlanCache::Planned& PlanCache::plan(AlgorithmPlan algorithm, CollectiveKin
     auto plan = std::make_shared<Plan>(kind, node / cubes.count);
     const PlanRequest request{shape_, kind, root, node, cubes};
     cubes.count > 1 ? plan_over_cubes(algorithm, request, *plan) : algorithm(request, *plan);
-    known = {plan, blocks_of(*plan)};
+    known = {plan, list_blocks(*plan)};
   }
   return known;
 }
@@ -75,7 +75,7 @@ void PlannedCall::prepare() {
 // sequence, each waits until the one before has come by from the other side, which takes the
 // latencies of the way.
 PartOrder PlannedCall::best_order() {
-  const std::shared_ptr<const Plan> plan = plan_of(0);
+  const std::shared_ptr<const Plan> plan = find_plan(0);
   if (devices_.are_pes() || !is_piped(*plan)) return PartOrder::interleaved;
   const Chunk& chunk = plan->moves.front().chunk;
   const std::shared_ptr<const Cut> cut = shared_cut(std::max(chunk.giver, chunk.taker)).cut;
@@ -98,10 +98,11 @@ PartOrder PlannedCall::best_order() {
 // Without slots the news of the first receives cost a latency: parts that could do with slots if
 // they were fewer begin together only if they have as much to carry in all steps.
 void PlannedCall::leave_slots_that_hold_up() {
-  const std::shared_ptr<const Plan> plan = plan_of(0);
+  const std::shared_ptr<const Plan> plan = find_plan(0);
   if (slots_suffice(*plan)) return;
   const Bytes least = least_part_of(settings_.slot_bytes);
   const bool can_use_slots = plan->burst() <= settings_.depth * most_parts(*plan).classes;
+  // Larger parts are fewer, and perhaps few enough for the slots.
   if (can_use_slots) cut_again(std::max(least_part_without_slots(topology_, *plan), least));
   uses_slots_ = slots_suffice(*plan);
   if (most_parts(*plan).parts > plan->window)
@@ -115,6 +116,7 @@ bool PlannedCall::slots_suffice(const Plan& plan) {
 }
 
 void PlannedCall::cut_again(Bytes least_part) {
+  // Cuts depend on the grain, so they are made again with the new one.
   shared_cuts_.clear();
   pair_cuts_.clear();
   find_grain(least_part);
@@ -153,6 +155,8 @@ void PlannedCall::find_cubes() {
            std::ranges::all_of(other.takes, lies_alike);
   });
   const bool adds = request(0).op == ReduceOp::sum || request(0).op == ReduceOp::avg;
+  // A tensor that is sharded over cubes has other elements on each of them, so there is nothing to
+  // share.
   if (is_sharded(dp.cube) || !are_alike || (dp.cube == Shard::partial && !adds)) return;
   if (settings_.kind != CollectiveKind::all_reduce && is_partial(dp)) return;
   cubes_.count = dp.cube_holders(topology_);
@@ -180,35 +184,39 @@ void PlannedCall::find_grain(Bytes least_part) {
   const Block& block = any_block();
   std::size_t summands = 1;
   for (int member = 0; member < static_cast<int>(requests.size()); ++member) {
+    // The first block stands for its list, since the number of summands only bounds the size of
+    // messages.
     for (const auto* blocks : {&request(member).gives, &request(member).takes}) {
       if (blocks->empty() || devices_.are_pes()) continue;
-      summands = std::max(summands, cuts_->layout_of(blocks->front().tensor)->most_summands());
+      summands = std::max(summands, cuts_->find_layout(blocks->front().tensor)->most_summands());
     }
   }
   std::int64_t shards = 1;
   if (!devices_.are_pes()) {
-    shards = static_cast<std::int64_t>(cuts_->layout_of(block.tensor)->shard_count());
+    shards = static_cast<std::int64_t>(cuts_->find_layout(block.tensor)->shard_count());
   }
   const auto cubes = static_cast<std::size_t>(cubes_.count);
-  grain_ = ccl::find_grain(*plan_of(0), {.topology = topology_,
-                                         .dtype = block.tensor.dtype(),
-                                         .count = block.count,
-                                         .lanes = std::max<std::int64_t>(shards / cubes_.count, 1),
-                                         .summands = std::max<std::size_t>(summands / cubes, 1),
-                                         .cubes = cubes_.count,
-                                         .are_pes = devices_.are_pes(),
-                                         .slot = uses_slots_ ? settings_.slot_bytes : 0,
-                                         .least_part = least_part});
+  grain_ =
+      ccl::find_grain(*find_plan(0), {.topology = topology_,
+                                      .dtype = block.tensor.dtype(),
+                                      .count = block.count,
+                                      .lanes = std::max<std::int64_t>(shards / cubes_.count, 1),
+                                      .summands = std::max<std::size_t>(summands / cubes, 1),
+                                      .cubes = cubes_.count,
+                                      .are_pes = devices_.are_pes(),
+                                      .slot = uses_slots_ ? settings_.slot_bytes : 0,
+                                      .least_part = least_part});
 }
 
 // Cuts
 
-BlockLayout PlannedCall::layout_of(int member, bool gives, int of) {
+BlockLayout PlannedCall::find_layout(int member, bool gives, int of) {
   const CollectiveCall& of_member = request(member);
   const Block& block = *block_for(gives ? of_member.gives : of_member.takes, of);
   Lies& known = layouts_[static_cast<std::size_t>(member)][gives ? 1 : 0];
+  // A member's blocks mostly lie in one tensor, so the last layout is nearly always the wanted one.
   if (known.tensor != block.tensor.storage().get()) {
-    known = {block.tensor.storage().get(), cuts_->layout_of(block.tensor)};
+    known = {block.tensor.storage().get(), cuts_->find_layout(block.tensor)};
   }
   return {known.layout, block.first};
 }
@@ -220,15 +228,19 @@ PlannedCall::SharedCut PlannedCall::make_cut(int of) {
   std::vector<BlockLayout> layouts;
   std::int64_t count = 0;
   const auto note = [&](int member, bool gives) {
-    BlockLayout layout = layout_of(member, gives, of);
+    BlockLayout layout = find_layout(member, gives, of);
     const auto known = std::ranges::find(layouts, layout);
     const auto index = static_cast<int>(known - layouts.begin());
+    // Members whose tensors lie alike share a layout, which keeps the number of intersections
+    // small.
     if (known == layouts.end()) layouts.push_back(std::move(layout));
     count = block_for(gives ? request(member).gives : request(member).takes, of)->count;
     return index;
   };
   for (int member = 0; member < member_count(); ++member) {
     const bool is_own = of == kNobody || member == of;
+    // In a reduce_scatter every member gives a summand of the block, and in an all_gather every
+    // member takes it.
     const bool gives = is_own || settings_.kind == CollectiveKind::reduce_scatter;
     const bool takes = is_own || settings_.kind == CollectiveKind::all_gather;
     if (gives) shared.gives[static_cast<std::size_t>(member)] = note(member, true);
@@ -252,13 +264,14 @@ std::shared_ptr<const Cut> PlannedCall::pair_cut(int giver, int taker) {
   if (given == nullptr || block_for(to.takes, giver) == nullptr) return nullptr;
   const auto [known, is_new] = pair_cuts_.try_emplace({giver, taker});
   if (!is_new) return known->second;
-  std::vector<BlockLayout> layouts = {layout_of(giver, true, taker)};
-  BlockLayout target = layout_of(taker, false, giver);
+  std::vector<BlockLayout> layouts = {find_layout(giver, true, taker)};
+  BlockLayout target = find_layout(taker, false, giver);
+  // Both ends lie alike in most programs, and then one layout serves as source and target.
   if (!(target == layouts.front())) layouts.push_back(std::move(target));
   return known->second = cuts_->cut(layouts, given->count, given->tensor.dtype(), grain_);
 }
 
-ChunkPlace PlannedCall::place_of(int member, const Chunk& chunk) {
+ChunkPlace PlannedCall::find_place(int member, const Chunk& chunk) {
   if (devices_.are_pes()) return place_of_shard(member, chunk);
   const CollectiveCall& own = request(member);
   const bool is_giver = chunk.giver == kNobody || chunk.giver == member;
@@ -294,6 +307,7 @@ ChunkPlace PlannedCall::place_of_shard(int member, const Chunk& chunk) {
                    .slice = &shards_[static_cast<std::size_t>(member)]};
   const bool is_giver = chunk.giver == kNobody || chunk.giver == member;
   const bool is_taker = chunk.taker == kNobody || chunk.taker == member;
+  // With rank = PE a broadcast is in place: its root's shard is the source itself.
   const bool has_it = call.kind == CollectiveKind::broadcast && call.root == member;
   if (is_giver) place.source = index_for(call.gives, chunk.taker);
   if (is_taker && !has_it && distributed::writes(call, member)) {
@@ -302,7 +316,8 @@ ChunkPlace PlannedCall::place_of_shard(int member, const Chunk& chunk) {
   return place;
 }
 
-// Of a block, each shard of its tensor has an equal part.
+// Members that are PEs have one shard each, so a block is cut into equal parts, one for each shard
+// of its tensor.
 std::shared_ptr<const Cut> PlannedCall::cut_of_shards(const Chunk& chunk) {
   std::shared_ptr<const Cut>& known = pair_cuts_[{chunk.giver, chunk.taker}];
   if (known != nullptr) return known;
@@ -334,7 +349,7 @@ sim::PeLocation PlannedCall::pe_of(int node, const Lane& lane) const {
 Programs PlannedCall::make_programs(int member) {
   Programs programs;
   for (int cube = 0; cube < cubes_.count; ++cube) {
-    const std::shared_ptr<const LaneSteps> steps = steps_of(member, cube);
+    const std::shared_ptr<const LaneSteps> steps = find_steps(member, cube);
     for (const auto& [lane, of_lane] : *steps) {
       if (of_lane.steps.empty()) continue;
       programs[pe_of(member * cubes_.count + cube, lane)] = {
@@ -344,10 +359,10 @@ Programs PlannedCall::make_programs(int member) {
   return programs;
 }
 
-std::shared_ptr<const LaneSteps> PlannedCall::steps_of(int member, int cube) {
+std::shared_ptr<const LaneSteps> PlannedCall::find_steps(int member, int cube) {
   const int node = member * cubes_.count + cube;
   const auto& [plan, blocks] = planned(node);
-  const auto place = [&](const Chunk& chunk) { return place_of(member, chunk); };
+  const auto place = [&](const Chunk& chunk) { return find_place(member, chunk); };
   const auto make = [&] {
     const CubeFilter cubes{cubes_.has_sums ? cube : kNobody, cubes_.count > 1 ? cube : kNobody};
     return expand(*plan, place, cubes, order_);

@@ -117,14 +117,14 @@ class PlannedCall {
   void cut_again(Bytes least_part);
   PartOrder best_order();
   const PlanCache::Planned& planned(int node);
-  std::shared_ptr<const Plan> plan_of(int node) { return planned(node).plan; }
-  std::shared_ptr<const LaneSteps> steps_of(int member, int cube);
-  BlockLayout layout_of(int member, bool gives, int of);
+  std::shared_ptr<const Plan> find_plan(int node) { return planned(node).plan; }
+  std::shared_ptr<const LaneSteps> find_steps(int member, int cube);
+  BlockLayout find_layout(int member, bool gives, int of);
   SharedCut make_cut(int of);
   const SharedCut& shared_cut(int of);
   std::shared_ptr<const Cut> pair_cut(int giver, int taker);
   std::shared_ptr<const Cut> cut_of_shards(const Chunk& chunk);
-  ChunkPlace place_of(int member, const Chunk& chunk);
+  ChunkPlace find_place(int member, const Chunk& chunk);
   ChunkPlace place_of_shard(int member, const Chunk& chunk);
 
   const Topology& topology_;

@@ -1,4 +1,4 @@
-// What a backend must know of the tensors of a collective before it plans it.
+// Checks that a backend makes on the tensors of a collective before it plans it.
 
 #pragma once
 

@@ -128,7 +128,8 @@ using AlgorithmKernel = void (*)(tl::Context&, const KernelArgs&);
 // shard is loaded and stored through them.
 using AlgorithmTime = std::optional<Time> (*)(const CollectiveCase&);
 
-// What an algorithm is made for: auto takes it on no lesser network of SIPs.
+// The least network of SIPs that an algorithm is made for.  `auto` does not take it on a lesser
+// one.
 enum class Network : std::uint8_t {
   any,
   joins_all,  // any two are neighbours: a switch or a full mesh

@@ -74,8 +74,8 @@ std::string_view meant_by(const AlgorithmEntry& entry, std::string_view chosen) 
   return entry.name.starts_with(meant) ? std::string_view() : meant;
 }
 
-std::vector<AlgorithmEntry> entries_of(YamlMap map, const Settings& defaults,
-                                       std::string_view chosen) {
+std::vector<AlgorithmEntry> parse_entries(YamlMap map, const Settings& defaults,
+                                          std::string_view chosen) {
   std::vector<AlgorithmEntry> entries;
   for (const YamlNode* node : map.entries()) {
     YamlMap entry = map.map(*node);
@@ -200,7 +200,7 @@ Config Config::read(const YamlDocument& document, std::vector<YamlKey>* keys) {
     // read in between.
     const auto read_entries = [&] {
       if (!root.has("algorithms")) return;
-      state.entries = entries_of(root.map("algorithms"), state.defaults, state.algorithm);
+      state.entries = parse_entries(root.map("algorithms"), state.defaults, state.algorithm);
     };
     const YamlNode* const protocols = document.root().find("protocols");
     if (root.has("protocols") && protocols != nullptr) {
@@ -217,7 +217,7 @@ Config Config::read(const YamlDocument& document, std::vector<YamlKey>* keys) {
       if (defaults.has("algorithm")) {
         state.algorithm = defaults.text("algorithm", kDefaultAlgorithm);
         state.names_algorithm = true;
-        state.algorithm_mark = defaults.mark_of("algorithm");
+        state.algorithm_mark = defaults.find_mark("algorithm");
       }
       state.defaults = read_settings(defaults, {});
       read_entries();

@@ -87,11 +87,12 @@ class Config : public distributed::BackendConfig {
   bool names_algorithm() const;
   // True if one of them names that of all_reduce in every group.
   bool names_all_reduce() const;
-  // What with_algorithm() was given; else algorithm_name().
+  // The text that with_algorithm() was given; algorithm_name() if it was not called.
   const std::string& choice_text() const;
   bool is_auto() const { return algorithm_name() == kAuto; }
   const Algorithm& algorithm() const;  // REQUIRES: !is_auto()
-  // auto chooses among these on every network and in every group; else the one.
+  // The algorithms that `auto` chooses among, on every network and in every group; the named one
+  // alone if it is not `auto`.
   std::vector<const Algorithm*> candidates() const;
   // The rule that decides for a collective; nullptr if none does.  `group`: its description.
   const Rule* rule_for(distributed::CollectiveKind kind, int ranks, Bytes bytes,

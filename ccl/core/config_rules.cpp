@@ -44,7 +44,7 @@ Rule read_rule(YamlMap map, distributed::CollectiveKind kind, std::span<const Pr
   if (map.has("up_to")) rule.up_to = map.bytes("up_to", 0, kMostBytes);
   if (map.has("ranks")) rule.ranks = map.integer("ranks", 1, kMostRanks);
   if (map.has("group")) rule.group = map.text("group", "default_pg");
-  rule.mark = map.mark_of("algorithm");
+  rule.mark = map.find_mark("algorithm");
   rule.algorithm = find_algorithm(name);
   if (!can_serve(name, kind) && map.is_fine({"algorithm"})) {
     map.fail("algorithm", "KB-Y040", no_algorithm_for(name, kind));

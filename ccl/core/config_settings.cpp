@@ -27,7 +27,7 @@ Settings read_settings(YamlMap& map, const Settings& inherited) {
   if (map.has("depth")) settings.depth = map.integer("depth", 1, kMaxDepth);
   if (map.has("slot")) settings.slot_bytes = map.bytes("slot", 4, kMaxSlot);
   for (const std::string_view key : {"buffer_kind", "depth", "slot"}) {
-    if (const auto mark = map.mark_of(key)) settings.queues_mark = mark;
+    if (const auto mark = map.find_mark(key)) settings.queues_mark = mark;
   }
   read_wait(map, inherited, settings);
   if (map.has("n_elem")) settings.n_elem = map.integers("n_elem", 0, kMaxElements);

@@ -25,8 +25,8 @@ Row row_of_members(const std::vector<int>& members, const std::vector<int>& plac
   return {members, is_ring};
 }
 
-std::vector<Row> lines_of(const GroupShape& shape, const std::vector<int>& along,
-                          const std::vector<int>& across, int size, bool wraps) {
+std::vector<Row> make_lines(const GroupShape& shape, const std::vector<int>& along,
+                            const std::vector<int>& across, int size, bool wraps) {
   std::vector<Row> lines;
   for (const int other : std::set(across.begin(), across.end())) {
     std::vector<int> members;
@@ -93,8 +93,8 @@ void add_lines(GroupShape& shape, const sim::Grid& grid, const std::vector<int>&
     ys.push_back(grid.d == 1 ? grid.y_of(sip)
                              : row_of_line[static_cast<std::size_t>(sip / grid.w)]);
   }
-  shape.rows = lines_of(shape, xs, ys, flat.grid.w, grid.wraps);
-  shape.columns = lines_of(shape, ys, xs, flat.grid.h, grid.wraps);
+  shape.rows = make_lines(shape, xs, ys, flat.grid.w, grid.wraps);
+  shape.columns = make_lines(shape, ys, xs, flat.grid.h, grid.wraps);
 }
 
 void add_tree_over_grid(GroupShape& shape) {
@@ -211,8 +211,8 @@ GroupShape shape_of_pes(int count) {
     xs.push_back(grid.x_of(i));
     ys.push_back(grid.y_of(i));
   }
-  shape.rows = lines_of(shape, xs, ys, grid.w, false);
-  shape.columns = lines_of(shape, ys, xs, grid.h, false);
+  shape.rows = make_lines(shape, xs, ys, grid.w, false);
+  shape.columns = make_lines(shape, ys, xs, grid.h, false);
   add_binomial_tree(shape);
   return shape;
 }

@@ -18,7 +18,7 @@ tl::Port port_towards(sim::Compass side, bool global, int index = 0) {
 }
 
 // Returns the side of `from` on which `to` is its neighbour; nullopt if they are not neighbours.
-std::optional<sim::Compass> side_of(const sim::Grid& grid, int from, int to) {
+std::optional<sim::Compass> find_side(const sim::Grid& grid, int from, int to) {
   for (int i = 0; i < sim::kCompassCount; ++i) {
     const auto side = static_cast<sim::Compass>(i);
     if (grid.neighbour(from, side) == to) return side;
@@ -95,7 +95,7 @@ void Layout::lay_out_pes(int count) {
   if (wanted_.contains(Neighbours::tree)) join_pe_tree(port_index);
 }
 
-int Layout::participant_of(const sim::PeLocation& pe) const {
+int Layout::find_participant(const sim::PeLocation& pe) const {
   if (!is_rank_pe_) {
     return static_cast<int>(std::ranges::find(pes_, pe.sip, &sim::PeLocation::sip) - pes_.begin());
   }
@@ -150,7 +150,7 @@ void Layout::join_ring(const sim::Grid& grid, bool global) {
     const int from = participant_at(i);
     const int to = participant_at(i + 1);
     const bool closes = i == size - 1;
-    std::optional<sim::Compass> side = side_of(grid, node_at(i), node_at(i + 1));
+    std::optional<sim::Compass> side = find_side(grid, node_at(i), node_at(i + 1));
     if (closes && size == 2 && !grid.wraps) side.reset();
     const sim::Compass way = side.value_or(sim::Compass::east);
     const tl::Port out = port_towards(way, global, side ? 0 : 1);
@@ -247,11 +247,11 @@ std::optional<tl::Port> Layout::port_between(const sim::PeLocation& from,
                                              const sim::PeLocation& to) const {
   const bool lanes = !is_rank_pe_ && participants_ == Participants::shard_holders;
   if (lanes && from.sip == to.sip) {
-    const auto side = side_of(sim::cube_grid(topology_), from.cube, to.cube);
+    const auto side = find_side(sim::cube_grid(topology_), from.cube, to.cube);
     if (!side || from.pe != to.pe) return std::nullopt;
     return sim::to_direction(*side);
   }
-  const auto edge = first_edge_.find({participant_of(from), participant_of(to)});
+  const auto edge = first_edge_.find({find_participant(from), find_participant(to)});
   const bool is_joined = edge != first_edge_.end() &&
                          (lanes ? from.cube == to.cube && from.pe == to.pe
                                 : pe(edge->first.first) == from && pe(edge->first.second) == to);

@@ -48,7 +48,7 @@ class Layout {
     return pes_[static_cast<std::size_t>(participant)];
   }
   // Returns the participant that a PE belongs to.
-  int participant_of(const sim::PeLocation& pe) const;
+  int find_participant(const sim::PeLocation& pe) const;
 
   // With rank = PE: returns the options that place a tensor {1, world_size * n} so that each
   // participant has n columns.

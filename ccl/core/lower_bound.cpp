@@ -32,7 +32,7 @@ using distributed::Block;
 using distributed::CollectiveCall;
 using distributed::CollectiveKind;
 
-Bytes bytes_of(const std::vector<Block>& blocks, std::size_t of) {
+Bytes count_bytes(const std::vector<Block>& blocks, std::size_t of) {
   const Block* block = block_for(blocks, static_cast<int>(of));
   return block == nullptr ? 0 : block->count * size_of(block->tensor.dtype());
 }
@@ -59,7 +59,7 @@ class Needs {
   Bytes operator()(std::size_t from, std::size_t to) const {
     const CollectiveCall& request = requests_[from];
     const auto root = static_cast<std::size_t>(request.root);
-    return is_needed(request.kind, root, from, to) ? bytes_of(request.gives, to) : 0;
+    return is_needed(request.kind, root, from, to) ? count_bytes(request.gives, to) : 0;
   }
 
  private:
@@ -90,8 +90,9 @@ struct Traffic {
   }
 };
 
-// Blocks that each have one giver and one taker: they cross so many links altogether, and all that
-// go from one part of the grid to the rest cross the links between them.
+// The bounds for blocks that each have one giver and one taker: one by the number of links that all
+// of them cross together, and one by the links between a part of the grid and the rest, which all
+// blocks from there to the rest cross.
 class BlockTraffic {
  public:
   BlockTraffic(const Topology& topology, std::span<const int> sips)
@@ -217,6 +218,8 @@ Time bound_of_ways(const Topology& topology, const Ways* ways, CollectiveKind ki
 template <class BytesOf>
 Time bound_of_group(const Topology& topology, std::span<const int> sips, CollectiveKind kind,
                     int root, const BytesOf& needs, const Ways* ways) {
+  // The closed form counts the links of the whole machine, so it holds for a group of all SIPs
+  // alone.
   const bool are_all = static_cast<int>(sips.size()) == topology.system.sip_count;
   const Time bound = kind == CollectiveKind::all_reduce && are_all
                          ? all_reduce_lower_bound(topology, sips.size() < 2 ? 0 : needs(0, 1))
@@ -253,7 +256,7 @@ Time collective_lower_bound(const Topology& topology, CollectiveKind kind, Bytes
 
 namespace {
 
-// What the HBM slices of one member's SIP must read and write.
+// The bytes that each HBM slice of one member's SIP must read and write.
 class SliceTraffic {
  public:
   explicit SliceTraffic(const Topology& topology)
@@ -272,6 +275,8 @@ class SliceTraffic {
       for (const Block& block : blocks) count += is_of_tensor(block) ? block.count : 0;
       const auto first = std::ranges::find_if(blocks, is_of_tensor);
       const bool is_first = first == blocks.begin() + static_cast<std::ptrdiff_t>(i);
+      // A tensor of which only some elements take part may have them all in one slice, so it is
+      // left out of the bound.
       if (is_first && count == tensor.numel()) add(tensor, are_written);
     }
   }
@@ -282,6 +287,7 @@ class SliceTraffic {
     const DPPolicy& dp = tensor.dp();
     const bool has_copies = (dp.cube == Shard::replicate && dp.cube_holders(topology_) > 1) ||
                             (dp.pe == Shard::replicate && dp.pe_holders(topology_) > 1);
+    // One copy is enough to read, and which one is the algorithm's choice; all copies are written.
     if (has_copies && !is_written) return;
     for (const ShardInfo& shard : tensor.shards()) {
       const int slice = sim::Routing::hbm_slice_of(topology_, shard.pe);
@@ -338,6 +344,8 @@ Time all_reduce_lower_bound(const Topology& topology, Bytes bytes) {
       sips.has_switch() ? topology.system.network_switch : SwitchSpec{};
   Time busy = std::max(at_least(bytes, 1, least_degree(sips), link),
                        at_least(bytes, 1, sips.cut_width(), link));
+  // A switch that adds up messages sends each sum once, so the bytes of all messages are no bound
+  // there.
   if (!network_switch.sums) {
     busy = std::max({busy, at_least(bytes, 2 * (count - 1), sips.link_count(), link),
                      at_least(bytes, 2 * (count - 1), 1, network_switch.core.bandwidth)});

@@ -23,7 +23,7 @@ struct Demand {
   bool is_way() const { return giver >= 0; }
 };
 
-std::vector<Demand> demands_of(Kind kind, int size, int root) {
+std::vector<Demand> list_demands(Kind kind, int size, int root) {
   std::vector<Demand> demands;
   for (int member = 0; member < size; ++member) {
     switch (kind) {
@@ -142,11 +142,13 @@ Packing pack_in_units(const Ways& ways, const std::vector<Demand>& demands, int 
   Loads loads(ways);
   for (int round = 0; round < kRounds; ++round) {
     for (std::size_t i = 0; i < routes.size(); ++i) {
+      // A route is taken out before it is chosen anew, so that it does not avoid its own load.
       loads.add(routes[i], -1);
       const Costs costs{ways.costs(prices_of_next(loads, power))};
       routes[i] = cheapest_route(demands[i % demands.size()], costs).route;
       loads.add(routes[i], 1);
     }
+    // A further round seldom helps once one has not.
     if (!best.routes.empty() && loads.most() / units >= best.load) break;
     best.routes = routes;
     best.load = loads.most() / units;
@@ -222,9 +224,11 @@ std::vector<std::vector<double>> simple_prices(const Ways& ways, const Loads& lo
 
 Packing pack(const Ways& ways, Kind kind, int root) {
   constexpr double kBetter = 0.99;  // more units are more messages
-  const std::vector<Demand> demands = demands_of(kind, ways.size(), root);
+  const std::vector<Demand> demands = list_demands(kind, ways.size(), root);
   Packing best;
   for (const int units : {1, 2, 3, 4, 5, 6, 8}) {
+    // Several demands spread over links by themselves, and the search takes a time that grows with
+    // units and demands.
     if (units > 6 && demands.size() > 1) break;
     for (const int power : {3, 6}) {
       Packing packing = pack_in_units(ways, demands, units, power);
@@ -236,11 +240,15 @@ Packing pack(const Ways& ways, Kind kind, int root) {
 
 double find_least_load(const Ways& ways, Kind kind, int root, const Packing& packing) {
   constexpr int kRounds = 100;
+  // Any prices give a true bound.  The busiest links must be the dearest for it to be a high one,
+  // so prices grow exponentially with the load.
   constexpr double kSteepness = 60;
   constexpr double kRoundsOfPacking = 10;
   if (ways.size() < 2) return 0;
-  const std::vector<Demand> demands = demands_of(kind, ways.size(), root);
+  const std::vector<Demand> demands = list_demands(kind, ways.size(), root);
   Loads loads(ways);
+  // The packing is a good first guess of the loads, and counts as much as some rounds of the
+  // search.
   for (const Route& route : packing.routes) loads.add(route, kRoundsOfPacking / packing.units);
   double least = 0;
   const auto consider = [&](const std::vector<double>& prices) {

@@ -1,5 +1,5 @@
-// What a collective does, before it is known where tensors lie: which member sends which chunk to
-// whom, and what is reduced on the way.
+// A plan says what a collective does, whatever the placement of its tensors: which member sends
+// which chunk to whom, and what is reduced on the way.
 //
 // A chunk travels along a tree over members.  Its sums flow towards the root (reduce), which sends
 // the result away along the same or another tree (broadcast).  Every algorithm is a choice of
@@ -54,7 +54,8 @@ struct BinomialTreeNode {
 
 BinomialTreeNode binomial_tree_node(int count, int node);
 
-// How the members of a group lie to each other: what an algorithm needs to know of a machine.
+// GroupShape says how the members of a group lie to each other, which is all that an algorithm
+// needs to know of a machine.
 //
 // Members are numbered by group rank.  Rings and grids are laid over the machine by distance, not
 // by rank: neighbours in them are as close as the members allow.
@@ -149,8 +150,8 @@ inline constexpr int kTimesOfHop = 2;
 // are under way for kTimesOfHop.  No tree at all is one of the member alone.
 Branch branch_of(const std::vector<int>& inner, int member);
 
-// What a member does with a chunk: it reduces the messages and its own value, in this order, sends
-// the result and stores it.
+// A member's work on a chunk: it reduces the messages and its own value, in this order, sends the
+// result and stores it.
 struct Move {
   // When it does so.  A message that is sent at t is received at t + 1, so that all members agree
   // on the order in which messages follow each other.
@@ -187,8 +188,8 @@ class Plan {
   // of the links are busy.
   int window = 2;
   int interval = 0;  // 0: half of the length
-  // The units are so many equal parts that travel different ways at once.  Lanes are dealt to them
-  // if they can be, so that each has messages of one alone, and fewer of them.
+  // The units form this many equal parts, which travel different ways at once.  Lanes are dealt to
+  // them if they can be, so that each has messages of one alone, and fewer of them.
   int colours = 1;
   bool halves = false;  // messages have half of those before: all later ones are as one of them
   std::vector<Move> moves;
@@ -197,7 +198,7 @@ class Plan {
   Move& reduce(const Chunk& chunk, const Branch& up, int time);
   // The root's value flows along the tree; it sends it at `time`.
   Move& broadcast(const Chunk& chunk, const Branch& down, int time);
-  // Both, in one move of the root.  Returns the index of the move that has the result.
+  // Adds both trees, with one move at the root.  Returns the index of the move that has the result.
   int all_reduce(const Chunk& chunk, const Branch& up, const Branch& down, int time);
 
   // Moves a chunk that belongs to a target as the collective needs it: for all_reduce the sums of
@@ -218,7 +219,7 @@ class Plan {
 // The cubes of a SIP that hold summands or copies of the same elements, and the tree over them.
 struct CubeTree {
   sim::Grid cubes;
-  int count = 1;          // the first so many
+  int count = 1;          // this many of the first
   bool has_sums = false;  // each cube has summands; else all have copies
   Root root = Root::center;
 };

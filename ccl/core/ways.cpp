@@ -45,6 +45,8 @@ double Ways::least_load(Kind kind, int root) const {
 }
 
 std::shared_ptr<const Ways> ways_of_sips(const Topology& topology, std::span<const int> sips) {
+  // The search for a packing grows fast with the members, and on a full mesh or a switch no ways
+  // share links.
   const bool is_small = sips.size() > 1 && sips.size() <= std::size_t{Ways::kMostMembers};
   if (!is_small || sim::SipNetwork(topology).joins_all()) return nullptr;
   return std::make_shared<const Ways>(topology, sips);

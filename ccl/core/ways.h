@@ -2,8 +2,8 @@
 // spread over them.
 //
 // A message goes the way that the network's routing says; another way leads over a member that
-// sends it on.  So what a group can do is decided by the links that its members' ways share, not by
-// all links of its SIPs.
+// sends it on.  A group's rate is therefore limited by the links that its members' ways share, not
+// by all links of its SIPs.
 
 #pragma once
 

@@ -15,6 +15,8 @@ int class_count(const Cut& cut, const Grain& grain, int colours) {
   const auto lanes = static_cast<int>(cut.fragments.size());
   std::int64_t largest = 1;
   for (const auto& [lane, fragments] : cut.fragments) {
+    // A lane with several fragments has more than one message per chunk already, so its chunks are
+    // large enough.
     if (fragments.size() > 1) return colours;
     largest = std::max(largest, fragments.front().count());
   }
@@ -65,17 +67,19 @@ void append_in_parts(std::vector<Fragment>& parts, const Fragment& whole, const 
                                       : sim::ceil_divide(whole.columns, grain.most);
   if (is_scattered) count = whole.rows;
   for (int i = 0; i < count; ++i) {
-    append_in_parts(parts, part_of(whole, i, i + 1, static_cast<int>(count)), grain);
+    append_in_parts(parts, make_part(whole, i, i + 1, static_cast<int>(count)), grain);
   }
 }
 
-std::shared_ptr<const TensorLayout> CutCache::layout_of(const Tensor& tensor) {
+std::shared_ptr<const TensorLayout> CutCache::find_layout(const Tensor& tensor) {
   const Shape& shape = tensor.shape();
   const DPPolicy& dp = tensor.dp();
   std::shared_ptr<const TensorLayout>& layout =
       layouts_[{{shape.begin(), shape.end()}, dp.cube, dp.pe, dp.num_cubes, dp.num_pes}];
+  // Programs call the same collective on tensors of the same form again and again, and the layout
+  // costs more than the look-up.
   if (layout == nullptr) {
-    layout = std::make_shared<const TensorLayout>(ccl::layout_of(shape, dp, topology_));
+    layout = std::make_shared<const TensorLayout>(ccl::make_layout(shape, dp, topology_));
   }
   return layout;
 }
@@ -94,6 +98,8 @@ std::shared_ptr<const Cut> CutCache::cut(const std::vector<BlockLayout>& layouts
   cut->layouts = layouts;
   const std::vector<Fragment> wholes = cut_in_fragments(layouts, count, dtype, grain.on_one_cube);
   const bool by_colour = has_lanes_for_colours(wholes, grain);
+  // Lanes of one colour carry only their colour's chunks, so each message may be larger by the
+  // number of colours.
   Grain finest = grain;
   if (by_colour) finest.most = grain.most_of_colour;
   for (const Fragment& fragment : wholes) {

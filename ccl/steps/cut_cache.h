@@ -41,7 +41,7 @@ class RecentMap {
 struct Cut {
   std::vector<BlockLayout> layouts;                 // the different layouts of the blocks
   std::map<Lane, std::vector<Fragment>> fragments;  // `at` is by layout
-  // The block's units are dealt to so many classes of lanes, one after the other: a lane has the
+  // The block's units are dealt to this many classes of lanes, one after the other: a lane has the
   // chunks of its class alone.  1: every lane has a part of every chunk.
   int classes = 1;
   std::vector<int> class_of;  // by lane, in the order of `fragments`
@@ -51,7 +51,7 @@ class CutCache {
  public:
   explicit CutCache(const Topology& topology) : topology_(topology) {}
 
-  std::shared_ptr<const TensorLayout> layout_of(const Tensor& tensor);
+  std::shared_ptr<const TensorLayout> find_layout(const Tensor& tensor);
 
   // Cuts blocks of `count` elements.
   std::shared_ptr<const Cut> cut(const std::vector<BlockLayout>& layouts, std::int64_t count,

@@ -13,8 +13,8 @@ constexpr std::size_t kRecentShards = 8;
 
 class Expansion {
  public:
-  Expansion(const Plan& plan, const PlaceOf& place_of, const CubeFilter& cubes, PartOrder order)
-      : plan_(plan), place_of_(place_of), cubes_(cubes), order_(order) {}
+  Expansion(const Plan& plan, const PlaceOf& find_place, const CubeFilter& cubes, PartOrder order)
+      : plan_(plan), place_of_(find_place), cubes_(cubes), order_(order) {}
 
   LaneSteps steps() {
     for (std::size_t i = 0; i < plan_.moves.size(); ++i) add(static_cast<int>(i));
@@ -23,6 +23,9 @@ class Expansion {
         if (a.time != b.time) return a.time < b.time;
         const Move& one = move_of(a);
         const Move& other = move_of(b);
+        // Fragments in sequence have all their moves one after the other.  Others are ordered by
+        // stage and chunk, as the other end of each queue orders them: messages have no names, so
+        // both ends must agree.
         if (order_ == PartOrder::in_sequence && a.fragment == b.fragment &&
             one.time != other.time) {
           return one.time < other.time;
@@ -37,7 +40,7 @@ class Expansion {
   }
 
  private:
-  // Which of the classes' shares of a block's units a fragment has.
+  // A fragment's share of a block's units: the share of class `index` among `count` classes.
   struct Deal {
     int index = 0;
     int count = 1;
@@ -57,7 +60,7 @@ class Expansion {
     return std::clamp(unit * whole.deal.count - first, 0, plan_.units);
   }
 
-  const ChunkPlace& place_of(const Chunk& chunk) {
+  const ChunkPlace& find_place(const Chunk& chunk) {
     const auto [known, is_new] = places_.try_emplace({chunk.giver, chunk.taker});
     if (is_new) known->second = place_of_(chunk);
     return known->second;
@@ -65,7 +68,7 @@ class Expansion {
 
   void add(int index) {
     const Move& move = plan_.moves[static_cast<std::size_t>(index)];
-    const ChunkPlace& place = place_of(move.chunk);
+    const ChunkPlace& place = find_place(move.chunk);
     if (place.cut == nullptr) return;
     const Cut& cut = *place.cut;
     auto class_of = cut.class_of.begin();
@@ -84,6 +87,8 @@ class Expansion {
     const Move& move = move_of(step);
     const PartSize part = size_of_part(whole.fragment, unit_in(whole, move.chunk.begin),
                                        unit_in(whole, move.chunk.end), plan_.units);
+    // A small fragment has fewer elements than the plan has units, so some units are empty.  Every
+    // member skips the same ones.
     if (part.count() == 0) return;
     step.time = order_ == PartOrder::in_sequence
                     ? step.fragment
@@ -93,14 +98,15 @@ class Expansion {
     step.columns = part.columns;
     if (move.has_source) {
       const Shards from = {false, place.source, nullptr, cubes_.source};
-      step.source = range_of(list, place, from, part.at(at_of(whole, place.source_layout)),
-                             place.source_layout);
+      step.source = make_range(list, place, from, part.at(at_of(whole, place.source_layout)),
+                               place.source_layout);
     }
     if (move.stores && place.target != kNobody) {
       const Shards to = {true, place.target, nullptr, cubes_.target};
-      step.target = range_of(list, place, to, part.at(at_of(whole, place.target_layout)),
-                             place.target_layout);
+      step.target = make_range(list, place, to, part.at(at_of(whole, place.target_layout)),
+                               place.target_layout);
     }
+    // A member that would only store a value that already lies in its output has nothing to do.
     if (move.stores && place.target == kNobody && move.to.empty()) return;  // it has the value
     step.parts = static_cast<std::uint32_t>(list.parts.size());
     for (const int held : move.parts) add_part(list, step, held, whole);
@@ -125,8 +131,8 @@ class Expansion {
     return whole.fragment.at[static_cast<std::size_t>(layout)];
   }
 
-  ShardRange range_of(StepList& list, const ChunkPlace& place, Shards shards, const FragmentAt& at,
-                      int layout) const {
+  ShardRange make_range(StepList& list, const ChunkPlace& place, Shards shards,
+                        const FragmentAt& at, int layout) const {
     shards.slice = place.slice;
     if (shards.slice == nullptr) {
       const BlockLayout& block = place.cut->layouts[static_cast<std::size_t>(layout)];
@@ -160,6 +166,8 @@ class Expansion {
   // Numbers the values that later steps use.
   static void number_held(StepList& list) {
     if (list.parts.empty()) return;
+    // Moves are numbered by the plan and values by the list, because several fragments of one move
+    // hold a value each.
     std::map<std::pair<int, int>, Step*> makers;  // by fragment and move
     for (Step& step : list.steps) makers[{step.fragment, step.move}] = &step;
     for (const Step& step : list.steps) {
@@ -183,9 +191,9 @@ class Expansion {
 
 }  // namespace
 
-LaneSteps expand(const Plan& plan, const PlaceOf& place_of, const CubeFilter& cubes,
+LaneSteps expand(const Plan& plan, const PlaceOf& find_place, const CubeFilter& cubes,
                  PartOrder order) {
-  return Expansion(plan, place_of, cubes, order).steps();
+  return Expansion(plan, find_place, cubes, order).steps();
 }
 
 }  // namespace kernbench::ccl

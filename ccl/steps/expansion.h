@@ -1,4 +1,4 @@
-// From a plan to steps: every move, for every fragment of its chunk, on each lane.
+// Expands a plan to steps: every move becomes a step for every fragment of its chunk, on each lane.
 
 #pragma once
 
@@ -39,7 +39,7 @@ struct CubeFilter {
 enum class PartOrder : std::uint8_t { interleaved, in_sequence };
 
 // Returns the steps of a plan.  Their shards refer to cuts, which must outlive them.
-LaneSteps expand(const Plan& plan, const PlaceOf& place_of, const CubeFilter& cubes = {},
+LaneSteps expand(const Plan& plan, const PlaceOf& find_place, const CubeFilter& cubes = {},
                  PartOrder order = PartOrder::interleaved);
 
 }  // namespace kernbench::ccl

@@ -79,6 +79,7 @@ void add_common_rows(std::vector<ElementRange>& ranges, const ElementRange& a,
 }
 
 void add_common(std::vector<ElementRange>& ranges, const ElementRange& a, const ElementRange& b) {
+  // Most pairs of slices have nothing in common, and this test leaves them out cheaply.
   if (a.begin >= b.end() || b.begin >= a.end()) return;
   if (b.rows == 1) return add_clipped(ranges, a, b.begin, b.end());
   if (a.rows == 1) return add_clipped(ranges, b, a.begin, a.end());
@@ -88,7 +89,7 @@ void add_common(std::vector<ElementRange>& ranges, const ElementRange& a, const 
   }
 }
 
-std::vector<SliceRange> ranges_of(const BlockLayout& block, std::int64_t count) {
+std::vector<SliceRange> list_ranges(const BlockLayout& block, std::int64_t count) {
   const TensorLayout& tensor = *block.tensor;
   std::vector<SliceRange> all;
   for (std::size_t i = 0; i < tensor.slices.size(); ++i) {
@@ -113,7 +114,7 @@ std::int64_t position_in(const TensorLayout& tensor, const Slice& slice, std::in
          slice.first_column;
 }
 
-FragmentAt place_of(const BlockLayout& block, int slice_index, const ElementRange& range) {
+FragmentAt locate(const BlockLayout& block, int slice_index, const ElementRange& range) {
   const Slice& slice = block.tensor->slices[static_cast<std::size_t>(slice_index)];
   const std::int64_t begin = block.first + range.begin;
   const std::int64_t offset = position_in(*block.tensor, slice, begin);
@@ -130,12 +131,14 @@ struct Found {
 // Intersects the ranges of all blocks: each pass splits the fragments at one more block's slices.
 std::vector<Found> common_ranges(std::span<const BlockLayout> blocks, std::int64_t count) {
   std::vector<Found> found;
-  for (const SliceRange& range : ranges_of(blocks.front(), count)) {
+  for (const SliceRange& range : list_ranges(blocks.front(), count)) {
     found.push_back({range.elements, {range.slice}});
   }
+  // A fragment must lie in one slice of every tensor, because a step loads from and stores to one
+  // shard range each.
   for (const BlockLayout& block : blocks.subspan(1)) {
     std::vector<Found> finer;
-    const std::vector<SliceRange> others = ranges_of(block, count);
+    const std::vector<SliceRange> others = list_ranges(block, count);
     for (const Found& coarse : found) {
       for (const SliceRange& other : others) {
         std::vector<ElementRange> common;
@@ -151,11 +154,13 @@ std::vector<Found> common_ranges(std::span<const BlockLayout> blocks, std::int64
   return found;
 }
 
-Fragment fragment_of(std::span<const BlockLayout> blocks, const Found& found) {
+Fragment make_fragment(std::span<const BlockLayout> blocks, const Found& found) {
   Fragment fragment{found.elements.rows, found.elements.columns, {}, {}};
   for (std::size_t i = 0; i < blocks.size(); ++i) {
-    fragment.at.push_back(place_of(blocks[i], found.slices[i], found.elements));
+    fragment.at.push_back(locate(blocks[i], found.slices[i], found.elements));
   }
+  // Rows that follow each other without gaps in every tensor become one long row, which is one load
+  // and one store instead of one per row.
   const bool is_contiguous = std::ranges::all_of(
       fragment.at, [&](const FragmentAt& at) { return at.pitch == fragment.columns; });
   if (is_contiguous) {
@@ -180,7 +185,7 @@ std::size_t TensorLayout::shard_count() const {
   return count;
 }
 
-TensorLayout layout_of(const Shape& shape, const DPPolicy& dp, const Topology& topology) {
+TensorLayout make_layout(const Shape& shape, const DPPolicy& dp, const Topology& topology) {
   const bool is_scalar = shape.rank() == 0;
   TensorLayout layout;
   layout.columns = is_scalar ? 1 : shape[shape.rank() - 1];
@@ -192,6 +197,7 @@ TensorLayout layout_of(const Shape& shape, const DPPolicy& dp, const Topology& t
   const std::vector<ShardInfo> shards = place(dp, shape, topology, 0);
   for (std::size_t i = 0; i < shards.size(); ++i) {
     const ShardInfo& shard = shards[i];
+    // A tensor with fewer rows than holders leaves the last holders without elements.
     if (shard.shape.numel() == 0) continue;
     Slice slice;
     slice.columns = is_scalar ? 1 : shard.shape[shape.rank() - 1];
@@ -217,23 +223,27 @@ TensorLayout layout_of(const Shape& shape, const DPPolicy& dp, const Topology& t
 std::vector<Fragment> cut_in_fragments(std::span<const BlockLayout> blocks, std::int64_t count,
                                        DType dtype, bool on_one_cube) {
   if (count == 0) return {};
+  // The tensor with the most shards decides on the lanes: its PEs share the work, and the others'
+  // shards are read and written from there.
   const auto widest = std::ranges::max_element(
       blocks, {}, [](const BlockLayout& block) { return block.tensor->shard_count(); });
   const auto leading = static_cast<std::size_t>(widest - blocks.begin());
   std::vector<Fragment> fragments;
   std::int64_t total = 0;
   for (const Found& found : common_ranges(blocks, count)) {
-    const Fragment whole = fragment_of(blocks, found);
+    const Fragment whole = make_fragment(blocks, found);
     std::vector<Lane> holders =
         widest->tensor->slices[static_cast<std::size_t>(found.slices[leading])].holders;
     if (on_one_cube) {
       std::erase_if(holders,
                     [cube = holders.front().cube](const Lane& l) { return l.cube != cube; });
     }
+    // Holders of copies share a fragment, but a share of less than kLeastShare would cost more for
+    // its messages than for its bytes.
     const auto shares = std::clamp<std::int64_t>(whole.count() * size_of(dtype) / kLeastShare, 1,
                                                  static_cast<std::int64_t>(holders.size()));
     for (int i = 0; i < shares; ++i) {
-      Fragment share = part_of(whole, i, i + 1, static_cast<int>(shares));
+      Fragment share = make_part(whole, i, i + 1, static_cast<int>(shares));
       if (share.count() == 0) continue;
       share.lane = holders[static_cast<std::size_t>(i)];
       total += share.count();
@@ -255,12 +265,14 @@ bool is_cut_by_rows(const Fragment& whole, int count) {
 PartSize size_of_part(const Fragment& whole, int begin, int end, int count) {
   PartSize part{whole.rows, whole.columns, 0, is_cut_by_rows(whole, count)};
   const std::int64_t size = part.is_by_rows ? whole.rows : whole.columns;
+  // Both ends are rounded down in the same way, so that neighbouring parts meet without a gap or an
+  // overlap.
   part.skipped = size * begin / count;
   (part.is_by_rows ? part.rows : part.columns) = size * end / count - part.skipped;
   return part;
 }
 
-Fragment part_of(const Fragment& whole, int begin, int end, int count) {
+Fragment make_part(const Fragment& whole, int begin, int end, int count) {
   const PartSize size = size_of_part(whole, begin, end, count);
   Fragment part{size.rows, size.columns, whole.lane, {}};
   for (const FragmentAt& at : whole.at) part.at.push_back(size.at(at));

@@ -47,7 +47,7 @@ struct TensorLayout {
   std::size_t shard_count() const;  // that have elements
 };
 
-TensorLayout layout_of(const Shape& shape, const DPPolicy& dp, const Topology& topology);
+TensorLayout make_layout(const Shape& shape, const DPPolicy& dp, const Topology& topology);
 
 // A block of a tensor with this layout, from element `first` on.
 struct BlockLayout {
@@ -93,7 +93,7 @@ std::vector<Fragment> cut_in_fragments(std::span<const BlockLayout> blocks, std:
 // Returns units [begin, end) of the `count` units of a fragment: of its elements if it has one row,
 // else of its rows, or of its columns if there are fewer rows than units.  Units differ by one row
 // or column; they may be empty.
-Fragment part_of(const Fragment& whole, int begin, int end, int count);
+Fragment make_part(const Fragment& whole, int begin, int end, int count);
 
 // The same without the list of places, for what is done once for each message.
 struct PartSize {
@@ -103,7 +103,7 @@ struct PartSize {
   bool is_by_rows = false;
 
   std::int64_t count() const { return rows * columns; }
-  // Where the part lies if the whole lies at `whole`.
+  // The place of the part if the whole lies at `whole`.
   FragmentAt at(const FragmentAt& whole) const {
     return {whole.slice, whole.offset + skipped * (is_by_rows ? whole.pitch : 1),
             rows == 1 ? columns : whole.pitch};

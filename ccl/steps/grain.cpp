@@ -9,13 +9,15 @@ namespace kernbench::ccl {
 
 namespace {
 
+// Messages may take this fraction of the TCM, so that users' kernels and other collectives on the
+// PE find room beside them.
 constexpr Bytes kShareOfScratch = 3;
 constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();
 
 // Messages that are no larger cost more for their number than for their bytes.
 constexpr Bytes kDealt = 512;
 
-// What a link carries in a time.
+// The bytes that a link carries in a time.
 Bytes bytes_in(Time time, Bandwidth bandwidth) {
   if (bandwidth.is_unlimited()) return kAny;
   const double seconds = 1e-12 * static_cast<double>(time.count());
@@ -37,6 +39,8 @@ std::int64_t elements_in_pipe(const Plan& plan, const GrainInput& input) {
   const Bytes two_parts = 2 * least_part_without_slots(input.topology, plan);
   const Bytes least =
       std::max(std::min(kLeastOfTime / plan.width, two_parts * input.lanes), kLeastOfPipe);
+  // Little data is cut into just as many parts as can be under way, since more parts only add their
+  // fixed costs.
   const std::int64_t of_part = sim::ceil_divide(input.count, plan.units * kParts * input.lanes);
   return std::clamp(of_part, least / size, std::max(in_flight / input.lanes, kMost) / size);
 }
@@ -98,6 +102,8 @@ std::int64_t most_message_elements(const Topology& topology, DType dtype, const 
   const bool reduces = std::ranges::any_of(
       plan.moves, [](const Move& move) { return move.has_source && !move.from.empty(); });
   const Bytes loads = reduces ? (1 + kLoadsAhead) * static_cast<Bytes>(summands) : 0;
+  // Steps that halve the data shrink fast: all receives ahead together need no more than one of
+  // full size.
   const Bytes posted = plan.halves ? 1 : kPostsAhead;
   const Bytes values = plan.window * (width * (1 + posted + loads) + 1);
   const Bytes own = topology.communication.scratch;

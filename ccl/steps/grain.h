@@ -1,5 +1,5 @@
-// How finely the blocks of a collective are cut: how much a message carries, and how many of a
-// chunk follow each other.
+// Decides how finely the blocks of a collective are cut: how much a message carries, and how many
+// messages of a chunk follow each other.
 
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace kernbench::ccl {
 
-// How finely blocks are cut.
+// The sizes into which blocks are cut.
 struct Grain {
   std::int64_t most = 1;            // elements of a fragment
   std::int64_t most_dealt = 1;      // elements that a class has where it has one of several
@@ -28,7 +28,7 @@ struct Grain {
   friend auto operator<=>(const Grain&, const Grain&) = default;
 };
 
-// What decides the grain of a call, beside its plan.
+// The inputs of the choice of a call's grain, besides its plan.
 struct GrainInput {
   const Topology& topology;
   DType dtype = DType::f32;
@@ -62,7 +62,7 @@ Bytes least_part_without_slots(const Topology& topology, const Plan& plan);
 
 // True if parts follow each other one by one from member to member.
 bool is_piped(const Plan& plan);
-// They have at least so many bytes.
+// Messages have at least this many bytes.
 inline constexpr Bytes kLeastOfPipe = 1 << 10;
 
 }  // namespace kernbench::ccl

@@ -48,7 +48,7 @@ const sim::SwitchSum& LaneQueues::switch_sum(const sim::PeLocation& pe,
     for (const int sip : sips) members.push_back({sip, pe.cube, pe.pe});
     sum = &machine().connect_switch_sum(members, without_slots());
   }
-  sum->set_operation(distributed::math_op_of(op));
+  sum->set_operation(distributed::to_math_op(op));
   return *sum;
 }
 

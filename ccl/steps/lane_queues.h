@@ -18,8 +18,8 @@
 
 namespace kernbench::ccl {
 
-// They have no slots, since messages are copied directly to posted receives.  So they cost no
-// memory of the device, and hundreds of groups may have their own.  Where a layout already joins
+// They have no slots, since messages are copied directly to posted receives.  They therefore cost
+// no memory of the device, and hundreds of groups may have their own.  Where a layout already joins
 // two PEs, its queue is used, which has slots.
 class LaneQueues {
  public:

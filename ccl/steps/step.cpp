@@ -101,6 +101,8 @@ struct Range {
   std::int64_t pitch;
 };
 
+// Rows are loaded as a matrix with the shard's pitch and flattened, because messages are dense and
+// sums do not depend on the form.
 tl::Tensor load_shard(tl::Context& tl, const Step& step, const Range& from, int shard) {
   const DType dtype = from.tensor.dtype();
   if (step.rows == 1) return tl.load(from.at(shard), {step.columns}, dtype);
@@ -120,6 +122,8 @@ tl::Tensor load(tl::Context& tl, const Step& step, const Range& from) {
   const Slice& slice = from.slice();
   if (slice.summands.size() == 1) return load_shard(tl, step, from, nearest_copy(tl, slice));
   std::optional<tl::Tensor> sum;
+  // A partial tensor has a summand on each of several PEs.  They are added in the order of the
+  // shards, so that every run and every lane rounds alike.
   from.visit(slice.summands, slice.summand_holders, [&](int shard) {
     const tl::Tensor summand = load_shard(tl, step, from, shard);
     sum = sum ? *sum + summand : summand;
@@ -129,6 +133,7 @@ tl::Tensor load(tl::Context& tl, const Step& step, const Range& from) {
 }
 
 void store(tl::Context& tl, const Step& step, const Range& to, const tl::Tensor& value) {
+  // Every copy on the step's cubes is written, since no other lane stores these elements.
   to.visit(to.slice().copies, to.slice().holders, [&](int copy) {
     if (step.rows == 1) {
       tl.store(to.at(copy), value);
@@ -224,11 +229,15 @@ class StepsUnderWay final : public runtime::Prefetched {
   void post() {
     const Step& step = list_.steps[posted_++];
     for (const int peer : list_.senders(step)) {
+      // Receives are posted in the order in which compute_sum() takes the messages, so no message
+      // needs a name.
       messages_.push(tl_.recv_async(ports_.from(peer).port, {step.count()}, dtype_));
     }
   }
   void load_next() {
     const Step& step = list_.steps[loaded_++];
+    // Loads run ahead of the steps that use them and hold scratch until then, which is why
+    // kLoadsAhead is small.
     if (step.source.is_there()) loads_.push(load(tl_, step, {list_, step.source, call_}));
   }
 
@@ -283,6 +292,8 @@ class HeldValues {
     std::optional<Held>& held = held_[static_cast<std::size_t>(part.value)];
     KB_CHECK(held, "value {} is not held", part.value);
     tl::Tensor value = tl.narrow(held->value, part.begin, part.count);
+    // The last use gives the scratch back at once, since later steps count on it
+    // (most_message_elements()).
     if (--held->uses == 0) held.reset();
     return value;
   }
@@ -301,9 +312,9 @@ class Values {
     }
   }
 
-  tl::Tensor value_of(const Step& step) {
+  tl::Tensor compute_value(const Step& step) {
     under_way_.begin_until(step);
-    return step.is_complete ? divided_after(tl_, divisors_, sum_of(step)) : sum_of(step);
+    return step.is_complete ? divided_after(tl_, divisors_, compute_sum(step)) : compute_sum(step);
   }
   void hold(const Step& step, const tl::Tensor& value) { held_.put(step, value); }
 
@@ -315,7 +326,9 @@ class Values {
     KB_CHECK(step.source.is_there(), "a step without a value");
     return divided_before(divisors_, under_way_.next_load());
   }
-  tl::Tensor sum_of(const Step& step) {
+  tl::Tensor compute_sum(const Step& step) {
+    // Messages come first and the own value last, as the plan says (Move), so that the rounding of
+    // a sum follows from the plan alone.
     if (step.from_count == 0) return own_value(step);
     tl::Tensor value = under_way_.next_message();
     for (int i = 1; i < step.from_count; ++i) {
@@ -348,7 +361,9 @@ void run_steps(tl::Context& tl, const StepList& list, const NodePorts& node_port
   StepsUnderWay under_way(tl, list, ports, call, reduction.dtype);
   Values values(tl, list, under_way, reduction);
   for (const Step& step : list.steps) {
-    const tl::Tensor value = values.value_of(step);
+    const tl::Tensor value = values.compute_value(step);
+    // The value is sent before it is stored, since other members wait for it and nobody waits for
+    // the store.
     for (const int peer : list.receivers(step)) send(tl, ports.to(peer), value);
     if (step.target.is_there()) store(tl, step, {list, step.target, call}, value);
     values.hold(step, value);

@@ -7,10 +7,11 @@ namespace kernbench::ccl {
 
 namespace {
 
-// Of a node: its last steps, and as many more as are not too many.
+// The most steps that a node keeps.  Its last list of steps is kept even if it is longer, because
+// the same call mostly comes again.
 constexpr std::size_t kMostSteps = 1024;
 
-std::size_t size_of(const LaneSteps& lanes) {
+std::size_t count_steps(const LaneSteps& lanes) {
   std::size_t size = 0;
   for (const auto& [lane, list] : lanes) size += list.steps.size();
   return size;
@@ -27,7 +28,7 @@ std::shared_ptr<const LaneSteps> StepCache::steps(int node, Key key,
     return entries.back().steps;
   }
   auto made = std::make_shared<const LaneSteps>(make());
-  const std::size_t size = size_of(*made);
+  const std::size_t size = count_steps(*made);
   entries.push_back({std::move(key), std::move(made), size});
   std::size_t total = 0;
   const auto last_to_go =

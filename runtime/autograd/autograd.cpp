@@ -21,7 +21,7 @@ GradientEdge edge_to(const Tensor& input) {
   if (!input.defined() || !input.requires_grad()) return edge;
   edge.node = input.storage()->autograd->recorded;
   if (edge.node == nullptr) edge.leaf = input;
-  edge.form = gradient_form_of(input);
+  edge.form = make_gradient_form(input);
   return edge;
 }
 

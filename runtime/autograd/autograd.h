@@ -46,7 +46,8 @@ class NoGradGuard {
   const bool was_enabled_;
 };
 
-// As NoGradGuard (c10::InferenceMode, whose tensors may not be used in a graph later: these may).
+// The same as NoGradGuard.  It stands for c10::InferenceMode, whose tensors may not be used in a
+// graph later; these may.
 class InferenceMode : public NoGradGuard {
  public:
   using NoGradGuard::NoGradGuard;

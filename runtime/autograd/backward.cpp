@@ -184,7 +184,7 @@ void BackwardPass::capture_leaves() {
 
 // Returns the gradient with which backward() begins.
 Tensor first_gradient(const Tensor& output, const Tensor& gradient) {
-  const GradientForm form = autograd::gradient_form_of(output);
+  const GradientForm form = autograd::make_gradient_form(output);
   if (gradient.defined()) {
     runtime::check_on_device(gradient, "backward");
     check_gradient(gradient, form, "Mismatch of gradient and tensor");
@@ -282,7 +282,7 @@ void Tensor::backward(const Tensor& gradient, bool retain_graph) const {
   Tensor first = first_gradient(*this, gradient);
   const auto& meta = checked().autograd;
   const GradientEdge edge{meta->recorded, meta->recorded == nullptr ? *this : Tensor(),
-                          autograd::gradient_form_of(*this)};
+                          autograd::make_gradient_form(*this)};
   auto leaves = autograd::reached_leaves({edge}, autograd::NodeList::of(simulation));
   if (is_grad_of(leaves, first)) first = ops::make_copy(first);
   BackwardPass pass(std::move(leaves), retain_graph);

@@ -33,7 +33,7 @@ using Slice = std::function<Tensor(const Tensor&)>;
 
 // Returns the tensor whose history changes when `tensor` is written: its base, if it is a view.
 Tensor written_through(const Tensor& tensor) {
-  const Tensor base = autograd::base_of(*tensor.storage());
+  const Tensor base = autograd::find_base(*tensor.storage());
   return base.defined() ? base : tensor;
 }
 
@@ -129,7 +129,7 @@ void set_zero(const Tensor& x) {
 // Returns the gradient of the old elements: dy, but 0 where they were overwritten.
 Tensor gradient_of_old(const Tensor& dy, const Slice& slice) {
   if (slice == nullptr) {
-    return autograd::zero_gradient(*dy.storage(), autograd::gradient_form_of(dy));
+    return autograd::zero_gradient(*dy.storage(), autograd::make_gradient_form(dy));
   }
   const Tensor rest = ops::make_copy(dy);
   set_zero(slice(rest));

@@ -7,7 +7,7 @@ namespace kernbench {
 
 namespace {
 
-runtime::Simulation& simulation_of(const Tensor& tensor) {
+runtime::Simulation& checked_simulation(const Tensor& tensor) {
   runtime::check_on_device(tensor, "NoGradGuard");
   return *tensor.storage()->simulation;
 }
@@ -16,7 +16,7 @@ runtime::Simulation& simulation_of(const Tensor& tensor) {
 
 NoGradGuard::NoGradGuard(RuntimeContext& torch) : NoGradGuard(torch.simulation()) {}
 
-NoGradGuard::NoGradGuard(const Tensor& of) : NoGradGuard(simulation_of(of)) {}
+NoGradGuard::NoGradGuard(const Tensor& of) : NoGradGuard(checked_simulation(of)) {}
 
 NoGradGuard::NoGradGuard(runtime::Simulation& simulation)
     : local_(simulation.local()), was_enabled_(local_.is_grad_enabled) {

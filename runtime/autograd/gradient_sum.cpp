@@ -10,7 +10,7 @@
 namespace kernbench::autograd {
 
 void GradientSum::add(Tensor gradient) {
-  whole_ = whole_.defined() ? ops::sum_of(whole_, gradient) : std::move(gradient);
+  whole_ = whole_.defined() ? ops::make_sum(whole_, gradient) : std::move(gradient);
 }
 
 void GradientSum::add(Tensor gradient, const Part& part) {

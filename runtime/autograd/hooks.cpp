@@ -10,7 +10,7 @@ namespace kernbench {
 namespace {
 
 // Returns the hooks of a tensor that requires a gradient.
-autograd::Hooks& hooks_of(const Tensor& tensor) {
+autograd::Hooks& checked_hooks(const Tensor& tensor) {
   if (!tensor.requires_grad()) {
     throw CollectiveError("KB-A014",
                           "cannot register a hook on a tensor that doesn't require gradient: '{}'; "
@@ -24,14 +24,14 @@ autograd::Hooks& hooks_of(const Tensor& tensor) {
 }  // namespace
 
 unsigned Tensor::add_hook(std::function<Tensor(const Tensor& gradient)> hook) const {
-  autograd::Hooks& hooks = hooks_of(*this);
+  autograd::Hooks& hooks = checked_hooks(*this);
   hooks.on_gradient.push_back({hooks.count, std::move(hook)});
   return hooks.count++;
 }
 
 unsigned Tensor::register_post_accumulate_grad_hook(
     std::function<void(const Tensor& leaf)> hook) const {
-  autograd::Hooks& hooks = hooks_of(*this);
+  autograd::Hooks& hooks = checked_hooks(*this);
   if (!is_leaf()) {
     throw CollectiveError("KB-A014",
                           "post accumulate grad hooks cannot be registered on non-leaf tensors: "
@@ -43,7 +43,7 @@ unsigned Tensor::register_post_accumulate_grad_hook(
 }
 
 void Tensor::remove_hook(unsigned number) const {
-  autograd::Hooks& hooks = hooks_of(*this);
+  autograd::Hooks& hooks = checked_hooks(*this);
   const auto has_number = [number](const auto& hook) { return hook.number == number; };
   if (std::erase_if(hooks.on_gradient, has_number) +
           std::erase_if(hooks.after_accumulation, has_number) ==

@@ -33,7 +33,7 @@ void check_assigned(const Tensor& leaf, const Tensor& grad) {
         grad.shape() == leaf.shape() ? "type" : "size", leaf.name(), to_string(leaf.shape()),
         name_of(leaf.dtype()), grad.name(), to_string(grad.shape()), name_of(grad.dtype()));
   }
-  check_gradient(grad, gradient_form_of(leaf), fmt::format("grad() of '{}'", leaf.name()));
+  check_gradient(grad, make_gradient_form(leaf), fmt::format("grad() of '{}'", leaf.name()));
 }
 
 void add_to_grad(const Tensor& leaf, Tensor gradient) {
@@ -77,7 +77,7 @@ Tensor LeafGradients::take(const Tensor& leaf) {
   auto sum = sums_.extract(leaf.storage().get());
   if (sum.empty()) return {};
   return with_hooks(leaf.storage()->autograd->hooks, sum.mapped().take(leaf.shape()),
-                    gradient_form_of(leaf));
+                    make_gradient_form(leaf));
 }
 
 void LeafGradients::give_before(std::uint64_t next, Waits waits) {
@@ -123,7 +123,7 @@ std::vector<LeafGradients::Complete> LeafGradients::take_completed_by(std::uint6
     Tensor gradient = sum.mapped().take(leaf.shape());
     const Hooks& hooks = leaf.storage()->autograd->hooks;
     if (!hooks.on_gradient.empty()) {
-      gradient = with_hooks(hooks, std::move(gradient), gradient_form_of(leaf));
+      gradient = with_hooks(hooks, std::move(gradient), make_gradient_form(leaf));
     }
     all.push_back({leaf, std::move(gradient)});
   }

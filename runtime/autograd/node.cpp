@@ -6,7 +6,7 @@
 
 namespace kernbench::autograd {
 
-GradientForm gradient_form_of(const Tensor& tensor) {
+GradientForm make_gradient_form(const Tensor& tensor) {
   return {tensor.shape(), tensor.dtype(), ops::placement_of(tensor)};
 }
 

@@ -52,7 +52,7 @@ struct GradientForm {
   DType dtype = DType::f32;
   ops::Placement placement;  // of the tensor itself
 };
-GradientForm gradient_form_of(const Tensor& tensor);
+GradientForm make_gradient_form(const Tensor& tensor);
 
 // Where the gradient of an operator's input flows: to the node that made the input, or to a leaf;
 // nowhere if neither is set.

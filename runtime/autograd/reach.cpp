@@ -51,7 +51,7 @@ std::unordered_set<const Node*> nodes_between(const std::vector<GradientEdge>& f
     if (edge.node != nullptr) between.insert(edge.node.get());
     if (edge.leaf.defined()) leaves.insert(edge.leaf.storage().get());
   }
-  // In ascending order: a node comes after those that made its inputs.
+  // Sorts nodes in ascending order, in which a node comes after those that made its inputs.
   for (const Node* node : reached_nodes(from, list.next_visit())) {
     const bool leads_there = std::ranges::any_of(node->edges, [&](const GradientEdge& edge) {
       return between.contains(edge.node.get()) ||

@@ -9,7 +9,7 @@ namespace kernbench {
 namespace autograd {
 namespace {
 
-Meta& meta_of(Tensor::Storage& storage) {
+Meta& ensure_meta(Tensor::Storage& storage) {
   if (storage.autograd == nullptr) storage.autograd = std::make_shared<Meta>();
   return *storage.autograd;
 }
@@ -36,7 +36,7 @@ const Tensor& Tensor::requires_grad_(bool requires_grad) const {
         "variable in a subgraph that doesn't require differentiation use var_no_grad = "
         "var.detach().");
   }
-  autograd::meta_of(storage).requires_grad = requires_grad;
+  autograd::ensure_meta(storage).requires_grad = requires_grad;
   return *this;
 }
 
@@ -58,7 +58,7 @@ Tensor Tensor::grad() const {
 }
 
 Tensor& Tensor::mutable_grad() const {
-  return autograd::meta_of(checked()).grad;
+  return autograd::ensure_meta(checked()).grad;
 }
 
 void Tensor::zero_grad() const {

@@ -18,7 +18,7 @@ std::uint64_t history_of(const Tensor::Storage& storage) {
 
 }  // namespace
 
-Tensor base_of(const Tensor::Storage& storage) {
+Tensor find_base(const Tensor::Storage& storage) {
   if (storage.view == nullptr) return {};
   const View& view = *storage.view;
   return Tensor(view.base != nullptr ? view.base : view.base_without_gradients.lock());
@@ -29,7 +29,7 @@ void follow_base(Tensor::Storage& storage) {
   View& view = *storage.view;
   if (std::exchange(view.history, history_of(*view.base)) == view.history) return;
   auto node = NodeList::of(*storage.simulation).make(view.name);
-  node->edges.push_back({view.base->autograd->recorded, {}, gradient_form_of(Tensor(view.base))});
+  node->edges.push_back({view.base->autograd->recorded, {}, make_gradient_form(Tensor(view.base))});
   node->backward = view.gradient_of_base;
   storage.autograd = std::make_shared<Meta>(Meta{true, {}, std::move(node)});
 }
@@ -41,7 +41,7 @@ void note_view(const Tensor& output, const Tensor& input, std::string_view name,
   auto view = std::make_shared<View>();
   view->name = name;
   std::shared_ptr<Tensor::Storage> base = input.storage();
-  if (const Tensor of_input = base_of(from); of_input.defined()) {
+  if (const Tensor of_input = find_base(from); of_input.defined()) {
     base = of_input.storage();
     view->of = [outer = from.view->of, of](const Tensor& x) { return of(outer(x)); };
     view->gradient_of_base = [outer = from.view->gradient_of_base, gradient](const Tensor& dy) {
@@ -63,7 +63,7 @@ void note_view(const Tensor& output, const Tensor& input, std::string_view name,
 }
 
 Tensor zero_gradient(const Tensor::Storage& like, const GradientForm& form) {
-  const auto dp = ops::policy_of(ops::gradient_placement(form.placement), form.shape.rank());
+  const auto dp = ops::to_policy(ops::gradient_placement(form.placement), form.shape.rank());
   KB_CHECK(dp, "a gradient that no policy places");
   Tensor made(runtime::make_device_storage(like.simulation, form.placement.device, form.shape,
                                            {.dtype = form.dtype, .dp = *dp, .name = "grad"}));

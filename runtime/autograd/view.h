@@ -7,7 +7,7 @@
 namespace kernbench::autograd {
 
 // Returns the base of a view, if it still exists; undefined for a tensor that is no view.
-Tensor base_of(const Tensor::Storage& storage);
+Tensor find_base(const Tensor::Storage& storage);
 
 // Gives a view its base's present history, if that has changed since the view was last used.
 void follow_base(Tensor::Storage& storage);

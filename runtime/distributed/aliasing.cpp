@@ -25,7 +25,7 @@ bool follow_each_other(const std::vector<Block>& blocks) {
 }
 
 // Returns the block's elements as a range of the memory that it lies in.
-sim::ElementRange elements_of(const Block& block) {
+sim::ElementRange to_element_range(const Block& block) {
   return {block.tensor.storage()->first + block.first, block.count};
 }
 
@@ -45,7 +45,7 @@ std::optional<std::pair<std::size_t, std::size_t>> overlapping(const std::vector
     if (blocks[i].count == 0) continue;
     const auto memory =
         memories.try_emplace(blocks[i].tensor.storage()->memory.get(), memories.size()).first;
-    extents.push_back({memory->second, elements_of(blocks[i]).begin, i});
+    extents.push_back({memory->second, to_element_range(blocks[i]).begin, i});
   }
   std::ranges::sort(extents);
   const auto overlap = [&](const Extent& a, const Extent& b) {
@@ -71,7 +71,7 @@ void check_are_apart(std::string_view function, std::string_view list,
                   function, name(pair->first), name(pair->second)));
 }
 
-std::string_view output_list_of(CollectiveKind kind) {
+std::string_view output_list_name(CollectiveKind kind) {
   if (kind == CollectiveKind::all_gather) return "tensor_list";
   return kind == CollectiveKind::gather ? "gather_list" : "output_tensor_list";
 }
@@ -87,7 +87,7 @@ bool overwrites_inputs(const CollectiveCall& call) {
   std::map<const runtime::TensorMemory*, std::vector<sim::ElementRange>> taken;  // never iterated
   for (const Block& block : call.takes) {
     std::vector<sim::ElementRange>& ranges = taken[block.tensor.storage()->memory.get()];
-    const sim::ElementRange range = elements_of(block);
+    const sim::ElementRange range = to_element_range(block);
     if (!ranges.empty() && ranges.back().end() == range.begin) {  // mostly the next part
       ranges.back().columns += range.columns;
     } else {
@@ -98,7 +98,7 @@ bool overwrites_inputs(const CollectiveCall& call) {
     const auto found = taken.find(block.tensor.storage()->memory.get());
     return found != taken.end() &&
            std::ranges::any_of(found->second, [&](const sim::ElementRange& range) {
-             return overlap(range, elements_of(block));
+             return overlap(range, to_element_range(block));
            });
   });
 }

@@ -18,7 +18,7 @@ void check_are_apart(std::string_view function, std::string_view list,
                      const std::vector<Block>& outputs);
 
 // Returns PyTorch's name for the argument that lists the outputs of such a collective.
-std::string_view output_list_of(CollectiveKind kind);
+std::string_view output_list_name(CollectiveKind kind);
 
 // Runs the call.  If an output lies in the memory of an input, and the collective does not work
 // in place anyway, it runs on snapshots of its inputs: all inputs are read before any of them is

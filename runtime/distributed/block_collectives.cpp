@@ -13,7 +13,7 @@ namespace kernbench::distributed {
 
 namespace {
 
-std::vector<Block> all_of(const std::vector<Tensor>& tensors) {
+std::vector<Block> make_blocks(const std::vector<Tensor>& tensors) {
   std::vector<Block> blocks;
   for (const Tensor& tensor : tensors) blocks.push_back(whole(tensor));
   return blocks;
@@ -77,7 +77,7 @@ Work DistributedContext::all_gather(const std::vector<Tensor>& outputs, const Te
   check_same_dtype(outputs, x);
   call->is_list = true;
   call->gives = {whole(x)};
-  call->takes = all_of(outputs);
+  call->takes = make_blocks(outputs);
   return state_->issue(std::move(*call));
 }
 
@@ -110,7 +110,7 @@ Work DistributedContext::reduce_scatter(const Tensor& output, const std::vector<
   check_same_dtype(inputs, output);
   state_->set_reduce_op(*call, op, output.dtype());
   call->is_list = true;
-  call->gives = all_of(inputs);
+  call->gives = make_blocks(inputs);
   call->takes = {whole(output)};
   return state_->issue(std::move(*call));
 }
@@ -146,8 +146,8 @@ Work DistributedContext::all_to_all(const std::vector<Tensor>& outputs,
   check_same_dtype(outputs, inputs.front());
   check_same_dtype(inputs, inputs.front());
   call->is_list = true;
-  call->gives = all_of(inputs);
-  call->takes = all_of(outputs);
+  call->gives = make_blocks(inputs);
+  call->takes = make_blocks(outputs);
   return state_->issue(std::move(*call));
 }
 
@@ -184,7 +184,7 @@ Work DistributedContext::gather(const Tensor& x, std::span<const Tensor> list,
     wrong_argument("Argument ``gather_list`` must NOT be specified on non-destination ranks.");
   }
   call->gives = {whole(x)};
-  call->takes = all_of(gather_list);
+  call->takes = make_blocks(gather_list);
   return state_->issue(std::move(*call));
 }
 
@@ -206,7 +206,7 @@ Work DistributedContext::scatter(const Tensor& x, std::span<const Tensor> list,
   } else if (!scatter_list.empty()) {
     wrong_argument("Argument ``scatter_list`` must NOT be specified on non-source ranks.");
   }
-  call->gives = all_of(scatter_list);
+  call->gives = make_blocks(scatter_list);
   call->takes = {whole(x)};
   return state_->issue(std::move(*call));
 }

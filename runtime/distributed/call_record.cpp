@@ -9,7 +9,7 @@ namespace kernbench::distributed {
 
 namespace {
 
-runtime::RunSpan span_of(const runtime::FlightEvent& event, int rank, int device) {
+runtime::RunSpan make_span(const runtime::FlightEvent& event, int rank, int device) {
   using Kind = runtime::RunSpan::Kind;
   return {.kind = event.sequence >= 0 ? Kind::collective : Kind::message,
           .rank = rank,
@@ -34,8 +34,8 @@ CallRecord::CallRecord(runtime::Simulation& simulation, const runtime::FlightEve
   simulation.local().last_call.set(event_.function.data(), event_.location.file_name(),
                                    event_.location.line(), event_.sequence);
   if (runtime::RunLog* const run_log = simulation.run_log()) {
-    runtime::RunSpan span = span_of(event_, rank_, simulation.local().device);
-    span.scope = run_log->scope_of(rank_);
+    runtime::RunSpan span = make_span(event_, rank_, simulation.local().device);
+    span.scope = run_log->find_scope(rank_);
     span.part = run_log->part_of(rank_);
     span_ = run_log->add(std::move(span));
   }

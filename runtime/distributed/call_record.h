@@ -1,6 +1,6 @@
-// What the recorders are told about a call of torch.distributed: the flight recorder, the log, the
-// rank's last call and the list of algorithms used.  Every call is issued, started and completed
-// here, whatever it is.
+// Tells the recorders about a call of torch.distributed: the flight recorder, the log, the rank's
+// last call and the list of algorithms used.  Every call is issued, started and completed here,
+// whatever it is.
 
 #pragma once
 
@@ -30,7 +30,7 @@ class CallRecord {
   const runtime::FlightEvent& event() const { return event_; }
   int rank() const { return rank_; }  // global
 
-  // Without a description nothing is logged.
+  // Nothing is logged if the description is empty.
   void started(Describe describe = {}) const;
   void runs_by(const Communicator::RunsBy& by) const;
   // The number of the message, equal on both sides.

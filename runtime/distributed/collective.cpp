@@ -32,7 +32,7 @@ std::string_view op_type_of(CollectiveKind kind) {
   return name_in(kNames, kind);
 }
 
-sim::MathOp math_op_of(ReduceOp op) {
+sim::MathOp to_math_op(ReduceOp op) {
   switch (op) {
     case ReduceOp::product:
       return sim::MathOp::multiply;

@@ -74,7 +74,7 @@ inline const Block* block_for(const std::vector<Block>& blocks, int member) {
 // The tensor that every rank has, which ranks compare: the input; the output where inputs are a
 // list.
 // REQUIRES: the kind has tensors
-inline const Tensor& tensor_of(const CollectiveCall& call) {
+inline const Tensor& compared_tensor(const CollectiveCall& call) {
   const bool has_one_output =
       call.kind == CollectiveKind::reduce_scatter || call.kind == CollectiveKind::scatter;
   return (has_one_output ? call.takes : call.gives).front().tensor;
@@ -94,6 +94,6 @@ inline bool changes(const CollectiveCall& call) {
 }
 
 // The operation that combines two summands; of an average, the sum.
-sim::MathOp math_op_of(ReduceOp op);
+sim::MathOp to_math_op(ReduceOp op);
 
 }  // namespace kernbench::distributed

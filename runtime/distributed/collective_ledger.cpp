@@ -22,10 +22,11 @@ bool may_differ_in_size(CollectiveKind kind) {
          kind == CollectiveKind::scatter;
 }
 
-std::vector<std::int64_t> counts_of(std::span<const Block> blocks) {
+std::vector<std::int64_t> list_counts(std::span<const Block> blocks) {
   std::vector<std::int64_t> counts;
   for (const Block& block : blocks) counts.push_back(block.count);
   const bool are_equal = std::ranges::adjacent_find(counts, std::not_equal_to()) == counts.end();
+  // Equal counts are kept as one, since 1,024 ranks with a list each would need a million entries.
   if (are_equal && !counts.empty()) counts.resize(1);
   return counts;
 }
@@ -51,10 +52,13 @@ CollectiveLedger::CollectiveLedger(std::vector<int> members) {
 
 std::uint64_t CollectiveLedger::arrive(const CollectiveCall& call, std::uint64_t operation) {
   if (const auto refused = refused_.find(call.rank); refused != refused_.end()) {
+    // The number of futile calls ends programs that catch the error and call again for ever.
     ++refused->second.calls;
     throw CollectiveError("KB-C015", "{}: rank {} cannot use this group since its {}",
                           describe(call), member(call.rank).global_rank, refused->second.what);
   }
+  // Ranks run apart by several collectives, so records are a queue and the sequence number finds
+  // the call's own.
   const std::size_t index = call.sequence() - first_sequence_;
   if (index == records_.size()) {
     records_.push_back({.operation = operation, .first = without_tensors(call)});
@@ -62,8 +66,8 @@ std::uint64_t CollectiveLedger::arrive(const CollectiveCall& call, std::uint64_t
   Record& record = records_[index];
   Arrival arrival{.rank = call.rank};
   if (may_differ_in_size(call.kind)) {
-    arrival.gives = counts_of(call.gives);
-    arrival.takes = counts_of(call.takes);
+    arrival.gives = list_counts(call.gives);
+    arrival.takes = list_counts(call.takes);
   }
   try {
     if (!record.arrivals.empty()) {
@@ -72,6 +76,8 @@ std::uint64_t CollectiveLedger::arrive(const CollectiveCall& call, std::uint64_t
     }
     note_device(record, call);
   } catch (const Error& error) {
+    // The rank's later calls cannot be compared with the others' any more, since its sequence has a
+    // gap.
     refused_[call.rank].what = fmt::format("{} was refused ({})", describe(call), error.code());
     throw;
   }
@@ -141,7 +147,7 @@ void CollectiveLedger::check_sizes(Record& record, const Arrival& arrival,
 
 void CollectiveLedger::note_device(Record& record, const CollectiveCall& later) const {
   if (!later.event.has_tensor) return;
-  const int number = tensor_of(later).device();
+  const int number = compared_tensor(later).device();
   const auto device = static_cast<std::size_t>(number);
   const std::size_t known = std::max(device + 1, members_.size());
   if (record.rank_of_device.size() < known) record.rank_of_device.resize(known, -1);
@@ -252,6 +258,7 @@ void CollectiveLedger::leave(int rank, bool was_started) {
   Absence& absence = members_.at(static_cast<std::size_t>(rank)).absence;
   absent_count_ += absence == Absence::present;
   absence = was_started ? Absence::returned : Absence::never_started;
+  // Members that wait in any open collective learn at once that this one will never come.
   for (const Record& record : records_) check_nobody_left(record);
 }
 

@@ -94,9 +94,9 @@ int DistributedContext::State::member_count(const Group& group) const {
   return backend->has_single_driver() ? backend->world_size() : group.size();
 }
 
-int DistributedContext::State::root_of(std::string_view function, const Group& group,
-                                       const std::optional<int>& global,
-                                       const std::optional<int>& in_group) const {
+int DistributedContext::State::to_group_rank(std::string_view function, const Group& group,
+                                             const std::optional<int>& global,
+                                             const std::optional<int>& in_group) const {
   if (global && in_group) wrong_argument("Can't specify both group_rank and global_rank");
   if (!global && !in_group) wrong_argument("Must specify global_rank or group_rank");
   if (in_group) {
@@ -119,7 +119,7 @@ void DistributedContext::State::set_root(CollectiveCall& call, const std::option
     call.root = call.event.root = of_driver;
     return;
   }
-  call.root = root_of(call.event.function, *call.group, global, in_group);
+  call.root = to_group_rank(call.event.function, *call.group, global, in_group);
   call.event.root = call.group->ranks[static_cast<std::size_t>(call.root)];
 }
 

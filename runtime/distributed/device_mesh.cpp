@@ -73,7 +73,7 @@ DeviceMesh::Dimension::Dimension(const char* its_name) : name(its_name), has_nam
 DeviceMesh::Dimension::Dimension(std::string its_name)
     : name(std::move(its_name)), has_name(true) {}
 
-std::size_t DeviceMesh::index_of(const Dimension& dimension) const {
+std::size_t DeviceMesh::find_dimension(const Dimension& dimension) const {
   const State& state = checked();
   if (!dimension.has_name) {
     const int number = dimension.number;
@@ -108,7 +108,7 @@ int DeviceMesh::size() const {
   return product(checked().shape);
 }
 int DeviceMesh::size(const Dimension& dimension) const {
-  return checked().shape[index_of(dimension)];
+  return checked().shape[find_dimension(dimension)];
 }
 const std::vector<int>& DeviceMesh::mesh() const {
   return checked().ranks;
@@ -118,13 +118,13 @@ const std::vector<int>& DeviceMesh::get_coordinate() const {
 }
 
 const ProcessGroup& DeviceMesh::get_group(const Dimension& dimension) const {
-  const std::size_t index = index_of(dimension);
+  const std::size_t index = find_dimension(dimension);
   if (checked().coordinate.empty()) wrong_argument("get_group: this rank is not in the mesh");
   return checked().groups[index];
 }
 
 int DeviceMesh::get_local_rank(const Dimension& dimension) const {
-  const std::size_t index = index_of(dimension);
+  const std::size_t index = find_dimension(dimension);
   if (checked().coordinate.empty()) wrong_argument("get_local_rank: this rank is not in the mesh");
   return checked().coordinate[index];
 }
@@ -138,7 +138,7 @@ DeviceMesh DeviceMesh::operator[](const std::vector<std::string>& names) const {
   auto part = std::make_shared<State>();
   std::vector<std::size_t> kept;
   for (const std::string& name : names) {
-    kept.push_back(index_of(name));
+    kept.push_back(find_dimension(name));
     if (kept.size() > 1 && kept.back() <= kept[kept.size() - 2]) {
       wrong_argument(fmt::format("mesh_dim_names [{}] must be in the mesh's order [{}]",
                                  fmt::join(names, ", "), fmt::join(whole.names, ", ")));

@@ -138,7 +138,7 @@ class DistributedContext {
                  Location location = Location::current());
   Work broadcast(const Tensor& x, const SourceOptions& options,
                  Location location = Location::current());
-  // x changes on dst alone.
+  // The result is written to x on dst; x of the other ranks stays as it is.
   Work reduce(const Tensor& x, int dst, ReduceOp op = ReduceOp::sum,
               const CollectiveOptions& options = {}, Location location = Location::current());
   Work reduce(const Tensor& x, int dst, const ReductionOptions& options,
@@ -236,7 +236,7 @@ class DistributedContext {
   template <class T>
   void broadcast_object_list(std::vector<T>& objects, const SourceOptions& options = {},
                              Location location = Location::current());
-  // src alone gives `input`: an object for each rank.
+  // Only src gives `input`, which has an object for each rank.
   template <class T>
   void scatter_object_list(std::vector<T>& output, const std::vector<T>* input = nullptr,
                            const SourceOptions& options = {},
@@ -288,7 +288,7 @@ class DistributedContext {
 
 // Objects.  They may have any copyable type; none is pickled, since all ranks are in one process.
 
-// For an object of another type than the caller expects.  Throws CollectiveMismatchError KB-C001.
+// Throws CollectiveMismatchError KB-C001, for an object of another type than the caller expects.
 [[noreturn]] void throw_other_type(std::string_view function);
 
 template <class T>

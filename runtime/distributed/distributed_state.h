@@ -1,5 +1,5 @@
-// What is behind torch.distributed: the groups, who has made them and who has left, and the ranks'
-// operations under way.
+// The state behind torch.distributed: the groups, the ranks that have made and left them, and the
+// ranks' operations under way.
 
 #pragma once
 
@@ -80,7 +80,7 @@ struct DistributedContext::State {
   std::shared_ptr<Group> shared_group(const NewGroupKey& key, int callers, std::vector<int> ranks,
                                       std::string_view description);
   // Connects the group when it first runs something, since most of many groups run nothing.
-  std::shared_ptr<Communicator> communicator_of(Group& group) const;
+  std::shared_ptr<Communicator> ensure_communicator(Group& group) const;
 
   // Checks of arguments (collectives.cpp)
 
@@ -93,8 +93,8 @@ struct DistributedContext::State {
                   const std::vector<Tensor>& tensors, int expected) const;
   // Returns the group rank of a root or a peer that is given as a global rank or as a rank in the
   // group.
-  int root_of(std::string_view function, const Group& group, const std::optional<int>& global,
-              const std::optional<int>& in_group) const;
+  int to_group_rank(std::string_view function, const Group& group, const std::optional<int>& global,
+                    const std::optional<int>& in_group) const;
   void set_root(CollectiveCall& call, const std::optional<int>& global,
                 const std::optional<int>& in_group) const;
   // Acts as set_root(), with the global rank 0 if neither rank is given.
@@ -133,7 +133,7 @@ struct DistributedContext::State {
                                          std::shared_ptr<runtime::Timeline> stream);
   void start(const std::shared_ptr<Work::State>& work, std::function<void()> body) const;
   void ended(const std::shared_ptr<Work::State>& work, const runtime::FiberResult& result) const;
-  CollectiveStream& stream_of(const CollectiveCall& call) const;
+  CollectiveStream& ensure_stream(const CollectiveCall& call) const;
   void enqueue(const std::shared_ptr<Work::State>& work, CollectiveStream& stream,
                std::function<void()> body) const;
   std::function<void()> on_stream(const std::shared_ptr<Work::State>& work,

@@ -7,7 +7,7 @@
 
 namespace kernbench::distributed {
 
-std::string list_of(std::span<const int> ranks) {
+std::string format_list(std::span<const int> ranks) {
   return fmt::format("[{}]", fmt::join(ranks, ", "));
 }
 
@@ -21,7 +21,7 @@ std::string fingerprint_text(const CollectiveCall& call) {
   }
   if (!event.reduce_op.empty()) text += fmt::format(", ReduceOp={}", event.reduce_op);
   if (event.root >= 0) text += fmt::format(", Root={}", event.root);
-  if (!call.members.empty()) text += fmt::format(", Group={}", list_of(call.members));
+  if (!call.members.empty()) text += fmt::format(", Group={}", format_list(call.members));
   if (event.has_tensor) text += fmt::format(", Placement=({})", to_string(call.placement));
   return text + ")";
 }
@@ -35,7 +35,7 @@ std::string describe(const CollectiveCall& call) {
     if (event.root >= 0) text += fmt::format(" root {}", event.root);
     text += ")";
   }
-  if (!call.members.empty()) text += fmt::format(" ({})", list_of(call.members));
+  if (!call.members.empty()) text += fmt::format(" ({})", format_list(call.members));
   return fmt::format("{} at {}", text, call_site(event.location));
 }
 
@@ -66,7 +66,7 @@ std::vector<std::string> differences(const CollectiveCall& a, const CollectiveCa
   if (have_tensors) compare("Tensor dtypes", a.event.dtype, b.event.dtype, torch_name_of);
   compare("Reduce op", a.event.reduce_op, b.event.reduce_op, as_it_is);
   compare("Root", a.event.root, b.event.root, as_it_is);
-  compare("Group", a.members, b.members, list_of);
+  compare("Group", a.members, b.members, format_list);
   if (have_tensors) compare("Placement", a.placement, b.placement, text);
   return aspects;
 }

@@ -35,7 +35,7 @@ std::string describe_in_group(const CollectiveCall& call);
 std::vector<std::string> differences(const CollectiveCall& a, const CollectiveCall& b);
 
 // "[0, 2, 5]"
-std::string list_of(std::span<const int> ranks);
+std::string format_list(std::span<const int> ranks);
 
 using runtime::call_site;
 

@@ -134,7 +134,7 @@ std::vector<int> DistributedContext::State::checked_ranks(std::span<const int> g
   std::ranges::sort(sorted);
   if (std::ranges::adjacent_find(sorted) != sorted.end()) {
     wrong_argument(
-        fmt::format("ranks list must not contain duplicate entries, got {}", list_of(given)));
+        fmt::format("ranks list must not contain duplicate entries, got {}", format_list(given)));
   }
   if (!options.backend.empty() && options.backend != backend->name()) {
     misuse(fmt::format("new_group: backend '{}' beside '{}'; all groups of a run have one backend",
@@ -143,7 +143,7 @@ std::vector<int> DistributedContext::State::checked_ranks(std::span<const int> g
   return options.sort_ranks ? sorted : ranks;
 }
 
-std::shared_ptr<Communicator> DistributedContext::State::communicator_of(Group& group) const {
+std::shared_ptr<Communicator> DistributedContext::State::ensure_communicator(Group& group) const {
   if (group.communicator == nullptr) {
     group.communicator = backend->connect(group.ranks, group.description);
   }

@@ -143,7 +143,7 @@ std::optional<CollectiveCall> DistributedContext::State::begin(std::string_view 
 // one it will have when the operations issued before are done, which may sum it up.
 void DistributedContext::State::note_tensor(CollectiveCall& call) const {
   if (call.gives.empty() && call.takes.empty()) return;  // a barrier
-  const Tensor& x = distributed::tensor_of(call);
+  const Tensor& x = distributed::compared_tensor(call);
   call.event.has_tensor = true;
   call.event.shape = x.shape();
   call.event.dtype = x.dtype();
@@ -192,16 +192,18 @@ Work DistributedContext::State::issue(CollectiveCall call) {
   const bool queued = is_queued(call);
   if (!queued) wait_for_stream(call);
   check_one_device(call);
-  check_are_apart(call.event.function, output_list_of(call.kind), call.takes);
+  check_are_apart(call.event.function, output_list_name(call.kind), call.takes);
   note_tensor(call);
   check_tensors_are_free(call);
+  // Everything that this rank alone can get wrong has been checked by now: once the call has
+  // arrived, the other ranks count on it.
   const CallRecord record = arrive(call);
   Group& group = *call.group;
   const int rank = call.rank;
   Issued issued{.call = std::move(call),
                 .record = record,
                 .group = group.shared_from_this(),
-                .communicator = communicator_of(group),
+                .communicator = ensure_communicator(group),
                 .previous = group.last_work(rank)};
   if (issued.call.event.is_async) return run_beside(std::move(issued), queued);
   if (queued && !changes_nothing(issued.call)) {
@@ -232,7 +234,7 @@ Work DistributedContext::State::run_beside(Issued issued, bool queued) {
     run(issued);
     work->finish(nullptr);
   } else {
-    CollectiveStream* const stream = queued ? &stream_of(call) : nullptr;
+    CollectiveStream* const stream = queued ? &ensure_stream(call) : nullptr;
     std::function<void()> body = [this, issued = std::move(issued)] { run(issued); };
     queued ? enqueue(work, *stream, std::move(body)) : start(work, std::move(body));
   }
@@ -262,6 +264,8 @@ void DistributedContext::State::run(const Issued& issued) const {
   FiberLocal& own = local();
   const InCollective in(own, call);
   if (const auto& previous = issued.previous) {
+    // A fiber on the device learns of the end of the call before it at once, and the host later by
+    // the way of the news.
     const auto wait = own.is_on_device ? &Work::State::wait_on_device : &Work::State::wait;
     const auto what = [&] { return fmt::format("{} before it", previous->description); };
     ((*previous).*wait)(what);
@@ -270,6 +274,7 @@ void DistributedContext::State::run(const Issued& issued) const {
   issued.record.started(describe);
   if (issued.work != nullptr) issued.work->started = issued.work->instant();
   if (!changes_nothing(call)) {
+    // The algorithm is recorded before the run, which may never end.
     issued.record.runs_by(issued.communicator->runs_by(call));
     run_on_snapshots_if_aliased(*issued.communicator, call);
   }

@@ -64,7 +64,7 @@ void DistributedContext::State::init(std::string_view name, const InitOptions& o
         static_cast<std::size_t>(takes_some ? options.world_size : backend->caller_count()));
     std::iota(ranks.begin(), ranks.end(), 0);
     world = make_group(std::move(ranks), "default_pg");
-    communicator_of(*world);
+    ensure_communicator(*world);
   }
   if (is_rank()) {
     initialized_ranks.insert(local().rank);

@@ -59,7 +59,7 @@ sim::Value LocalCommunicator::reduce(const Calls& ranks, std::size_t block) {
                           : AverageDivisors{};
   sim::Value result = divided(load(ranks.front()->gives[block]), divisors.before);
   for (std::size_t rank = 1; rank < ranks.size(); ++rank) {
-    result = memory.math(math_op_of(op), result,
+    result = memory.math(to_math_op(op), result,
                          divided(load(ranks[rank]->gives[block]), divisors.before));
   }
   const DType dtype = result.dtype();

@@ -8,16 +8,18 @@
 
 namespace kernbench::distributed {
 
-Mailbox::Address Mailbox::address_of(const Message& message) {
+Mailbox::Address Mailbox::make_address(const Message& message) {
   return {.receiver = message.is_send ? message.event.peer : message.own,
           .tag = message.event.tag,
           .is_of_objects = message.objects != nullptr};
 }
 
 std::optional<Message> Mailbox::take_match(const Message& message) {
-  const auto at = waiting_.find(address_of(message));
+  const auto at = waiting_.find(make_address(message));
   if (at == waiting_.end()) return std::nullopt;
   std::deque<Message>& others = message.is_send ? at->second.receives : at->second.sends;
+  // Messages between two ranks with one tag must not overtake each other, so the oldest match is
+  // taken.
   const auto found = std::ranges::find_if(others, [&](const Message& other) {
     const Message& receive = message.is_send ? other : message;
     const Message& send = message.is_send ? message : other;
@@ -31,7 +33,7 @@ std::optional<Message> Mailbox::take_match(const Message& message) {
 }
 
 void Mailbox::put(Message message) {
-  Waiting& waiting = waiting_[address_of(message)];
+  Waiting& waiting = waiting_[make_address(message)];
   (message.is_send ? waiting.sends : waiting.receives).push_back(std::move(message));
 }
 

@@ -51,7 +51,7 @@ class Mailbox {
     std::deque<Message> receives;
   };
 
-  static Address address_of(const Message& message);
+  static Address make_address(const Message& message);
 
   std::map<Address, Waiting> waiting_;
 };

@@ -8,12 +8,12 @@
 
 namespace kernbench::distributed {
 
-// For misuse of a group's life cycle.
+// Throws for misuse of a group's life cycle.
 [[noreturn]] inline void misuse(std::string_view text) {
   throw CollectiveError("KB-R002", text);
 }
 
-// For wrong arguments of a call: PyTorch's ValueError and TypeError.
+// Throws for wrong arguments of a call, where PyTorch has ValueError and TypeError.
 [[noreturn]] inline void wrong_argument(std::string_view text) {
   throw CollectiveError("KB-C020", text);
 }

@@ -25,7 +25,7 @@ namespace {
 // Returns the tensor that a message reads or writes.  A rank that blocks in send() cannot write to
 // the tensor meanwhile, so the tensor itself is used; an isend() uses a snapshot of its present
 // values.
-Tensor tensor_of(const Message& message, const Tensor& x) {
+Tensor prepare_tensor(const Message& message, const Tensor& x) {
   runtime::check_may_touch(x, message.is_send ? runtime::Touch::reads : runtime::Touch::writes,
                            [&] { return describe(message); });
   return message.is_send && message.event.is_async ? runtime::take_snapshot(x) : x;
@@ -81,8 +81,10 @@ Message DistributedContext::State::make_message(const Group& group,
                   .is_send = wanted.is_send,
                   .own = local().rank};
   if (wanted.is_send || wanted.peer || wanted.group_peer) {
-    const int peer = root_of(wanted.function, group, wanted.peer, wanted.group_peer);
+    const int peer = to_group_rank(wanted.function, group, wanted.peer, wanted.group_peer);
     message.event.peer = group.ranks[static_cast<std::size_t>(peer)];
+    // isend() and irecv() to oneself can meet, as torch allows; a blocking call would wait for
+    // ever.
     if (message.event.peer == message.own && wanted.is_blocking) refuse_self(wanted.is_send);
   }
   return message;
@@ -99,7 +101,7 @@ Work DistributedContext::State::post(const MessageCall& wanted, const Tensor& x,
   Message message = make_message(*group, wanted);
   check_peer_can_call(message);
   if (has_tensor) {
-    message.block = whole(wanted.version.defined() ? wanted.version : tensor_of(message, x));
+    message.block = whole(wanted.version.defined() ? wanted.version : prepare_tensor(message, x));
     message.event.has_tensor = true;
     message.event.dtype = x.dtype();
     message.event.shape = x.shape();
@@ -139,7 +141,7 @@ void DistributedContext::State::deliver(Group& group, const Message& later,
     return;
   }
   start(later.work,
-        [this, communicator = communicator_of(group), send, receive, earlier = earlier.work] {
+        [this, communicator = ensure_communicator(group), send, receive, earlier = earlier.work] {
           std::exception_ptr failure;
           try {
             move(*simulation, *communicator, send, receive);
@@ -147,6 +149,7 @@ void DistributedContext::State::deliver(Group& group, const Message& later,
             failure = std::current_exception();
           }
           receive.work->source_rank = send.own;
+          // One fiber serves both ends, so it completes the other end's Work as well.
           earlier->finish(failure);
           if (failure != nullptr) std::rethrow_exception(failure);
         });
@@ -250,7 +253,7 @@ void DistributedContext::State::prepare(std::vector<MessageCall>& calls,
   }
   check_are_apart("batch_isend_irecv", "p2p_op_list", outputs);
   for (std::size_t i = 0; i < ops.size(); ++i) {
-    const Tensor version = tensor_of(make_message(*group, calls[i]), ops[i].tensor);
+    const Tensor version = prepare_tensor(make_message(*group, calls[i]), ops[i].tensor);
     if (calls[i].is_send) calls[i].version = version;
   }
 }

@@ -45,7 +45,8 @@ class ProcessGroup {
   bool is_default() const { return group_ == nullptr && !is_non_member_; }
   bool is_non_member() const { return is_non_member_; }
 
-  // For a group that new_group() made.  Throw CollectiveError KB-R002 for any other handle.
+  // These work for a group that new_group() made.  They throw CollectiveError KB-R002 for any other
+  // handle.
   int size() const;
   const std::string& group_name() const;
   const std::string& group_desc() const;
@@ -110,7 +111,7 @@ class DeviceMesh {
 
  private:
   const State& checked() const;
-  std::size_t index_of(const Dimension& dimension) const;
+  std::size_t find_dimension(const Dimension& dimension) const;
 
   std::shared_ptr<const State> state_;
 };

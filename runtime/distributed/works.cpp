@@ -36,6 +36,7 @@ std::shared_ptr<Work::State> DistributedContext::State::make_work(
     std::shared_ptr<runtime::Timeline> stream) {
   constexpr std::size_t kLeast = 16;
   Works& own = works[local().rank];
+  // Works are forgotten in bulk when their number has doubled, so that each costs O(1).
   if (own.all.size() >= own.forget_at) {
     forget_what_is_settled(own.all);
     own.forget_at = std::max(kLeast, 2 * own.all.size());
@@ -50,7 +51,7 @@ std::shared_ptr<Work::State> DistributedContext::State::make_work(
 }
 
 // The caller's stream of the call's group.
-CollectiveStream& DistributedContext::State::stream_of(const CollectiveCall& call) const {
+CollectiveStream& DistributedContext::State::ensure_stream(const CollectiveCall& call) const {
   std::shared_ptr<CollectiveStream>& stream = call.group->stream(call.rank);
   if (stream == nullptr) {
     stream = std::make_shared<CollectiveStream>(
@@ -114,6 +115,8 @@ std::function<void()> DistributedContext::State::on_stream(const std::shared_ptr
   work->marker = std::make_shared<runtime::Marker>();
   work->follows = stream.position().upto();
   runtime::note_beside_streams(*simulation, work->marker, work->description);
+  // The device hears of the call only when the host's command has reached it, even if the stream is
+  // idle.
   const Time arrives = simulation->now() + simulation->machine().launcher().host_leg(work->device);
   return [this, work, arrives, before = stream.last(), body = std::move(body)] {
     const auto describe = [&] { return work->description; };
@@ -152,7 +155,9 @@ void DistributedContext::State::rank_ends() {
     work->wait([&] { return work->describe_wait(); });
     work->know();
     if (work->is_waited_for) continue;
+    // Nobody else would ever see the failure of a work that was not waited for.
     if (work->failure != nullptr) std::rethrow_exception(work->failure);
+    // A loop that forgets to wait would fill the screen, so only the first ones are named.
     if (++left > kMostWarnings) continue;
     fmt::print(stderr, "kernbench: warning: [KB-C010] rank {} ended without waiting for {}\n", rank,
                work->description);

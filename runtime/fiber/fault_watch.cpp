@@ -132,6 +132,7 @@ void pass_on(int signal, siginfo_t* info, void* context) {
   const struct sigaction& previous = fault_of(signal).previous;
   if (!is_fault(*info) && previous.sa_handler == SIG_IGN) return;
   const bool is_handler = previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN;
+  // The default action must see the fault itself, so that a core dump shows the right place.
   if (!is_handler || chained != 0) {
     ::signal(signal, SIG_DFL);
     if (!is_fault(*info)) raise(signal);
@@ -160,6 +161,7 @@ void on_fault(int signal, siginfo_t* info, void* context) {
 void give_thread_a_signal_stack() {
   stack_t present{};
   sigaltstack(nullptr, &present);
+  // A thread that has a stack for signals keeps it: it may be a sanitizer's.
   if ((present.ss_flags & SS_DISABLE) == 0) return;
   void* memory = mmap(nullptr, kSignalStackBytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

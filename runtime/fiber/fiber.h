@@ -45,7 +45,7 @@ class FiberName {
   NameWriter writer_ = nullptr;
 };
 
-// How a fiber ended.
+// The way in which a fiber ended.
 struct FiberResult {
   enum class How {
     returned,

@@ -15,8 +15,8 @@
 
 namespace kernbench::runtime {
 
-// A fiber's operators leave values here that are computed when something needs them.  What kind of
-// place that is, is the operators' business.
+// A fiber's operators leave values here that are computed when something needs them.  Only the
+// operators know the type behind it.
 class Deferral {
  protected:
   ~Deferral() = default;

@@ -48,6 +48,8 @@ Fiber& FiberScheduler::spawn(FiberName name, std::function<void()> body, void* l
   fiber.on_end_ = std::move(on_end);
   fiber.waits_since_ = engine_.now();
   link(fiber);
+  // A fiber begins in an event of its own, so that its parent finishes its step first, whatever it
+  // does.
   engine_.schedule(Time{0}, &FiberScheduler::on_start, &fiber, fiber.generation_);
   return fiber;
 }
@@ -120,6 +122,8 @@ void FiberScheduler::wake(Fiber& fiber) {
       return schedule_resume(fiber);
     case Fiber::State::starting:
     case Fiber::State::running:
+      // A fiber that is not parked yet would miss the wake-up, so it is remembered for its next
+      // park().
       fiber.wake_pending_ = true;
       return;
     default:
@@ -133,6 +137,7 @@ void FiberScheduler::schedule_resume(Fiber& fiber) {
 }
 
 void FiberScheduler::cancel(Fiber& fiber) {
+  // A fiber cannot be unwound below its own frames.  It throws at its next park().
   if (&fiber == current()) {
     fiber.cancelled_ = true;
     return;

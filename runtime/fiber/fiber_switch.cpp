@@ -1,8 +1,8 @@
 // The members of FiberScheduler that switch stacks.  No other code in kernbench does.
 //
 // Their cost is mispredicted returns, about 10 ns each: the processor predicts a return from the
-// calls it has seen, which after a switch are those of another stack.  So park() and on_resume()
-// reach the jump without a frame in between, and return by KERNBENCH_RETURNS_BY_JUMP.
+// calls it has seen, which after a switch are those of another stack.  park() and on_resume()
+// therefore reach the jump without a frame in between, and return by KERNBENCH_RETURNS_BY_JUMP.
 
 #include <cxxabi.h>
 #include <fmt/format.h>
@@ -100,8 +100,9 @@ struct BorrowedStack {
 
 }  // namespace
 
-// On the main stack: runs the fiber until it leaves.  The globals are swapped on this side of the
-// switch, because on the fiber's side they are wrong for exceptions of the switch itself.
+// Runs the fiber until it leaves.  It is called on the main stack.  The globals are swapped on this
+// side of the switch, because on the fiber's side they are wrong for exceptions of the switch
+// itself.
 [[gnu::always_inline]] inline void FiberScheduler::enter(Fiber& fiber) {
   FiberScheduler& scheduler = *fiber.scheduler_;
   scheduler.current_.store(&fiber, std::memory_order_relaxed);
@@ -159,7 +160,7 @@ KERNBENCH_RETURNS_BY_JUMP void FiberScheduler::on_resume(void* object, std::uint
 
 [[gnu::always_inline]] inline void FiberScheduler::resume(Fiber& fiber) {
   KB_CHECK(current() == nullptr, "a fiber is resumed from inside another");
-  // Not an atomic increment, since only this thread writes it.
+  // An atomic increment is not needed, since only this thread writes it.
   turn_.store(turn_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
 #if defined(KERNBENCH_TSAN)
   __tsan_release(&turn_);  // this file is not instrumented, so TSan does not see it

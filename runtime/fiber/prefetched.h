@@ -8,7 +8,7 @@ class Prefetched {
   // Asks the host's memory for it: in stage 0 for what this object names, then for what that refers
   // to (1), and so on.  It must change nothing (sim::EventPrefetch).
   virtual void prefetch(int stage) const = 0;
-  // So many bytes of the object are asked for before.
+  // The caller has asked for this many bytes of the object itself before stage 0.
   static constexpr int kOwn = 256;
 
  protected:

@@ -111,11 +111,11 @@ void StackPool::release(Stack stack) noexcept {
 
 void StackPool::leak(Stack stack) noexcept {
   --live_count_;
-  const_cast<Slab*>(slab_of(stack.bottom))->leaked = true;
+  const_cast<Slab*>(find_slab(stack.bottom))->leaked = true;
   keep_reachable(stack.bottom, stack.size);
 }
 
-const StackPool::Slab* StackPool::slab_of(const void* address) const noexcept {
+const StackPool::Slab* StackPool::find_slab(const void* address) const noexcept {
   const auto wanted = reinterpret_cast<std::uintptr_t>(address);
   for (const Slab& slab : slabs_) {
     const auto base = reinterpret_cast<std::uintptr_t>(slab.base);
@@ -125,7 +125,7 @@ const StackPool::Slab* StackPool::slab_of(const void* address) const noexcept {
 }
 
 bool StackPool::is_guard(const void* address) const noexcept {
-  const Slab* slab = slab_of(address);
+  const Slab* slab = find_slab(address);
   if (slab == nullptr) return false;
   const auto offset = static_cast<std::size_t>(static_cast<const char*>(address) - slab->base);
   const bool is_guarded = (slab->guarded >> (offset / stride_) & 1) != 0;

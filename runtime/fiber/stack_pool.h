@@ -50,7 +50,7 @@ class StackPool {
   // True if an access to `address` ran over the end of one of these stacks.  Async-signal-safe.
   bool is_guard(const void* address) const noexcept;
   // True if the address lies in one of these stacks or its guard page.  Async-signal-safe.
-  bool contains(const void* address) const noexcept { return slab_of(address) != nullptr; }
+  bool contains(const void* address) const noexcept { return find_slab(address) != nullptr; }
 
   // The least number of usable bytes in each stack.
   std::size_t stack_bytes() const { return stack_bytes_; }
@@ -73,7 +73,7 @@ class StackPool {
   };
 
   Stack stack_at(char* bottom) const;
-  const Slab* slab_of(const void* address) const noexcept;
+  const Slab* find_slab(const void* address) const noexcept;
   void map_slab();
   Stack make_stack();
   void guard(Slab& slab, std::size_t place);

@@ -69,7 +69,7 @@ struct ErfGelu {
 
 // tanh(x) = 2 sigmoid(2 x) - 1 loses digits near 0, where its series takes over: below 1/4 five
 // terms are within 1e-8 of it, and above the difference is within 3e-7, both relative.
-tl::Tensor tanh_of(tl::Context& tl, const tl::Tensor& x) {
+tl::Tensor compute_tanh(tl::Context& tl, const tl::Tensor& x) {
   constexpr std::array kTerms = {62.0 / 2835, -17.0 / 315, 2.0 / 15, -1.0 / 3, 1.0};
   const tl::Tensor square = x * x;
   tl::Tensor sum = tl.fma(square, kTerms[0], kTerms[1]);
@@ -108,7 +108,7 @@ constexpr ElementwiseOperator kTanh =
     of_type(ResultType::floating,
             {"tanh",
              Linearity::none,
-             [](const Elements& of) { return tanh_of(of.tl, of.a()); },
+             [](const Elements& of) { return compute_tanh(of.tl, of.a()); },
              Computes::in_f32,
              {Derivative{[](const Elements& of) { return of.dy() * (1 - of.y() * of.y()); },
                          needs::kResult}}});

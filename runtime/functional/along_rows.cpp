@@ -1,5 +1,5 @@
-// What is computed along the last dimension: log_softmax, argmax, cumsum.  Other dimensions are
-// transposed to be the last one.
+// log_softmax, argmax and cumsum are computed along the last dimension.  For another dimension it
+// is transposed to be the last one.
 
 #include <algorithm>
 #include <cmath>
@@ -184,7 +184,7 @@ Tensor argmax(const Tensor& of, int dim, bool keepdim) {
   const Tensor x = contiguous(of.detach());
   ops::check_operands("argmax", {x}, ops::Types::any);
   if (ops::is_point("argmax", x, dim)) return reshape(argmax(reshape(x, {1}), 0), {});
-  const std::size_t dimension = ops::dimension_of("argmax", x, dim);
+  const std::size_t dimension = ops::wrap_dimension("argmax", x, dim);
   ops::check_is_whole("argmax", x);
   ops::check_is_uncut("argmax", x, dimension);
   const Tensor indices = along(x, dimension, argmax_of_rows);
@@ -205,7 +205,7 @@ Tensor cumsum(const Tensor& of, int dim) {
   ops::check_operands("cumsum", {x}, ops::Types::any);
   if (is_float8(x.dtype())) ops::check_is_floating("cumsum", x);
   if (ops::is_point("cumsum", x, dim)) return reshape(cumsum(reshape(x, {1}), 0), {});
-  const std::size_t dimension = ops::dimension_of("cumsum", x, dim);
+  const std::size_t dimension = ops::wrap_dimension("cumsum", x, dim);
   ops::check_is_uncut("cumsum", x, dimension);
   return along(x, dimension, cumsum_of_rows);
 }
@@ -214,7 +214,7 @@ Tensor nn::functional::log_softmax(const Tensor& of, int dim) {
   const Tensor x = contiguous(of);
   ops::check_operands("log_softmax", {x});
   if (ops::is_point("log_softmax", x, dim)) return reshape(log_softmax(reshape(x, {1}), 0), {});
-  return along(x, ops::dimension_of("log_softmax", x, dim), log_softmax_of_rows);
+  return along(x, ops::wrap_dimension("log_softmax", x, dim), log_softmax_of_rows);
 }
 
 }  // namespace kernbench

@@ -99,7 +99,7 @@ constexpr ElementwiseOperator kNumberDiv = of_type(
      {Derivative{[](const Elements& of) { return -of.dy() * (of.numbers[0] / of.a() / of.a()); },
                  needs::kA}}});
 
-Scalar alpha_of(const Tensor& a, const Tensor& b, double alpha) {
+Scalar to_alpha(const Tensor& a, const Tensor& b, double alpha) {
   if (alpha == std::trunc(alpha) && std::abs(alpha) <= 0x1p53) {
     return static_cast<std::int64_t>(alpha);
   }
@@ -168,7 +168,7 @@ Tensor operator/(const Scalar& number, const Tensor& x) {
 }
 Tensor add(const Tensor& a, const Tensor& b, double alpha) {
   if (alpha == 1) return a + b;
-  return apply(arithmetic::kAddScaled, {a, b}, {arithmetic::alpha_of(a, b, alpha)});
+  return apply(arithmetic::kAddScaled, {a, b}, {arithmetic::to_alpha(a, b, alpha)});
 }
 Tensor sub(const Tensor& a, const Tensor& b, double alpha) {
   return alpha == 1 ? a - b : add(a, b, -alpha);

@@ -20,7 +20,7 @@ extern const ElementwiseOperator kNumberDiv;  // number / x
 
 // The factor of b in a + alpha b, which does not change the result's type.  Throws DeviceError
 // KB-F002 for integers and a factor that is not whole.
-Scalar alpha_of(const Tensor& a, const Tensor& b, double alpha);
+Scalar to_alpha(const Tensor& a, const Tensor& b, double alpha);
 
 // Throws DeviceError KB-F002, in torch's words, for an operand of bool.
 void check_is_no_bool(std::string_view name, const Tensor& x);

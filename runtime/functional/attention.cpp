@@ -51,7 +51,7 @@ Tensor softmax_gradient(const Tensor& dy, const Tensor& y) {
       }));
 }
 
-Tensor softmax_of(const Tensor& x, bool is_causal) {
+Tensor record_softmax(const Tensor& x, bool is_causal) {
   ops::check_operands("softmax", {x});
   ops::check_has_whole_rows("softmax", x);
   Tensor y = probabilities(x, is_causal);
@@ -67,11 +67,11 @@ Tensor softmax(const Tensor& of, int dim) {
   const Tensor x = contiguous(of);
   ops::check_operands("softmax", {x});
   if (ops::is_point("softmax", x, dim)) return reshape(softmax(reshape(x, {1}), 0), {});
-  const auto dimension = static_cast<int>(ops::dimension_of("softmax", x, dim));
+  const auto dimension = static_cast<int>(ops::wrap_dimension("softmax", x, dim));
   const auto last = static_cast<int>(x.shape().rank()) - 1;
-  if (dimension == last) return softmax_of(x, false);
+  if (dimension == last) return record_softmax(x, false);
   const Tensor rows = contiguous(transpose(x, dimension, last));
-  return contiguous(transpose(softmax_of(rows, false), dimension, last));
+  return contiguous(transpose(record_softmax(rows, false), dimension, last));
 }
 
 namespace {
@@ -91,7 +91,8 @@ std::int64_t group_size(const Tensor& query, const Tensor& key, const AttentionO
                                  to_string(key.shape()), to_string(query.shape())));
 }
 
-// x with so many heads and rows: those of heads that follow each other are one after the other.
+// A view of x with this many heads and rows, in which the rows of consecutive heads follow each
+// other.
 Tensor grouped(const Tensor& x, std::int64_t heads, std::int64_t rows) {
   if (x.dim() < 3 || (x.size(-3) == heads && x.size(-2) == rows)) return x;
   std::vector<std::int64_t> sizes(x.shape().begin(), x.shape().end());
@@ -139,7 +140,7 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
                          {.transpose_b = true, .alpha = scale});
   scores = grouped(scores, heads, rows);
   if (options.attn_mask.defined()) scores = masked_by(options.attn_mask, scores);
-  const Tensor seen = dropout(softmax_of(scores, options.is_causal), options.dropout_p);
+  const Tensor seen = dropout(record_softmax(scores, options.is_causal), options.dropout_p);
   return grouped(matmul(grouped(seen, heads / group, group * rows), value), heads, rows);
 }
 

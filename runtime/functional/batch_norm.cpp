@@ -47,7 +47,7 @@ struct Statistics {
   Tensor variance;  // with the number of elements as its divisor
 };
 
-Statistics statistics_of(const Tensor& x) {
+Statistics compute_statistics(const Tensor& x) {
   const std::int64_t count = x.numel() / std::max<std::int64_t>(x.size(1), 1);
   if (count <= 1) {
     ops::refuse_shapes("batch_norm",
@@ -89,7 +89,7 @@ Tensor batch_norm(const Tensor& of, const Tensor& running_mean, const Tensor& ru
   const Tensor x = of.to(DType::f32);
   Statistics statistics;
   if (options.training) {
-    statistics = statistics_of(x);
+    statistics = compute_statistics(x);
     update(statistics, x.numel() / x.size(1), running_mean, running_var, options.momentum);
   } else {
     if (!running_mean.defined() || !running_var.defined()) {

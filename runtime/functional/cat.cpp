@@ -58,7 +58,7 @@ Tensor cat(const std::vector<Tensor>& operands, int dim) {
   if (operands.empty()) ops::refuse_shapes("cat", "expected a non-empty list of Tensors");
   const std::vector<Tensor> tensors = contiguous(operands);
   ops::check_operands("cat", tensors, ops::Types::any);
-  const std::size_t dimension = ops::dimension_of("cat", tensors.front(), dim);
+  const std::size_t dimension = ops::wrap_dimension("cat", tensors.front(), dim);
   const std::vector<std::int64_t> sizes = check_cat(tensors, dimension);
   std::vector<bool> wanted;
   for (const Tensor& tensor : tensors) wanted.push_back(autograd::needs_grad(tensor));
@@ -78,7 +78,7 @@ Tensor cat(const std::vector<Tensor>& operands, int dim) {
 
 std::vector<Tensor> split(const Tensor& x, const std::vector<std::int64_t>& sizes, int dim) {
   ops::check_operands("split", {x}, ops::Types::any);
-  const std::int64_t size = x.shape()[ops::dimension_of("split", x, dim)];
+  const std::int64_t size = x.shape()[ops::wrap_dimension("split", x, dim)];
   std::int64_t total = 0;
   for (const std::int64_t part : sizes) total += part;
   if (total != size) {
@@ -98,7 +98,7 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<std::int64_t>& size
 
 std::vector<Tensor> split(const Tensor& x, std::int64_t split_size, int dim) {
   ops::check_operands("split", {x}, ops::Types::any);
-  const std::int64_t size = x.shape()[ops::dimension_of("split", x, dim)];
+  const std::int64_t size = x.shape()[ops::wrap_dimension("split", x, dim)];
   if (split_size <= 0) {
     ops::refuse_shapes(
         "split", fmt::format("split_size must be positive, but got split_size={}", split_size));
@@ -174,13 +174,13 @@ std::vector<Tensor> chunk(const Tensor& x, std::int64_t chunks, int dim) {
     ops::refuse_shapes("chunk",
                        fmt::format("chunk expects `chunks` to be greater than 0, got: {}", chunks));
   }
-  const std::int64_t size = x.shape()[ops::dimension_of("chunk", x, dim)];
+  const std::int64_t size = x.shape()[ops::wrap_dimension("chunk", x, dim)];
   return split(x, std::max<std::int64_t>((size + chunks - 1) / chunks, 1), dim);
 }
 
 std::vector<Tensor> unbind(const Tensor& x, int dim) {
   ops::check_operands("unbind", {x}, ops::Types::any);
-  const std::int64_t size = x.shape()[ops::dimension_of("unbind", x, dim)];
+  const std::int64_t size = x.shape()[ops::wrap_dimension("unbind", x, dim)];
   std::vector<Tensor> parts;
   for (std::int64_t i = 0; i < size; ++i) parts.push_back(select(x, dim, i));
   return parts;

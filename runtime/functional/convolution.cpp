@@ -58,8 +58,8 @@ Tensor windows_along(const Tensor& x, int dim, std::int64_t kernel, std::int64_t
 
 // The elements of each window: [n, c, h, w] gives a view [n, c, rows, columns, height, width] of x
 // or, where there is padding, of a copy with `filler` around it.
-Tensor windows_of(std::string_view name, const Tensor& x, const WindowForm& form,
-                  const Scalar& filler = 0) {
+Tensor make_windows(std::string_view name, const Tensor& x, const WindowForm& form,
+                    const Scalar& filler = 0) {
   check_form(name, x, form);
   const Pair& by = form.padding;
   const bool is_padded = by.height > 0 || by.width > 0;
@@ -111,7 +111,7 @@ Tensor product_by_groups(const Tensor& windows, const Tensor& weight, std::int64
 
 Tensor convolved(std::string_view name, const Tensor& x, const Tensor& weight, const Tensor& bias,
                  const WindowForm& form, std::int64_t groups) {
-  const Tensor windows = windows_of(name, x, form);
+  const Tensor windows = make_windows(name, x, form);
   if (groups > 1) {
     const Tensor y = product_by_groups(windows, weight, groups);
     return bias.defined() ? y + reshape(bias, {1, -1, 1, 1}) : y;
@@ -156,14 +156,14 @@ Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
 
 Tensor unfold(const Tensor& x, const Pair& kernel_size, const ConvOptions& options) {
   const Tensor windows =
-      windows_of("unfold", x, {kernel_size, options.stride, options.padding, options.dilation});
+      make_windows("unfold", x, {kernel_size, options.stride, options.padding, options.dilation});
   const std::int64_t depth = x.size(1) * kernel_size.height * kernel_size.width;
   return reshape(permute(windows, {0, 1, 4, 5, 2, 3}), {x.size(0), depth, -1});
 }
 
 Tensor max_pool2d(const Tensor& x, const Pair& kernel_size, const PoolOptions& options) {
   constexpr double kLeast = -std::numeric_limits<double>::infinity();
-  const Tensor all = windows_of(
+  const Tensor all = make_windows(
       "max_pool2d", x, {kernel_size, options.stride.value_or(kernel_size), options.padding, {1, 1}},
       kLeast);
   const Tensor windows = flatten(all, -2, -1);
@@ -174,8 +174,8 @@ Tensor max_pool2d(const Tensor& x, const Pair& kernel_size, const PoolOptions& o
 
 Tensor avg_pool2d(const Tensor& x, const Pair& kernel_size, const PoolOptions& options) {
   return mean(
-      windows_of("avg_pool2d", x,
-                 {kernel_size, options.stride.value_or(kernel_size), options.padding, {1, 1}}),
+      make_windows("avg_pool2d", x,
+                   {kernel_size, options.stride.value_or(kernel_size), options.padding, {1, 1}}),
       {-2, -1});
 }
 

@@ -41,7 +41,7 @@ tl::Tensor sum_of_rows(tl::Context& tl, const tl::Tensor& x) {
 }
 
 // Returns the losses of all rows, including those that do not count.
-tl::Tensor losses_of_all(tl::Context& tl, const Classes& classes, double smoothing) {
+tl::Tensor compute_all_losses(tl::Context& tl, const Classes& classes, double smoothing) {
   // Subtracts the largest logit first, so that exp() does not overflow.
   const tl::Tensor largest = tl.max(classes.x, 1, {.keep_dims = true});
   const tl::Tensor x = classes.x - largest;
@@ -52,8 +52,8 @@ tl::Tensor losses_of_all(tl::Context& tl, const Classes& classes, double smoothi
   return normalizer - picked * (1 - smoothing) - sum_of_rows(tl, x) * of_each;
 }
 
-tl::Tensor losses_of(tl::Context& tl, const Classes& classes, double smoothing) {
-  return tl.where(classes.counts, losses_of_all(tl, classes, smoothing), 0);
+tl::Tensor compute_losses(tl::Context& tl, const Classes& classes, double smoothing) {
+  return tl.where(classes.counts, compute_all_losses(tl, classes, smoothing), 0);
 }
 
 // Returns one loss for each row, [n].
@@ -68,7 +68,7 @@ Tensor losses(const Tensor& logits, const Tensor& targets, const CrossEntropyOpt
       const Classes classes = Classes::of(
           tl, tl.load(source.data + row * source.columns, {height, source.columns}, logits.dtype()),
           tl.load(of_targets.data + row, {height, 1}, targets.dtype()), options.ignore_index);
-      tl.store(target.data + row, losses_of(tl, classes, options.label_smoothing));
+      tl.store(target.data + row, compute_losses(tl, classes, options.label_smoothing));
     });
   };
   ops::launch_on_rows(kName, {result}, {logits, targets}, logits.shape()[1], body);

@@ -33,7 +33,7 @@ struct Term {
 }
 
 // The labels of the dimensions that "..." stands for: n, ..., 2, 1.
-std::string ellipsis_of(std::size_t count) {
+std::string make_ellipsis(std::size_t count) {
   std::string labels;
   for (std::size_t i = count; i > 0; --i) labels.push_back(static_cast<char>(i));
   return labels;
@@ -61,7 +61,7 @@ bool has_ellipsis(std::string_view subscripts) {
   return subscripts.find("...") != std::string_view::npos;
 }
 
-std::size_t letters_of(std::string_view subscripts) {
+std::size_t count_letters(std::string_view subscripts) {
   return subscripts.size() - (has_ellipsis(subscripts) ? 3 : 0);
 }
 
@@ -143,7 +143,7 @@ struct Roles {
   }
 };
 
-std::int64_t count_of(const Term& term, const std::string& labels) {
+std::int64_t count_elements(const Term& term, const std::string& labels) {
   std::int64_t count = 1;
   for (const char label : labels) count *= term.size_of(label);
   return count;
@@ -167,14 +167,15 @@ Term repeated_beside(Term term, const Term& other) {
   return term;
 }
 
-// One matrix product, whose factors lie as they are where their last dimension says how.
+// One matrix product.  A factor is multiplied as it lies if its last dimension shows which way it
+// is stored.
 Tensor product_by_matmul(const Term& a, const Term& b, const Roles& roles) {
   const auto matrices = [&](const Term& term, const std::string& first, const std::string& second) {
     const Tensor x = arranged(term, roles.batch + first + second);
-    const std::int64_t rows = count_of(term, first);
-    const std::int64_t columns = count_of(term, second);
+    const std::int64_t rows = count_elements(term, first);
+    const std::int64_t columns = count_elements(term, second);
     if (roles.batch.empty()) return reshape(x, {rows, columns});
-    return reshape(x, {count_of(term, roles.batch), rows, columns});
+    return reshape(x, {count_elements(term, roles.batch), rows, columns});
   };
   const bool ends_in_depth = roles.depth.find(b.labels.back()) != std::string::npos;
   const Tensor left = matrices(a, roles.rows, roles.depth);
@@ -194,7 +195,7 @@ Term product(const Term& of_a, const Term& of_b, const std::string& kept) {
   return {reshape(product_by_matmul(a, b, roles), Shape(sizes)), order};
 }
 
-// What the equation says of the operands and of the result.
+// The equation's terms: one for each operand, and one for the result.
 struct Equation {
   std::vector<Term> terms;
   std::string result;
@@ -214,7 +215,7 @@ struct Equation {
     std::string all;
     for (std::size_t i = 0; i < parts.size(); ++i) {
       const std::size_t rank = operands[i].shape().rank();
-      const std::size_t letters = letters_of(parts[i]);
+      const std::size_t letters = count_letters(parts[i]);
       if (has_ellipsis(parts[i]) ? letters > rank : letters != rank) {
         refuse(fmt::format(
             "the number of subscripts in the equation ({}) does not match the number "
@@ -222,19 +223,20 @@ struct Equation {
             letters, rank, i, has_ellipsis(parts[i]) ? "" : " and no ellipsis was given"));
       }
       most = std::max(most, has_ellipsis(parts[i]) ? rank - letters : 0);
-      const std::string labels = expanded(parts[i], ellipsis_of(rank - std::min(rank, letters)));
+      const std::string labels = expanded(parts[i], make_ellipsis(rank - std::min(rank, letters)));
       terms.push_back(without_repeated({operands[i], labels}));
       all += labels;
     }
     result = arrow == std::string::npos ? implicit_result(std::move(all), most)
-                                        : expanded(equation.substr(arrow + 2), ellipsis_of(most));
+                                        : expanded(equation.substr(arrow + 2), make_ellipsis(most));
     check_result();
   }
 
-  // Without "->": the dimensions of "...", then the letters that stand once, in their order.
+  // The result of an equation without "->" has the dimensions of "...", then the letters that stand
+  // once, in alphabetical order.
   static std::string implicit_result(std::string all, std::size_t ellipsis) {
     std::ranges::sort(all);
-    std::string labels = ellipsis_of(ellipsis);
+    std::string labels = make_ellipsis(ellipsis);
     for (const char label : all) {
       if (std::isalpha(label) != 0 && std::ranges::count(all, label) == 1) labels.push_back(label);
     }

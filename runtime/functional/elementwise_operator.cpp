@@ -44,8 +44,8 @@ struct Typing {
   DType result = DType::f32;
 };
 
-ops::BlockFunction forward_of(const ElementwiseOperator& op, const Numbers& numbers,
-                              const Typing& types) {
+ops::BlockFunction make_forward(const ElementwiseOperator& op, const Numbers& numbers,
+                                const Typing& types) {
   // Operators are constants.
   return ops::Owning([&op, numbers, types](tl::Context& tl, Blocks blocks) {
     const std::vector<tl::Tensor> own = blocks_for(tl, types.computed, blocks, op.mask);
@@ -55,9 +55,10 @@ ops::BlockFunction forward_of(const ElementwiseOperator& op, const Numbers& numb
   });
 }
 
-// What a derivative computes from the blocks of dy and of those tensors that it needs, in the order
-// of the bits.
-ops::BlockFunction gradient_of(const Derivative& derivative, const Numbers& numbers, DType dtype) {
+// Returns the function that computes a derivative from the blocks of dy and of the tensors that it
+// needs, which come in the order of the bits of `needs`.
+ops::BlockFunction make_gradient(const Derivative& derivative, const Numbers& numbers,
+                                 DType dtype) {
   return ops::Owning([&derivative, numbers, dtype](tl::Context& tl, Blocks blocks) {
     const std::vector<tl::Tensor> own =
         blocks_for(tl, computed_in(derivative.computes, dtype), blocks);
@@ -86,7 +87,7 @@ class ElementwiseBackward {
     saved_.resize(operands.size());
   }
 
-  // Whether a gradient flows to an operand: otherwise there is nothing to make.
+  // True if a gradient flows to an operand.  Otherwise no node is recorded.
   static bool is_needed(const ElementwiseOperator& op, const std::vector<Tensor>& operands) {
     for (std::size_t i = 0; i < operands.size(); ++i) {
       if (op.derivatives[i].exists() && needs_grad(operands[i])) return true;
@@ -122,7 +123,7 @@ class ElementwiseBackward {
     const std::string name = fmt::format("{}_backward", op_->name);
     return ops::map(name,
                     ops::elementwise_placement(name, operands, dy.shape(), ops::Linearity::each),
-                    operands, gradient_of(derivative, numbers_, dy.dtype()));
+                    operands, make_gradient(derivative, numbers_, dy.dtype()));
   }
 
   const ElementwiseOperator* op_;
@@ -165,8 +166,8 @@ DType common_type(const ElementwiseOperator& op, const std::vector<Tensor>& oper
 }
 
 // Checks the operands.
-ResultForm form_of(const ElementwiseOperator& op, const std::vector<Tensor>& operands,
-                   const std::vector<Scalar>& numbers) {
+ResultForm make_result_form(const ElementwiseOperator& op, const std::vector<Tensor>& operands,
+                            const std::vector<Scalar>& numbers) {
   ops::check_holders(op.name, operands);
   DType common = common_type(op, operands, numbers);
   if (op.result == ResultType::floating && is_integral(common)) common = DType::f32;
@@ -178,7 +179,7 @@ ResultForm form_of(const ElementwiseOperator& op, const std::vector<Tensor>& ope
   return form;
 }
 
-Numbers numbers_of(const std::vector<Scalar>& scalars) {
+Numbers to_numbers(const std::vector<Scalar>& scalars) {
   Numbers numbers;
   std::ranges::copy(scalars, numbers.begin());
   return numbers;
@@ -214,10 +215,10 @@ void check_has_numbers(std::string_view name, const std::vector<Tensor>& operand
 Tensor apply(const ElementwiseOperator& op, const std::vector<Tensor>& of,
              const std::vector<Scalar>& scalars) {
   const std::vector<Tensor> operands = contiguous(of);
-  const ResultForm form = form_of(op, operands, scalars);
-  const Numbers numbers = numbers_of(scalars);
+  const ResultForm form = make_result_form(op, operands, scalars);
+  const Numbers numbers = to_numbers(scalars);
   Tensor y = ops::map_to(op.name, form.shape, form.types.result, form.placement, operands,
-                         forward_of(op, numbers, form.types));
+                         make_forward(op, numbers, form.types));
   if (!ElementwiseBackward::is_needed(op, operands)) return y;
   ElementwiseBackward backward(op, operands, numbers);
   for (std::size_t i = 0; i < operands.size(); ++i) backward.save(i, operands[i]);
@@ -230,8 +231,8 @@ const Tensor& apply_in_place(const ElementwiseOperator& op, const Tensor& target
                              const std::vector<Scalar>& scalars) {
   std::vector<Tensor> operands = contiguous(others);
   operands.insert(operands.begin(), target);  // as it is: it may be strided
-  ResultForm form = form_of(op, operands, scalars);
-  const Numbers numbers = numbers_of(scalars);
+  ResultForm form = make_result_form(op, operands, scalars);
+  const Numbers numbers = to_numbers(scalars);
   ops::check_can_cast(op.name, form.types.result, target);
   form.types.result = target.dtype();
   if (form.shape != target.shape()) {
@@ -256,7 +257,7 @@ const Tensor& apply_in_place(const ElementwiseOperator& op, const Tensor& target
       backward.save(i, is_overwritten ? ops::make_copy(operands[i]) : operands[i]);
     }
   }
-  ops::map_into(target, op.name, operands, forward_of(op, numbers, form.types));
+  ops::map_into(target, op.name, operands, make_forward(op, numbers, form.types));
   if (is_needed) backward.save_result(target);
   if (is_recorded) autograd::record_in_place(op.name, operands, std::move(backward));
   return target;

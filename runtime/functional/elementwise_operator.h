@@ -33,11 +33,11 @@ struct Elements {
 };
 using ElementFunction = tl::Tensor (*)(const Elements&);
 
-// Whether a function computes in f32, with one rounding at the end.  What is a single operation of
-// PE_MATH does so anyway, and needs no casts.  Integers are computed with as such (ADR-0243).
+// Says if a function computes in f32, with one rounding at the end.  A single operation of PE_MATH
+// does so anyway, and needs no casts.  Integers are never converted (ADR-0243).
 enum class Computes : std::uint8_t { in_own_type, in_f32 };
 
-// What a derivative needs besides the gradient of the result.
+// The tensors that a derivative needs besides the gradient of the result, as bits.
 namespace needs {
 inline constexpr unsigned kNothing = 0;
 inline constexpr unsigned kA = 1;

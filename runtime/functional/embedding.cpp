@@ -47,7 +47,7 @@ struct Parts {
     return tl.cast(tl.load(indices.data + stretch.begin, shape, indices.data.dtype()),
                    numbers.dtype);
   }
-  tl::Tensor numbers_of(tl::Context& tl, const Stretch& of_table, const Shape& shape) const {
+  tl::Tensor make_numbers(tl::Context& tl, const Stretch& of_table, const Shape& shape) const {
     const std::int64_t first = numbers.first + of_table.begin;
     return tl.reshape(tl.arange(first, first + of_table.size, numbers.dtype), shape);
   }
@@ -58,8 +58,8 @@ struct Parts {
   }
 };
 
-Parts parts_of(tl::Context& tl, const Tensor& indices, const Tensor& table, const Tensor& rows,
-               const RowNumbers& numbers) {
+Parts find_parts(tl::Context& tl, const Tensor& indices, const Tensor& table, const Tensor& rows,
+                 const RowNumbers& numbers) {
   Parts parts{ops::local_part(indices, tl), ops::local_part(table, tl), ops::local_part(rows, tl),
               numbers};
   parts.numbers.first += parts.table.offset[0];
@@ -91,13 +91,13 @@ sim::GemmSize choose_tile(tl::Context& tl, const Parts& parts, const sim::GemmSi
 void look_up(const Tensor& rows, const Tensor& indices, const Tensor& table,
              const RowNumbers& numbers) {
   ops::launch("embedding", {rows}, {indices, table}, [=](tl::Context& tl) {
-    const Parts parts = parts_of(tl, indices, table, rows, numbers);
+    const Parts parts = find_parts(tl, indices, table, rows, numbers);
     const sim::GemmSize size{parts.index_count(), parts.table.columns, parts.table.rows};
     multiply(
         tl, size, choose_tile(tl, parts, size), table.dtype(),
         [&](const Stretch& of_rows, const Stretch& of_table) {
           return parts.load_indices(tl, of_rows, false) ==
-                 parts.numbers_of(tl, of_table, {1, of_table.size});
+                 parts.make_numbers(tl, of_table, {1, of_table.size});
         },
         [&](const Stretch& of_table, const Stretch& columns) {
           return parts.load(tl, parts.table, of_table, columns);
@@ -112,12 +112,12 @@ void look_up(const Tensor& rows, const Tensor& indices, const Tensor& table,
 void add_up(const Tensor& gradient, const Tensor& indices, const Tensor& dy,
             const RowNumbers& numbers) {
   ops::launch("embedding_backward", {gradient}, {indices, dy}, [=](tl::Context& tl) {
-    const Parts parts = parts_of(tl, indices, gradient, dy, numbers);
+    const Parts parts = find_parts(tl, indices, gradient, dy, numbers);
     const sim::GemmSize size{parts.table.rows, parts.table.columns, parts.index_count()};
     multiply(
         tl, size, choose_tile(tl, parts, size), dy.dtype(),
         [&](const Stretch& of_table, const Stretch& of_rows) {
-          return parts.numbers_of(tl, of_table, {of_table.size, 1}) ==
+          return parts.make_numbers(tl, of_table, {of_table.size, 1}) ==
                  parts.load_indices(tl, of_rows, true);
         },
         [&](const Stretch& of_rows, const Stretch& columns) {

@@ -17,9 +17,9 @@ Tensor reversed(const Tensor& x) {
   return is_integral(x.dtype()) ? -1 - x.to(DType::i64) : -x.detach();
 }
 
-std::pair<Tensor, Tensor> first_of(const Tensor& x, int dim, bool keepdim, bool largest) {
+std::pair<Tensor, Tensor> find_first(const Tensor& x, int dim, bool keepdim, bool largest) {
   if (x.dtype() == DType::boolean) {
-    const auto [numbers, at] = first_of(x.to(DType::i64), dim, keepdim, largest);
+    const auto [numbers, at] = find_first(x.to(DType::i64), dim, keepdim, largest);
     return {numbers.to(DType::boolean), at};
   }
   const auto [values, indices] = topk(x, 1, dim, largest);
@@ -37,10 +37,10 @@ Tensor argmin(const Tensor& x) {
 }
 
 std::pair<Tensor, Tensor> max(const Tensor& x, int dim, bool keepdim) {
-  return first_of(x, dim, keepdim, true);
+  return find_first(x, dim, keepdim, true);
 }
 std::pair<Tensor, Tensor> min(const Tensor& x, int dim, bool keepdim) {
-  return first_of(x, dim, keepdim, false);
+  return find_first(x, dim, keepdim, false);
 }
 
 std::pair<Tensor, Tensor> median(const Tensor& x, int dim, bool keepdim) {

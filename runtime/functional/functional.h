@@ -122,8 +122,8 @@ Tensor l1_loss(const Tensor& input, const Tensor& target, Reduction reduction = 
 // (1 - target) softplus(x), which no size of x makes infinite and in which no digits cancel.
 Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target,
                                         Reduction reduction = Reduction::mean);
-// distance^2 / (2 beta) below beta, and |distance| - beta / 2 from there on.  Of beta = 0
-// it is l1_loss().  KB-F001 for a negative beta.
+// distance^2 / (2 beta) below beta, and |distance| - beta / 2 from there on.  With beta = 0 it is
+// l1_loss().  KB-F001 for a negative beta.
 Tensor smooth_l1_loss(const Tensor& input, const Tensor& target,
                       Reduction reduction = Reduction::mean, double beta = 1);
 
@@ -132,7 +132,7 @@ Tensor smooth_l1_loss(const Tensor& input, const Tensor& target,
 Tensor huber_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::mean,
                   double delta = 1);
 // -(target log(p) + (1 - target) log(1 - p)) of probabilities, whose logarithms are at least -100,
-// as torch's.  Of logits, binary_cross_entropy_with_logits() loses no digits.
+// as torch's.  For logits use binary_cross_entropy_with_logits(), which loses no digits.
 Tensor binary_cross_entropy(const Tensor& input, const Tensor& target,
                             Reduction reduction = Reduction::mean);
 
@@ -166,8 +166,8 @@ struct EmbeddingOptions {
 // computed (ADR-0247); of these, and of a part of a larger table, it gives a row of zeros, as the
 // other parts of a split vocabulary need.  Each index becomes a row with a single 1, which is
 // multiplied with the table: columns where the table is finite are exact, and in the others every
-// row is NaN.  So it takes the time of a product [indices, n] x [n, h], forward and backward, where
-// a device with gathers would only move rows.
+// row is NaN.  An embedding therefore takes the time of a product [indices, n] x [n, h], forward
+// and backward, where a device with gathers would only move rows.
 //
 // The result's placement on each level, from those of indices and table:
 //   replicate, replicate          -> replicate     replicate, columns cut -> columns cut
@@ -201,8 +201,8 @@ struct ConvOptions {
 // Convolutions of x [n, c, h, w] with weight [o, c / groups, kh, kw], and of [n, c, l] with
 // [o, c / groups, k], whose options' widths count: [n, o, rows, columns] and [n, o, count].  One
 // kernel makes the windows the rows of a matrix, one product multiplies all of them by the weight,
-// and another one exchanges the dimensions; padding is a copy for each dimension (ADR-0279).  What
-// is cut must be the batch, and only of one group.  KB-F001 in torch's words, KB-F002, KB-F003.
+// and another one exchanges the dimensions; padding is a copy for each dimension (ADR-0279).  Only
+// the batch may be cut, and only with one group.  KB-F001 in torch's words, KB-F002, KB-F003.
 Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
               const ConvOptions& options = {});
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
@@ -250,9 +250,9 @@ struct BatchNormOptions {
 
 // (x - mean) / sqrt(variance + eps) weight + bias with one mean and variance for each channel of x
 // [n, c, ...]: the batch's in training, when the running ones move towards them by `momentum`, with
-// the unbiased variance; else the running ones.  Those and weight and bias are [c], or undefined.
-// Several kernels, in f32, with one rounding.  In training the batch must not be cut (KB-F003), as
-// nothing adds up the holders' means.
+// the unbiased variance; else the running ones.  The running ones, the weight and the bias are [c],
+// or undefined.  Several kernels, in f32, with one rounding.  In training the batch must not be cut
+// (KB-F003), as nothing adds up the holders' means.
 Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& running_var,
                   const BatchNormOptions& options = {});
 

@@ -156,7 +156,7 @@ constexpr ElementwiseOperator kPowTensors{
 namespace {
 
 // The ends of clamp(), of which one that is open takes no part in the choice of the type.
-std::vector<Scalar> ends_of(const Tensor& x, const Scalar& min, const Scalar& max) {
+std::vector<Scalar> make_ends(const Tensor& x, const Scalar& min, const Scalar& max) {
   const auto end = [&](const Scalar& given) {
     if (!std::isinf(given.real())) return given;
     return Scalar::infinity(given.real() < 0 ? -1 : 1, x.dtype());
@@ -167,7 +167,7 @@ std::vector<Scalar> ends_of(const Tensor& x, const Scalar& min, const Scalar& ma
 }  // namespace
 
 Tensor clamp(const Tensor& x, const Scalar& min, const Scalar& max) {
-  return apply(kClamp, {x}, ends_of(x, min, max));
+  return apply(kClamp, {x}, make_ends(x, min, max));
 }
 Tensor exp(const Tensor& x) {
   return apply(kExp, {x});
@@ -236,7 +236,7 @@ const Tensor& Tensor::pow_(const Scalar& exponent) const {
   return apply_in_place(kPow, *this, {}, {exponent});
 }
 const Tensor& Tensor::clamp_(const Scalar& min, const Scalar& max) const {
-  return apply_in_place(kClamp, *this, {}, ends_of(*this, min, max));
+  return apply_in_place(kClamp, *this, {}, make_ends(*this, min, max));
 }
 const Tensor& Tensor::reciprocal_() const {
   return apply_in_place(arithmetic::kNumberDiv, *this, {}, {1});

@@ -20,7 +20,7 @@ struct HeadForm {
   std::int64_t width = 0;  // d
 };
 
-HeadForm form_of(const LocalPart& heads) {
+HeadForm to_head_form(const LocalPart& heads) {
   return {heads.shape[1], heads.shape[0], heads.shape[2]};
 }
 
@@ -70,7 +70,7 @@ Tensor with_split_heads(const Tensor& x, std::int64_t heads) {
   ops::launch("split_heads", {result}, {x}, [=](tl::Context& tl) {
     const LocalPart source = ops::local_part(x, tl);
     const LocalPart target = ops::local_part(result, tl);
-    for_each_head_block(tl, form_of(target),
+    for_each_head_block(tl, to_head_form(target),
                         [&](std::int64_t in_rows, std::int64_t in_heads, const Shape& block) {
                           tl.store(target.data + in_heads,
                                    tl.load(source.data + in_rows, block, x.dtype(), source.columns),
@@ -87,12 +87,13 @@ Tensor with_merged_heads(const Tensor& x) {
   ops::launch("merge_heads", {result}, {x}, [=](tl::Context& tl) {
     const LocalPart source = ops::local_part(x, tl);
     const LocalPart target = ops::local_part(result, tl);
-    for_each_head_block(
-        tl, form_of(source), [&](std::int64_t in_rows, std::int64_t in_heads, const Shape& block) {
-          tl.store(target.data + in_rows,
-                   tl.load(source.data + in_heads, block, x.dtype(), source.columns),
-                   target.columns);
-        });
+    for_each_head_block(tl, to_head_form(source),
+                        [&](std::int64_t in_rows, std::int64_t in_heads, const Shape& block) {
+                          tl.store(
+                              target.data + in_rows,
+                              tl.load(source.data + in_heads, block, x.dtype(), source.columns),
+                              target.columns);
+                        });
   });
   return result;
 }

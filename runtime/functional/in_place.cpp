@@ -14,7 +14,7 @@ namespace kernbench {
 const Tensor& Tensor::add_(const Tensor& other, double alpha) const {
   const bool is_plain = alpha == 1;
   return apply_in_place(is_plain ? arithmetic::kAdd : arithmetic::kAddScaled, *this, {other},
-                        {arithmetic::alpha_of(*this, other, alpha)});
+                        {arithmetic::to_alpha(*this, other, alpha)});
 }
 const Tensor& Tensor::add_(const Scalar& number) const {
   return apply_in_place(arithmetic::kAddNumber, *this, {}, {number});
@@ -22,7 +22,7 @@ const Tensor& Tensor::add_(const Scalar& number) const {
 const Tensor& Tensor::sub_(const Tensor& other, double alpha) const {
   const bool is_plain = alpha == 1;
   return apply_in_place(is_plain ? arithmetic::kSub : arithmetic::kAddScaled, *this, {other},
-                        {arithmetic::alpha_of(*this, other, -alpha)});
+                        {arithmetic::to_alpha(*this, other, -alpha)});
 }
 const Tensor& Tensor::sub_(const Scalar& number) const {
   return add_(-number);
@@ -46,7 +46,7 @@ const Tensor& Tensor::neg_() const {
 
 namespace {
 
-// What is overwritten needs no gradient.
+// The old elements are overwritten and do not affect the result, so they get no gradient.
 std::vector<Tensor> no_gradient(const Tensor&) {
   return {Tensor()};
 }

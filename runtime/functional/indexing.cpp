@@ -53,7 +53,7 @@ IndexedOperand indexed_operand(std::string_view name, const Tensor& of, int dim,
   ops::check_operands(name, {of}, ops::Types::any);
   runtime::check_on_device(index, name);
   const Tensor x = contiguous(of);
-  const std::size_t dimension = ops::dimension_of(name, x, dim);
+  const std::size_t dimension = ops::wrap_dimension(name, x, dim);
   ops::check_is_uncut(name, x, dimension);
   return {x, dimension};
 }
@@ -73,7 +73,7 @@ Tensor rearranged(std::string_view name, const Tensor& of, int dim, std::int64_t
                   const IndexOf& index_of) {
   ops::check_operands(name, {of}, ops::Types::any);
   const Tensor x = contiguous(of);
-  const std::size_t dimension = ops::dimension_of(name, x, dim);
+  const std::size_t dimension = ops::wrap_dimension(name, x, dim);
   ops::check_is_uncut(name, x, dimension);
   const std::int64_t size = x.shape()[dimension];
   ops::Indices indices;
@@ -95,7 +95,7 @@ Tensor flip(const Tensor& x, const std::vector<int>& dims) {
   std::set<std::size_t> seen;
   for (const int dim : dims) {
     const bool is_point = ops::is_point("flip", x, dim);
-    if (seen.insert(is_point ? 0 : ops::dimension_of("flip", x, dim)).second) continue;
+    if (seen.insert(is_point ? 0 : ops::wrap_dimension("flip", x, dim)).second) continue;
     ops::refuse_shapes("flip",
                        fmt::format("dim {} appears multiple times in the list of dims", dim));
   }
@@ -146,7 +146,7 @@ Tensor gather(const Tensor& whole, int dim, const Tensor& index) {
     ops::refuse_shapes("gather",
                        "Index tensor must have the same number of dimensions as input tensor");
   }
-  const std::size_t along = ops::dimension_of("gather", whole, dim);
+  const std::size_t along = ops::wrap_dimension("gather", whole, dim);
   Tensor of = whole;
   for (std::size_t d = 0; d < shape.rank(); ++d) {
     if (d == along || shape[d] == of.shape()[d]) continue;
@@ -262,7 +262,8 @@ Tensor one_hot(const Tensor& classes, std::int64_t num_classes) {
 
 namespace {
 
-// dy, or x, where the column is at most row + diagonal, else 0; or the other way round.
+// Keeps the elements where the column is at most row + diagonal and writes 0 elsewhere; for the
+// upper triangle the other way round.
 Tensor triangle(std::string_view name, const Tensor& x, std::int64_t diagonal, bool is_lower) {
   return ops::map_rows(
       name, ops::placement_of(x), {x},
@@ -276,7 +277,8 @@ Tensor triangle(std::string_view name, const Tensor& x, std::int64_t diagonal, b
       }));
 }
 
-Tensor triangle_of(std::string_view name, const Tensor& of, std::int64_t diagonal, bool is_lower) {
+Tensor make_triangle(std::string_view name, const Tensor& of, std::int64_t diagonal,
+                     bool is_lower) {
   ops::check_operands(name, {of}, ops::Types::any);
   if (of.dim() < 2) {
     ops::refuse_shapes(name, "input tensor must have at least 2 dimensions");
@@ -291,11 +293,11 @@ Tensor triangle_of(std::string_view name, const Tensor& of, std::int64_t diagona
 }  // namespace
 
 Tensor tril(const Tensor& x, std::int64_t diagonal) {
-  return triangle_of("tril", x, diagonal, true);
+  return make_triangle("tril", x, diagonal, true);
 }
 
 Tensor triu(const Tensor& x, std::int64_t diagonal) {
-  return triangle_of("triu", x, diagonal, false);
+  return make_triangle("triu", x, diagonal, false);
 }
 
 }  // namespace kernbench

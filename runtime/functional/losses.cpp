@@ -23,16 +23,16 @@ Tensor reduced(const Tensor& losses, Reduction reduction) {
 }
 
 // The logarithm of a probability p, and of 1 - p, both at least -100.
-tl::Tensor log_of(tl::Context& tl, const tl::Tensor& p) {
+tl::Tensor clamped_log(tl::Context& tl, const tl::Tensor& p) {
   return tl.maximum(tl.log(p), -100);
 }
 
-// Of a probability a and a target b.
+// The loss of a probability a against a target b.
 constexpr ElementwiseOperator kBinaryCrossEntropy{
     "binary_cross_entropy",
     ops::Linearity::none,
     [](const Elements& of) {
-      return of.b() * -log_of(of.tl, of.a()) - (1 - of.b()) * log_of(of.tl, 1 - of.a());
+      return of.b() * -clamped_log(of.tl, of.a()) - (1 - of.b()) * clamped_log(of.tl, 1 - of.a());
     },
     Computes::in_f32,
     {Derivative{[](const Elements& of) {
@@ -41,7 +41,7 @@ constexpr ElementwiseOperator kBinaryCrossEntropy{
                 },
                 needs::kA | needs::kB},
      Derivative{[](const Elements& of) {
-                  return of.dy() * (log_of(of.tl, 1 - of.a()) - log_of(of.tl, of.a()));
+                  return of.dy() * (clamped_log(of.tl, 1 - of.a()) - clamped_log(of.tl, of.a()));
                 },
                 needs::kA}}};
 
@@ -62,7 +62,7 @@ Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& targe
                        fmt::format("Target size {} must be the same as input size {}",
                                    to_string(target.shape()), to_string(input.shape())));
   }
-  // Both summands are positive, so that no digits cancel.
+  // The loss is written as two positive summands, so that no digits cancel.
   return reduced((1 - target) * softplus(input) + target * softplus(-input), reduction);
 }
 

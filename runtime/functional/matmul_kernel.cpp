@@ -19,7 +19,7 @@ struct BatchLoop {
   std::int64_t stride = 0;
 };
 
-// How the matrices of a holder's part lie.
+// Describes how the matrices of a holder's shard lie in its memory.
 struct MatrixLayout {
   std::vector<BatchLoop> batch;  // outermost first
   std::int64_t rows = 1;
@@ -32,8 +32,8 @@ struct MatrixLayout {
     for (const BatchLoop& loop : batch) count *= loop.size;
     return count;
   }
-  // Where the matrix with this number begins.
-  std::int64_t begin_of(std::int64_t index) const {
+  // The first element of the matrix with this number.
+  std::int64_t find_begin(std::int64_t index) const {
     std::int64_t begin = 0;
     for (std::size_t i = batch.size(); i-- > 0; index /= batch[i].size) {
       begin += index % batch[i].size * batch[i].stride;
@@ -43,7 +43,7 @@ struct MatrixLayout {
 };
 
 // Returns all dimensions but the last as one; nullopt if their elements are not equally far apart.
-std::optional<BatchLoop> rows_of(const std::vector<BatchLoop>& loops) {
+std::optional<BatchLoop> merge_rows(const std::vector<BatchLoop>& loops) {
   BatchLoop rows;
   for (std::size_t i = loops.size() - 1; i-- > 0;) {
     if (loops[i].size == 1) continue;
@@ -54,14 +54,14 @@ std::optional<BatchLoop> rows_of(const std::vector<BatchLoop>& loops) {
   return rows;
 }
 
-// nullopt if neither rows nor columns are stretches.
-std::optional<MatrixLayout> layout_of(const ShardInfo& shard, bool is_folded) {
+// Returns nullopt if neither rows nor columns are contiguous.
+std::optional<MatrixLayout> make_layout(const ShardInfo& shard, bool is_folded) {
   const std::vector<std::int64_t> strides = runtime::strides_of(shard);
   std::vector<BatchLoop> loops;
   for (std::size_t d = 0; d < strides.size(); ++d) loops.push_back({shard.shape[d], strides[d]});
   MatrixLayout layout;
   const BatchLoop columns = loops.back();
-  const auto rows = is_folded ? rows_of(loops) : std::optional(loops[loops.size() - 2]);
+  const auto rows = is_folded ? merge_rows(loops) : std::optional(loops[loops.size() - 2]);
   if (!rows) return std::nullopt;
   if (!is_folded) layout.batch.assign(loops.begin(), loops.end() - 2);
   layout.rows = rows->size;
@@ -85,13 +85,14 @@ struct Matrices {
   MatrixLayout layout;
   bool is_transposed = false;
 
-  // Whether what is loaded must be transposed.
+  // True if a tile must be transposed after its load: the caller's transposition and the memory's
+  // order differ.
   bool turns() const { return is_transposed != layout.is_turned; }
 
   // Loads elements at (row, column) of the matrix after its transposition, if any.
   tl::Tensor load(tl::Context& tl, std::int64_t index, std::int64_t row, std::int64_t column,
                   const Shape& shape) const {
-    const tl::Pointer matrix = data + layout.begin_of(index);
+    const tl::Pointer matrix = data + layout.find_begin(index);
     if (!turns()) {
       return tl.load(matrix + row * layout.pitch + column, shape, data.dtype(), layout.pitch);
     }
@@ -100,9 +101,9 @@ struct Matrices {
   }
 };
 
-Matrices matrices_of(const Tensor& tensor, const tl::Context& tl, bool is_folded,
-                     bool is_transposed) {
-  return {local_part(tensor, tl).data, *layout_of(shard_at(tensor, tl.location()), is_folded),
+Matrices make_matrices(const Tensor& tensor, const tl::Context& tl, bool is_folded,
+                       bool is_transposed) {
+  return {local_part(tensor, tl).data, *make_layout(shard_at(tensor, tl.location()), is_folded),
           is_transposed};
 }
 
@@ -110,9 +111,9 @@ class GemmOnPe {
  public:
   GemmOnPe(tl::Context& tl, const Tensor& c, const GemmOperands& operands)
       : tl_(tl),
-        a_(matrices_of(operands.a, tl, operands.is_folded, operands.transpose_a)),
-        b_(matrices_of(operands.b, tl, operands.is_folded, operands.transpose_b)),
-        c_(matrices_of(c, tl, operands.is_folded, false)),
+        a_(make_matrices(operands.a, tl, operands.is_folded, operands.transpose_a)),
+        b_(make_matrices(operands.b, tl, operands.is_folded, operands.transpose_b)),
+        c_(make_matrices(c, tl, operands.is_folded, false)),
         size_{c_.layout.rows, c_.layout.columns,
               operands.transpose_a ? a_.layout.rows : a_.layout.columns},
         alpha_(operands.alpha) {
@@ -182,7 +183,7 @@ class GemmOnPe {
 bool is_read_in_place(const Tensor& factor, bool is_folded) {
   if (!runtime::is_strided(factor)) return true;
   return factor.dim() >= 2 && std::ranges::all_of(factor.shards(), [&](const ShardInfo& shard) {
-           return layout_of(shard, is_folded).has_value();
+           return make_layout(shard, is_folded).has_value();
          });
 }
 

@@ -14,7 +14,7 @@
 namespace kernbench {
 
 std::int64_t Tensor::size(int dim) const {
-  return shape()[ops::dimension_of("size", *this, dim)];
+  return shape()[ops::wrap_dimension("size", *this, dim)];
 }
 
 // A method that is the function of its name, with the tensor in front of its own arguments.

@@ -32,11 +32,11 @@ Tensor operator+(const Tensor& a, const Tensor& b);
 Tensor operator-(const Tensor& a, const Tensor& b);
 // a b: both lie the same way, or one is partial and the other replicated.
 Tensor operator*(const Tensor& a, const Tensor& b);
-// a / b: both lie the same way, or a is partial and b replicated.  Of integers it is f32.
+// a / b: both lie the same way, or a is partial and b replicated.  The quotient of integers is f32.
 Tensor operator/(const Tensor& a, const Tensor& b);
 Tensor operator-(const Tensor& x);  // x may be partial
 
-// With a number.  x may be partial in x * number and x / number.
+// These take a number.  x may be partial in x * number and x / number.
 Tensor operator+(const Tensor& x, const Scalar& number);
 Tensor operator+(const Scalar& number, const Tensor& x);
 Tensor operator-(const Tensor& x, const Scalar& number);
@@ -108,7 +108,8 @@ Tensor isnan(const Tensor& x);
 Tensor isinf(const Tensor& x);
 Tensor isfinite(const Tensor& x);
 
-// The larger, the smaller of each two elements.  Of equal elements each gets half of the gradient.
+// The larger, or the smaller, of each two elements.  Two equal elements get half of the gradient
+// each.
 Tensor maximum(const Tensor& a, const Tensor& b);
 Tensor minimum(const Tensor& a, const Tensor& b);
 inline Tensor max(const Tensor& a, const Tensor& b) {
@@ -208,17 +209,18 @@ bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol 
 // Reductions over any dimensions (ADR-0207), in f32 with one rounding to the type of x; of integers
 // exactly.
 //
-// Of a placement that is cut along a reduced dimension, or partial, sums and means are partial:
-// each holder has a summand.  The others need those elements together (KB-F003).
+// Where x is partial, or cut along a reduced dimension, sums and means are partial: each holder has
+// a summand.  The others need those elements together (KB-F003).
 
-// Without dimensions all are reduced.  Throw DeviceError KB-F001 for a dimension that there is not,
-// or that is named twice.  The sum of integers and of bool is i64; their mean is refused (KB-F002).
+// All dimensions are reduced if none are given.  These throw DeviceError KB-F001 for a dimension
+// that there is not, or that is named twice.  The sum of integers and of bool is i64; their mean is
+// refused (KB-F002).
 Tensor sum(const Tensor& x, const Dimensions& dims = {}, bool keepdim = false);
 Tensor mean(const Tensor& x, const Dimensions& dims = {}, bool keepdim = false);
 // The largest and the smallest.  Elements that are equal share the gradient evenly.
 Tensor amax(const Tensor& x, const Dimensions& dims = {}, bool keepdim = false);
 Tensor amin(const Tensor& x, const Dimensions& dims = {}, bool keepdim = false);
-// Whether any element, or each, is not 0: bool.
+// True, as a bool, if any element, or each one, is not 0.
 Tensor any(const Tensor& x, const Dimensions& dims = {}, bool keepdim = false);
 Tensor all(const Tensor& x, const Dimensions& dims = {}, bool keepdim = false);
 Tensor max(const Tensor& x);  // amax over all dimensions

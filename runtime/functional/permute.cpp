@@ -34,7 +34,7 @@ DPPolicy policy_after(std::string_view name, const Tensor& x, std::size_t rank,
       *ops::by_level(ops::placement_of(x), [&](Level level) -> std::optional<Level> {
         return level.is_cut() ? ops::cut(moved(level.dimension)) : level;
       });
-  const auto dp = ops::policy_of(placement, rank);
+  const auto dp = ops::to_policy(placement, rank);
   if (!dp) {
     ops::refuse_placement(name, x,
                           "the result would be cut along a dimension that is neither the first nor "
@@ -61,7 +61,7 @@ Tensor permuted(const Tensor& x, const Order& order) {
       });
 }
 
-Order inverse_of(const Order& order) {
+Order invert(const Order& order) {
   Order inverse(order.size());
   for (std::size_t i = 0; i < order.size(); ++i) inverse[order[i]] = i;
   return inverse;
@@ -70,7 +70,7 @@ Order inverse_of(const Order& order) {
 Tensor permute_view(const Tensor& x, const Order& order) {
   return autograd::record_view(
       "permute", permuted(x, order), x, [order](const Tensor& of) { return permuted(of, order); },
-      [inverse = inverse_of(order)](const Tensor& dy) {
+      [inverse = invert(order)](const Tensor& dy) {
         return ops::dense(permuted(dy, inverse), "permute_backward");
       });
 }
@@ -100,7 +100,7 @@ Tensor permute(const Tensor& x, const std::vector<int>& dims) {
   }
   Order order;
   for (const int dim : dims) {
-    order.push_back(ops::dimension_of("permute", x, dim));
+    order.push_back(ops::wrap_dimension("permute", x, dim));
     if (std::ranges::count(order, order.back()) > 1) {
       ops::refuse_shapes("permute", "duplicate dims are not allowed");
     }
@@ -110,8 +110,8 @@ Tensor permute(const Tensor& x, const std::vector<int>& dims) {
 
 Tensor transpose(const Tensor& x, int dim0, int dim1) {
   ops::check_operands("transpose", {x}, ops::Types::any);
-  const std::size_t first = ops::dimension_of("transpose", x, dim0);
-  const std::size_t second = ops::dimension_of("transpose", x, dim1);
+  const std::size_t first = ops::wrap_dimension("transpose", x, dim0);
+  const std::size_t second = ops::wrap_dimension("transpose", x, dim1);
   if (first == second) return x;
   Order order(x.shape().rank());
   std::iota(order.begin(), order.end(), 0);
@@ -181,7 +181,7 @@ Tensor expand(const Tensor& x, const std::vector<std::int64_t>& sizes) {
 
 Tensor narrow(const Tensor& x, int dim, std::int64_t start, std::int64_t length) {
   ops::check_operands("narrow", {x}, ops::Types::any);
-  const std::size_t dimension = ops::dimension_of("narrow", x, dim);
+  const std::size_t dimension = ops::wrap_dimension("narrow", x, dim);
   const std::int64_t size = x.shape()[dimension];
   if (start < 0 || length < 0 || start > size || length > size - start) {
     ops::refuse_shapes("narrow", fmt::format("start ({}) + length ({}) exceeds dimension size ({})",
@@ -197,7 +197,7 @@ Tensor narrow(const Tensor& x, int dim, std::int64_t start, std::int64_t length)
 Tensor slice(const Tensor& x, int dim, std::int64_t start, std::int64_t end, std::int64_t step) {
   ops::check_operands("slice", {x}, ops::Types::any);
   if (step <= 0) ops::refuse_shapes("slice", "slice step must be positive");
-  const std::size_t dimension = ops::dimension_of("slice", x, dim);
+  const std::size_t dimension = ops::wrap_dimension("slice", x, dim);
   const std::int64_t size = x.shape()[dimension];
   const auto index = [&](std::int64_t at) {
     return std::clamp<std::int64_t>(at < 0 ? at + size : at, 0, size);
@@ -210,7 +210,7 @@ Tensor slice(const Tensor& x, int dim, std::int64_t start, std::int64_t end, std
   return autograd::record_view(
       "slice", runtime::stepped_view(x, steps), x,
       [=](const Tensor& of) { return runtime::stepped_view(of, steps); },
-      [=, form = autograd::gradient_form_of(x)](const Tensor& dy) {
+      [=, form = autograd::make_gradient_form(x)](const Tensor& dy) {
         autograd::GradientForm of_whole = form;
         of_whole.placement = ops::placement_of(dy);
         const Tensor whole = autograd::zero_gradient(*dy.storage(), of_whole);
@@ -277,7 +277,7 @@ struct Windows {
 
 Tensor unfold(const Tensor& x, int dim, std::int64_t size, std::int64_t step) {
   ops::check_operands("unfold", {x}, ops::Types::any);
-  const std::size_t dimension = ops::dimension_of("unfold", x, dim);
+  const std::size_t dimension = ops::wrap_dimension("unfold", x, dim);
   const std::int64_t length = x.shape()[dimension];
   if (size < 0 || size > length) {
     ops::refuse_shapes("unfold", fmt::format("maximum size for tensor at dimension {} is {} but "
@@ -294,7 +294,7 @@ Tensor unfold(const Tensor& x, int dim, std::int64_t size, std::int64_t step) {
 
 Tensor select(const Tensor& x, int dim, std::int64_t index) {
   ops::check_operands("select", {x}, ops::Types::any);
-  const std::size_t dimension = ops::dimension_of("select", x, dim);
+  const std::size_t dimension = ops::wrap_dimension("select", x, dim);
   const std::int64_t size = x.shape()[dimension];
   if (index < -size || index >= size) {
     ops::refuse_shapes("select", fmt::format("index {} out of range for tensor of size {} at "
@@ -351,7 +351,7 @@ Tensor unsqueeze(const Tensor& x, int dim) {
 
 Tensor squeeze(const Tensor& x, int dim) {
   ops::check_operands("squeeze", {x}, ops::Types::any);
-  const std::size_t dimension = ops::dimension_of("squeeze", x, dim);
+  const std::size_t dimension = ops::wrap_dimension("squeeze", x, dim);
   if (x.shape()[dimension] != 1) return x;
   if (runtime::is_strided(x)) return view_with_one("squeeze", x, dimension, false);
   std::vector<std::int64_t> sizes(x.shape().begin(), x.shape().end());

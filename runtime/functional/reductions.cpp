@@ -20,8 +20,8 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// One way to add a reduction: a row with what it computes and, from x, its result and the gradient
-// of that, the gradient of x; the latter two have the reduced dimensions with size 1.
+// A reduction is added as a row: what it computes, and how the gradient of x follows from x, the
+// result and the result's gradient; the latter two have the reduced dimensions with size 1.
 struct ReductionOperator {
   Reduction forward;
   Derivative derivative;  // numbers[0] is the number of elements that a result has
@@ -59,16 +59,16 @@ constexpr Reduction kLeast{
     },
     [](tl::Context& tl, const tl::Tensor& a, const tl::Tensor& b) { return tl.minimum(a, b); }};
 
-// Of elements of bool.
+// Elements of bool are 0 or 1, so any() is their largest and all() their smallest.
 constexpr Reduction kAny{"any", 0, false, kMost.of_block, kMost.joined};
 constexpr Reduction kAll{"all", 1, false, kLeast.of_block, kLeast.joined};
 
-DimensionSet set_of(std::string_view name, const Tensor& x, const Dimensions& dims) {
+DimensionSet make_dimension_set(std::string_view name, const Tensor& x, const Dimensions& dims) {
   if (dims.numbers().empty()) return (DimensionSet{1} << x.shape().rank()) - 1;
   DimensionSet set = 0;
   for (const int dim : dims.numbers()) {
     if (ops::is_point(name, x, dim)) continue;
-    const std::size_t dimension = ops::dimension_of(name, x, dim);
+    const std::size_t dimension = ops::wrap_dimension(name, x, dim);
     if (ops::contains(set, dimension)) {
       ops::refuse_shapes(name,
                          fmt::format("dim {} appears multiple times in the list of dims", dim));
@@ -78,7 +78,7 @@ DimensionSet set_of(std::string_view name, const Tensor& x, const Dimensions& di
   return set;
 }
 
-double count_of(const Shape& shape, DimensionSet dimensions) {
+double count_elements(const Shape& shape, DimensionSet dimensions) {
   double count = 1;
   for (std::size_t d = 0; d < shape.rank(); ++d) {
     if (ops::contains(dimensions, d)) count *= static_cast<double>(shape[d]);
@@ -97,8 +97,9 @@ Tensor finished(Tensor result, DimensionSet dimensions, bool keepdim) {
 }
 
 // The gradient of x: dy and y repeat along the dimensions that were reduced.
-Tensor gradient_of(const ReductionOperator& op, const Tensor& dy, const Tensor& x, const Tensor& y,
-                   const Shape& shape, const ops::Placement& of_x, double count) {
+Tensor compute_gradient(const ReductionOperator& op, const Tensor& dy, const Tensor& x,
+                        const Tensor& y, const Shape& shape, const ops::Placement& of_x,
+                        double count) {
   const unsigned needed = op.derivative.needs;
   std::vector<Tensor> operands{dy};
   if ((needed & needs::kA) != 0) operands.push_back(x);
@@ -122,7 +123,7 @@ Tensor reduce(const ReductionOperator& op, const Tensor& of, const Dimensions& d
   const Tensor x = contiguous(of);
   if (is_float8(x.dtype())) ops::check_is_floating(op.forward.name, x);
   ops::check_operands(op.forward.name, {x}, ops::Types::any);
-  const DimensionSet dimensions = set_of(op.forward.name, x, dims);
+  const DimensionSet dimensions = make_dimension_set(op.forward.name, x, dims);
   Tensor y = ops::reduced(x, op.forward, dimensions);
   if (!needs_grad(x)) return finished(std::move(y), dimensions, keepdim);
   const auto saved = [&](unsigned what, const Tensor& tensor) {
@@ -130,8 +131,8 @@ Tensor reduce(const ReductionOperator& op, const Tensor& of, const Dimensions& d
   };
   const auto backward = [&op, x = saved(needs::kA, x), y = saved(needs::kResult, y),
                          shape = x.shape(), of_x = ops::placement_of(x),
-                         count = count_of(x.shape(), dimensions)](const Tensor& dy) {
-    return std::vector{gradient_of(op, dy, x.get(), y.get(), shape, of_x, count)};
+                         count = count_elements(x.shape(), dimensions)](const Tensor& dy) {
+    return std::vector{compute_gradient(op, dy, x.get(), y.get(), shape, of_x, count)};
   };
   return finished(autograd::record(op.forward.name, y, {x}, backward), dimensions, keepdim);
 }
@@ -142,8 +143,8 @@ Tensor reduce_to_extreme(const Reduction& reduction, const Tensor& of, const Dim
   const Tensor x = contiguous(of);
   if (is_float8(x.dtype())) ops::check_is_floating(reduction.name, x);
   ops::check_operands(reduction.name, {x}, ops::Types::any);
-  const DimensionSet dimensions = set_of(reduction.name, x, dims);
-  if (count_of(x.shape(), dimensions) == 0) {
+  const DimensionSet dimensions = make_dimension_set(reduction.name, x, dims);
+  if (count_elements(x.shape(), dimensions) == 0) {
     ops::refuse_shapes(reduction.name, fmt::format("Expected reduction dim to be specified for "
                                                    "input.numel() == 0: {} has no elements there",
                                                    to_string(x.shape())));

@@ -19,7 +19,7 @@ namespace {
 
 // Returns a holder's elements, numbered row by row.  They form a rectangle, since only the first
 // and the last dimension can be cut.
-sim::ElementRange elements_of(const Shape& shape, const ShardInfo& shard) {
+sim::ElementRange to_element_range(const Shape& shape, const ShardInfo& shard) {
   const std::size_t rank = shape.rank();
   if (rank == 0) return {0, 1};
   const std::int64_t width = shard.shape[rank - 1];
@@ -33,7 +33,8 @@ sim::ElementRange elements_of(const Shape& shape, const ShardInfo& shard) {
 bool have_the_same(const Shape& shape, const std::vector<ShardInfo>& shards, const Shape& new_shape,
                    const std::vector<ShardInfo>& new_shards) {
   for (std::size_t i = 0; i < shards.size(); ++i) {
-    if (elements_of(shape, shards[i]) != elements_of(new_shape, new_shards[i])) return false;
+    if (to_element_range(shape, shards[i]) != to_element_range(new_shape, new_shards[i]))
+      return false;
   }
   return true;
 }
@@ -187,8 +188,8 @@ Tensor view(const Tensor& x, std::initializer_list<std::int64_t> sizes) {
 
 Tensor flatten(const Tensor& x, int start_dim, int end_dim) {
   if (x.dim() == 0) return reshape(x, {1});
-  const std::size_t start = ops::dimension_of("flatten", x, start_dim);
-  const std::size_t end = ops::dimension_of("flatten", x, end_dim);
+  const std::size_t start = ops::wrap_dimension("flatten", x, start_dim);
+  const std::size_t end = ops::wrap_dimension("flatten", x, end_dim);
   if (start > end) ops::refuse_shapes("flatten", "start_dim cannot come after end_dim");
   std::vector<std::int64_t> sizes;
   for (std::size_t d = 0; d < x.shape().rank(); ++d) {
@@ -227,7 +228,7 @@ Tensor repeat(const Tensor& x, const std::vector<std::int64_t>& times) {
 
 Tensor unflatten(const Tensor& x, int dim, const std::vector<std::int64_t>& sizes) {
   ops::check_operands("unflatten", {x}, ops::Types::any);
-  const auto at = static_cast<std::ptrdiff_t>(ops::dimension_of("unflatten", x, dim));
+  const auto at = static_cast<std::ptrdiff_t>(ops::wrap_dimension("unflatten", x, dim));
   std::vector<std::int64_t> all(x.shape().begin(), x.shape().end());
   std::vector<std::int64_t> parts = sizes;
   std::int64_t known = 1;

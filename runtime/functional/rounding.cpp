@@ -22,18 +22,18 @@ tl::Tensor of_reals(const Elements& of) {
   return is_integral(of.a().dtype()) ? of.a() : function(of.tl, of.a());
 }
 
-tl::Tensor floor_of(tl::Context& tl, const tl::Tensor& x) {
+tl::Tensor compute_floor(tl::Context& tl, const tl::Tensor& x) {
   return tl.floor(x);
 }
-tl::Tensor ceil_of(tl::Context& tl, const tl::Tensor& x) {
+tl::Tensor compute_ceil(tl::Context& tl, const tl::Tensor& x) {
   return -tl.floor(-x);
 }
-tl::Tensor trunc_of(tl::Context& tl, const tl::Tensor& x) {
-  return tl.where(x < 0, ceil_of(tl, x), tl.floor(x));
+tl::Tensor compute_trunc(tl::Context& tl, const tl::Tensor& x) {
+  return tl.where(x < 0, compute_ceil(tl, x), tl.floor(x));
 }
-// f32 has no fractions from 2^23 on, so that the sum with it is rounded to a whole number, of two
-// equally near ones to the even one.
-tl::Tensor round_of(tl::Context& tl, const tl::Tensor& x) {
+// From 2^23 on f32 has no fractions, so adding 2^23 rounds to a whole number, and ties to the even
+// one.
+tl::Tensor compute_round(tl::Context& tl, const tl::Tensor& x) {
   constexpr double kWhole = 0x1p23;
   const tl::Tensor size = tl.abs(x);
   const tl::Tensor whole = size + kWhole - kWhole;
@@ -45,10 +45,10 @@ template <tl::Tensor (*function)(tl::Context&, const tl::Tensor&)>
 constexpr ElementwiseOperator rounding(std::string_view name) {
   return {name, Linearity::none, of_reals<function>, Computes::in_f32, {kFlat}};
 }
-constexpr ElementwiseOperator kFloor = rounding<floor_of>("floor");
-constexpr ElementwiseOperator kCeil = rounding<ceil_of>("ceil");
-constexpr ElementwiseOperator kTrunc = rounding<trunc_of>("trunc");
-constexpr ElementwiseOperator kRound = rounding<round_of>("round");
+constexpr ElementwiseOperator kFloor = rounding<compute_floor>("floor");
+constexpr ElementwiseOperator kCeil = rounding<compute_ceil>("ceil");
+constexpr ElementwiseOperator kTrunc = rounding<compute_trunc>("trunc");
+constexpr ElementwiseOperator kRound = rounding<compute_round>("round");
 
 constexpr ElementwiseOperator kSign{
     "sign",
@@ -88,22 +88,22 @@ constexpr ElementwiseOperator kRemainderNumber{
 // The result has the sign of a, that of -0 too.  The remainder of the sizes does not depend on
 // signs; that of a 0 is 0 or NaN.
 template <class B>
-tl::Tensor fmod_of(tl::Context& tl, const tl::Tensor& a, const B& size_of_b) {
+tl::Tensor compute_fmod(tl::Context& tl, const tl::Tensor& a, const B& size_of_b) {
   const tl::Tensor size = tl.remainder(tl.abs(a), size_of_b);
   return tl.where(a == 0, a * size, tl.where(a < 0, -size, size));
 }
 constexpr ElementwiseOperator kFmod{
     "fmod",
     Linearity::none,
-    [](const Elements& of) { return fmod_of(of.tl, of.a(), of.tl.abs(of.b())); },
+    [](const Elements& of) { return compute_fmod(of.tl, of.a(), of.tl.abs(of.b())); },
     Computes::in_f32,
     {kIdentity,
-     Derivative{[](const Elements& of) { return -of.dy() * trunc_of(of.tl, of.a() / of.b()); },
+     Derivative{[](const Elements& of) { return -of.dy() * compute_trunc(of.tl, of.a() / of.b()); },
                 needs::kA | needs::kB}}};
 constexpr ElementwiseOperator kFmodNumber{
     "fmod",
     Linearity::none,
-    [](const Elements& of) { return fmod_of(of.tl, of.a(), of.numbers[0]); },
+    [](const Elements& of) { return compute_fmod(of.tl, of.a(), of.numbers[0]); },
     Computes::in_f32,
     {kIdentity}};
 

@@ -15,7 +15,7 @@ Tensor index_add(const Tensor& x, int dim, const Tensor& index, const Tensor& of
                  double alpha) {
   ops::check_operands("index_add", {x, of_src}, ops::Types::any);
   if (is_float8(x.dtype())) ops::check_is_floating("index_add", x);
-  const std::size_t dimension = ops::dimension_of("index_add", x, dim);
+  const std::size_t dimension = ops::wrap_dimension("index_add", x, dim);
   ops::check_is_uncut("index_add", x, dimension);
   ops::check_is_whole("index_add", of_src);
   const Tensor src = contiguous(of_src);

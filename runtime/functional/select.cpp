@@ -32,12 +32,12 @@ std::int64_t checked_index(const Tensor& x, std::int64_t index) {
 Tensor gradient_of_whole(const Tensor& dy, std::int64_t row, const autograd::GradientForm& form) {
   const bool is_cut = form.placement.cube == ops::cut(0) || form.placement.pe == ops::cut(0);
   if (!is_cut && !runtime::lies_apart(*dy.storage())) {
-    const DPPolicy dp = ops::policy_of(form.placement, form.shape.rank()).value_or(dy.dp());
+    const DPPolicy dp = ops::to_policy(form.placement, form.shape.rank()).value_or(dy.dp());
     const Tensor piece = ops::viewed(dy, ops::with_size(form.shape, 0, 1), dp);
     return ops::assembled("select_backward", form.shape, 0, {{piece, row}});
   }
   Tensor whole = autograd::zero_gradient(*dy.storage(), form);
-  runtime::copy_elements(runtime::row_of(whole, row), dy);
+  runtime::copy_elements(runtime::make_row_view(whole, row), dy);
   return whole;
 }
 
@@ -48,11 +48,11 @@ Tensor Tensor::operator[](std::int64_t index) const {
   if (!is_host() && runtime::is_strided(*this)) {
     return narrow(0, row, 1).squeeze(0);
   }
-  const Tensor view = runtime::row_of(*this, row);
+  const Tensor view = runtime::make_row_view(*this, row);
   if (is_host()) return view;
   return autograd::record_view(
-      "select", view, *this, [row](const Tensor& x) { return runtime::row_of(x, row); },
-      [row, form = autograd::gradient_form_of(*this)](const Tensor& dy) {
+      "select", view, *this, [row](const Tensor& x) { return runtime::make_row_view(x, row); },
+      [row, form = autograd::make_gradient_form(*this)](const Tensor& dy) {
         return gradient_of_whole(dy, row, form);
       });
 }

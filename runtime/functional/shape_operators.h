@@ -158,11 +158,11 @@ Tensor tril(const Tensor& x, std::int64_t diagonal = 0);
 Tensor triu(const Tensor& x, std::int64_t diagonal = 0);
 
 // Returns the k largest, or smallest, elements along a dimension that is not cut, in descending, or
-// ascending, order, and their indices (torch.topk).  Of equal elements the first comes first; NaN
-// is larger than any number.  One kernel finds all.  KB-F001, KB-F003.
+// ascending, order, and their indices (torch.topk).  Equal elements keep their order; NaN is larger
+// than any number.  One kernel finds all.  KB-F001, KB-F003.
 std::pair<Tensor, Tensor> topk(const Tensor& x, std::int64_t k, int dim = -1, bool largest = true);
 
-// For operators: reads indices, row by row; zeros in a run without values.
+// Operators read indices by this, row by row; they are zeros in a run without values.
 std::vector<std::int64_t> read_indices(const Tensor& index);
 // Throws DeviceError KB-F001 for one that is out of range of a dimension of this size.
 std::vector<std::int64_t> checked_indices(std::string_view name, const Tensor& index,

@@ -18,8 +18,8 @@ namespace kernbench {
 
 namespace {
 
-// Sorts rows by counting: the place of an element is the number of those that come before it, and
-// the element of a place is the one that has counted so many.  PE_MATH compares each element with
+// Sorts rows by counting: the place of an element is the number of elements that come before it,
+// and the element at place i is the one that has counted i.  PE_MATH compares each element with
 // each, block by block, and no address depends on a value.
 class RowSort {
  public:
@@ -33,7 +33,7 @@ class RowSort {
   // Writes the sorted elements of a row, and their indices.
   void run(const tl::Tensor& row, const tl::Pointer& values, const tl::Pointer& indices) {
     const tl::Tensor x = tl_.cast(row, is_integral(row.dtype()) ? DType::i64 : DType::f32);
-    const tl::Tensor places = places_of(x);
+    const tl::Tensor places = count_before(x);
     for_each_block(columns_, [&](std::int64_t begin, std::int64_t size) {
       const tl::Tensor wanted = tl_.reshape(tl_.arange(begin, begin + size), {size, 1});
       const tl::Tensor is_there = tl_.reshape(places, {1, columns_}) == wanted;
@@ -52,8 +52,8 @@ class RowSort {
     ops::for_each_block(count, most_, visit);
   }
 
-  // How many elements come before each.
-  tl::Tensor places_of(const tl::Tensor& x) {
+  // Counts for each element how many come before it.
+  tl::Tensor count_before(const tl::Tensor& x) {
     const tl::Tensor others = tl_.reshape(x, {1, columns_});
     const tl::Tensor other_index = tl_.reshape(tl_.arange(0, columns_), {1, columns_});
     std::vector<tl::Tensor> places;
@@ -130,7 +130,7 @@ std::pair<Tensor, Tensor> sort(const Tensor& x, int dim, bool descending) {
     const auto [values, indices] = sort(reshape(x, {1}), 0, descending);
     return {reshape(values, {}), reshape(indices, {})};
   }
-  const std::size_t dimension = ops::dimension_of("sort", x, dim);
+  const std::size_t dimension = ops::wrap_dimension("sort", x, dim);
   ops::check_is_uncut("sort", x, dimension);
   const Tensor turned = contiguous(transpose(x, dim, -1));
   const Sorted sorted = sorted_rows(turned.detach(), descending);
@@ -231,7 +231,7 @@ std::pair<Tensor, Tensor> topk(const Tensor& x, std::int64_t k, int dim, bool la
     if (k == 0) return {values, indices};
     return {reshape(values, {}), reshape(indices, {})};
   }
-  const std::size_t dimension = ops::dimension_of("topk", x, dim);
+  const std::size_t dimension = ops::wrap_dimension("topk", x, dim);
   const std::int64_t size = x.shape()[dimension];
   if (k < 0 || k > size) ops::refuse_shapes("topk", "selected index k out of range");
   const Tensor turned = contiguous(transpose(x, dim, -1));

@@ -50,13 +50,13 @@ constexpr ElementwiseOperator kLog2 =
 
 // The rounding of 1 + x, or of e^x, is mended by what the other function makes of it (Kahan; in
 // Higham, Accuracy and Stability of Numerical Algorithms, section 1.14.1).
-tl::Tensor log1p_of(tl::Context& tl, const tl::Tensor& x) {
+tl::Tensor compute_log1p(tl::Context& tl, const tl::Tensor& x) {
   const tl::Tensor sum = x + 1.0;
   const tl::Tensor kept = sum - 1.0;
   const tl::Tensor y = tl.log(sum) * (x / kept);
   return tl.where(kept == 0, x, tl.where(sum == HUGE_VAL, sum, y));
 }
-tl::Tensor expm1_of(tl::Context& tl, const tl::Tensor& x) {
+tl::Tensor compute_expm1(tl::Context& tl, const tl::Tensor& x) {
   const tl::Tensor power = tl.exp(x);
   const tl::Tensor kept = power - 1.0;
   const tl::Tensor y = kept * (x / tl.log(power));
@@ -65,11 +65,11 @@ tl::Tensor expm1_of(tl::Context& tl, const tl::Tensor& x) {
 }
 
 constexpr ElementwiseOperator kLog1p =
-    real("log1p", [](const Elements& of) { return log1p_of(of.tl, of.a()); },
+    real("log1p", [](const Elements& of) { return compute_log1p(of.tl, of.a()); },
          {[](const Elements& of) { return of.dy() / (of.a() + 1.0); }, needs::kA});
 
 constexpr ElementwiseOperator kExpm1 =
-    real("expm1", [](const Elements& of) { return expm1_of(of.tl, of.a()); },
+    real("expm1", [](const Elements& of) { return compute_expm1(of.tl, of.a()); },
          {[](const Elements& of) { return of.dy() * (of.y() + 1.0); }, needs::kResult});
 
 constexpr ElementwiseOperator kLog10 =
@@ -81,7 +81,7 @@ constexpr ElementwiseOperator kLog10 =
 
 // Above tan(pi / 8) and tan(3 pi / 8) the argument is turned by 45 and by 90 degrees; below, four
 // terms are within a few roundings of f32 (Moshier, Cephes, atanf).
-tl::Tensor atan_of(tl::Context& tl, const tl::Tensor& x) {
+tl::Tensor compute_atan(tl::Context& tl, const tl::Tensor& x) {
   constexpr std::array kTerms = {8.05374449538e-2, -1.38776856032e-1, 1.99777106478e-1,
                                  -3.33329491539e-1};
   const tl::Tensor size = tl.abs(x);
@@ -95,29 +95,30 @@ tl::Tensor atan_of(tl::Context& tl, const tl::Tensor& x) {
   tl::Tensor sum = tl.fma(square, kTerms[0], kTerms[1]);
   for (std::size_t i = 2; i < kTerms.size(); ++i) sum = tl.fma(sum, square, kTerms[i]);
   const tl::Tensor angle = from + tl.fma(sum * square, t, t);
-  // Of an infinity the quotients are NaN; and -0 stays as it is.
+  // The quotients are NaN for an infinity, whose angle is pi / 2, and -0 must stay -0.
   const tl::Tensor whole = tl.where(size == HUGE_VAL, std::numbers::pi / 2, angle);
   return tl.where(x < 0, -whole, tl.where(x == 0, x, whole));
 }
 // The cosine of an angle of this sine; no digits cancel where x is near 1.
-tl::Tensor cosine_of(tl::Context& tl, const tl::Tensor& x) {
+tl::Tensor compute_cosine(tl::Context& tl, const tl::Tensor& x) {
   return tl.sqrt((1 - x) * (1 + x));
 }
 
 constexpr ElementwiseOperator kAtan =
-    real("atan", [](const Elements& of) { return atan_of(of.tl, of.a()); },
+    real("atan", [](const Elements& of) { return compute_atan(of.tl, of.a()); },
          {[](const Elements& of) { return of.dy() / of.tl.fma(of.a(), of.a(), 1); }, needs::kA});
 
 constexpr ElementwiseOperator kAsin = real(
-    "asin", [](const Elements& of) { return atan_of(of.tl, of.a() / cosine_of(of.tl, of.a())); },
-    {[](const Elements& of) { return of.dy() / cosine_of(of.tl, of.a()); }, needs::kA});
+    "asin",
+    [](const Elements& of) { return compute_atan(of.tl, of.a() / compute_cosine(of.tl, of.a())); },
+    {[](const Elements& of) { return of.dy() / compute_cosine(of.tl, of.a()); }, needs::kA});
 
 constexpr ElementwiseOperator kAcos =
     real("acos",
          [](const Elements& of) {
-           return atan_of(of.tl, of.tl.sqrt((1 - of.a()) / (1 + of.a()))) * 2.0;
+           return compute_atan(of.tl, of.tl.sqrt((1 - of.a()) / (1 + of.a()))) * 2.0;
          },
-         {[](const Elements& of) { return -of.dy() / cosine_of(of.tl, of.a()); }, needs::kA});
+         {[](const Elements& of) { return -of.dy() / compute_cosine(of.tl, of.a()); }, needs::kA});
 
 // Halves of e^|x| and of its reciprocal.  The root of the former is squared, since it is finite
 // where twice the result would not be.
@@ -130,34 +131,34 @@ struct HalfPowers {
     return {root * 0.5 * root, tl.exp(-size) * 0.5};
   }
 };
-tl::Tensor cosh_of(tl::Context& tl, const tl::Tensor& x) {
+tl::Tensor compute_cosh(tl::Context& tl, const tl::Tensor& x) {
   const HalfPowers halves = HalfPowers::of(tl, tl.abs(x));
   return halves.grown + halves.shrunk;
 }
 // Below 1 the difference would lose digits: there it is (d + d / (d + 1)) / 2 for d = e^|x| - 1.
-tl::Tensor sinh_of(tl::Context& tl, const tl::Tensor& x) {
+tl::Tensor compute_sinh(tl::Context& tl, const tl::Tensor& x) {
   const tl::Tensor size = tl.abs(x);
   const HalfPowers halves = HalfPowers::of(tl, size);
-  const tl::Tensor more = expm1_of(tl, tl.minimum(size, 1));
+  const tl::Tensor more = compute_expm1(tl, tl.minimum(size, 1));
   const tl::Tensor near = (more + more / (more + 1.0)) * 0.5;
   const tl::Tensor y = tl.where(size < 1, near, halves.grown - halves.shrunk);
   return tl.where(x < 0, -y, tl.where(x == 0, x, y));
 }
 
 constexpr ElementwiseOperator kSinh =
-    real("sinh", [](const Elements& of) { return sinh_of(of.tl, of.a()); },
-         {[](const Elements& of) { return of.dy() * cosh_of(of.tl, of.a()); }, needs::kA});
+    real("sinh", [](const Elements& of) { return compute_sinh(of.tl, of.a()); },
+         {[](const Elements& of) { return of.dy() * compute_cosh(of.tl, of.a()); }, needs::kA});
 
 constexpr ElementwiseOperator kCosh =
-    real("cosh", [](const Elements& of) { return cosh_of(of.tl, of.a()); },
-         {[](const Elements& of) { return of.dy() * sinh_of(of.tl, of.a()); }, needs::kA});
+    real("cosh", [](const Elements& of) { return compute_cosh(of.tl, of.a()); },
+         {[](const Elements& of) { return of.dy() * compute_sinh(of.tl, of.a()); }, needs::kA});
 
 // log(1 + exp(x)), of which the exponential of a large x is too large.
 constexpr ElementwiseOperator kSoftplus{
     "softplus",
     Linearity::none,
     [](const Elements& of) {
-      return of.tl.maximum(of.a(), 0) + log1p_of(of.tl, of.tl.exp(-of.tl.abs(of.a())));
+      return of.tl.maximum(of.a(), 0) + compute_log1p(of.tl, of.tl.exp(-of.tl.abs(of.a())));
     },
     Computes::in_f32,
     {Derivative{[](const Elements& of) { return of.dy() * of.tl.sigmoid(of.a()); }, needs::kA}}};
@@ -167,7 +168,7 @@ constexpr ElementwiseOperator kLogSigmoid{
     "logsigmoid",
     Linearity::none,
     [](const Elements& of) {
-      return of.tl.minimum(of.a(), 0) - log1p_of(of.tl, of.tl.exp(-of.tl.abs(of.a())));
+      return of.tl.minimum(of.a(), 0) - compute_log1p(of.tl, of.tl.exp(-of.tl.abs(of.a())));
     },
     Computes::in_f32,
     {Derivative{[](const Elements& of) { return of.dy() * of.tl.sigmoid(-of.a()); }, needs::kA}}};
@@ -176,7 +177,7 @@ constexpr ElementwiseOperator kElu{
     "elu",
     Linearity::none,
     [](const Elements& of) {
-      const tl::Tensor below = expm1_of(of.tl, of.tl.minimum(of.a(), 0)) * of.numbers[0];
+      const tl::Tensor below = compute_expm1(of.tl, of.tl.minimum(of.a(), 0)) * of.numbers[0];
       return of.tl.where(of.a() > 0, of.a(), below);
     },
     Computes::in_f32,
@@ -187,7 +188,7 @@ constexpr ElementwiseOperator kElu{
                 needs::kA}}};
 
 // The larger one stands in front of the root, so that no square is too large.
-tl::Tensor hypot_of(tl::Context& tl, const tl::Tensor& a, const tl::Tensor& b) {
+tl::Tensor compute_hypot(tl::Context& tl, const tl::Tensor& a, const tl::Tensor& b) {
   const tl::Tensor more = tl.maximum(tl.abs(a), tl.abs(b));
   const tl::Tensor less = tl.minimum(tl.abs(a), tl.abs(b));
   const tl::Tensor share = less / more;
@@ -199,7 +200,7 @@ constexpr ElementwiseOperator kHypot =
     of_type(ResultType::floating,
             {"hypot",
              Linearity::none,
-             [](const Elements& of) { return hypot_of(of.tl, of.a(), of.b()); },
+             [](const Elements& of) { return compute_hypot(of.tl, of.a(), of.b()); },
              Computes::in_f32,
              {Derivative{[](const Elements& of) { return of.dy() * (of.a() / of.y()); },
                          needs::kA | needs::kResult},

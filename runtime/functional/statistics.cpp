@@ -31,7 +31,7 @@ struct Deviations {
   double divisor = 0;
 };
 
-Deviations deviations_of(const Tensor& x, const Dimensions& dims, bool unbiased) {
+Deviations compute_deviations(const Tensor& x, const Dimensions& dims, bool unbiased) {
   const Tensor mean_of_all = mean(x, dims, true);
   const double count = static_cast<double>(x.numel()) /
                        std::max<double>(1, static_cast<double>(mean_of_all.numel()));
@@ -43,7 +43,7 @@ Deviations deviations_of(const Tensor& x, const Dimensions& dims, bool unbiased)
 Tensor var(const Tensor& x, const Dimensions& dims, bool unbiased, bool keepdim) {
   check_is_real("var", x);
   return in_f32(x, [&](const Tensor& of) {
-    const Deviations deviations = deviations_of(of, dims, unbiased);
+    const Deviations deviations = compute_deviations(of, dims, unbiased);
     return sum(square(deviations.elements), dims, keepdim) / deviations.divisor;
   });
 }
@@ -51,7 +51,7 @@ Tensor var(const Tensor& x, const Dimensions& dims, bool unbiased, bool keepdim)
 Tensor std(const Tensor& x, const Dimensions& dims, bool unbiased, bool keepdim) {
   check_is_real("std", x);
   return in_f32(x, [&](const Tensor& of) {
-    const Deviations deviations = deviations_of(of, dims, unbiased);
+    const Deviations deviations = compute_deviations(of, dims, unbiased);
     return norm(deviations.elements, 2, dims, keepdim) / std::sqrt(deviations.divisor);
   });
 }

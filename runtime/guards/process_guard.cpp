@@ -81,7 +81,7 @@ void on_quick_exit() {
 }
 
 // Distinguishes abort(), which this thread raises, from a SIGABRT that was sent: si_code tells.
-std::string_view cause_of(const siginfo_t& info) {
+std::string_view describe_cause(const siginfo_t& info) {
   return info.si_code == SI_TKILL ? "called abort() inside a" : "was sent SIGABRT inside a";
 }
 
@@ -99,7 +99,7 @@ std::string_view cause_of(const siginfo_t& info) {
 
 void on_abort(int signal, siginfo_t* info, void* context) {
   const ProcessGuard* const guard = guard_of_stack(__builtin_frame_address(0));
-  if (guard != nullptr && calling_previous == 0) say(*guard, cause_of(*info));
+  if (guard != nullptr && calling_previous == 0) say(*guard, describe_cause(*info));
   const bool is_handler =
       previous_abort.sa_handler != SIG_DFL && previous_abort.sa_handler != SIG_IGN;
   if (is_handler && calling_previous == 0) {
@@ -137,7 +137,7 @@ std::string command_line() {
 
 enum class Uncaught : std::uint8_t { ours, out_of_memory, cancelled, foreign };
 
-Uncaught kind_of(const std::exception_ptr& exception) {
+Uncaught classify(const std::exception_ptr& exception) {
   if (exception == nullptr) return Uncaught::foreign;
   try {
     std::rethrow_exception(exception);
@@ -156,7 +156,7 @@ Uncaught kind_of(const std::exception_ptr& exception) {
 
 [[noreturn]] void on_terminate() {
   const std::exception_ptr exception = std::current_exception();
-  const Uncaught kind = kind_of(exception);
+  const Uncaught kind = classify(exception);
   if (kind == Uncaught::out_of_memory) end_out_of_memory();
   if (kind == Uncaught::cancelled) {  // the run continues to the error that has ended it
     const ProcessGuard* const guard = guard_of_stack(__builtin_frame_address(0));
@@ -169,6 +169,8 @@ Uncaught kind_of(const std::exception_ptr& exception) {
     std::fflush(stdout);
     fmt::print(stderr, "kernbench: error: {}\n", failure.text);
     std::fflush(stderr);
+    // The exception may have come while this thread held the lock, so the records are written
+    // without it if need be.
     const std::unique_lock lock(guards_mutex, std::try_to_lock);
     for (const ProcessGuard* guard = guards; guard != nullptr; guard = guard->next()) {
       if (!guard->recorder().has_failed_with(failure.code)) continue;
@@ -177,6 +179,7 @@ Uncaught kind_of(const std::exception_ptr& exception) {
     }
     end_process(static_cast<int>(failure.exit_code));
   }
+  // An exception that is not ours ends the process as it would without this guard.
   if (previous_terminate != nullptr) previous_terminate();
   std::abort();
 }

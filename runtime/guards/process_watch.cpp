@@ -49,6 +49,7 @@ std::string_view name_of_signal(int signal) {
 }  // namespace
 
 ProcessWatch& ProcessWatch::instance() {
+  // It is never destroyed, because its thread and handlers run until the process ends.
   static auto* const watch = new ProcessWatch;
   return *watch;
 }
@@ -64,6 +65,8 @@ void ProcessWatch::watch(Watchdog& watchdog) {
   if (std::ranges::find(watchdogs_, &watchdog) != watchdogs_.end()) return;
   watchdog.next_look = Clock::now() + watchdog.pause();
   watchdogs_.push_back(&watchdog);
+  // The thread sleeps until the look that was due first when it went to sleep, so an earlier one
+  // wakes it.
   if (watchdog.next_look < wakes_at_) ::sem_post(&news_);
 }
 
@@ -132,6 +135,7 @@ void ProcessWatch::on_signal(int signal) {
     int nobody = 0;
     const bool is_first = watch.stop_signal_.compare_exchange_strong(nobody, signal);
     if (is_first) watch.stopped_at_ns_ = now_ns();
+    // A user who presses Ctrl-C again does not want to wait for the results to be written.
     const bool is_impatient = !is_first && now_ns() - watch.stopped_at_ns_ >= kSameSignal_ns;
     if (is_impatient || !watch.has_thread_) end_process(128 + signal);
   }

@@ -57,7 +57,7 @@ std::string seconds(milliseconds time) {
   return fmt::format("{} s", std::chrono::duration<double>(time).count());
 }
 
-std::string last_call_of(const FiberLocal& local) {
+std::string read_last_call(const FiberLocal& local) {
   std::array<char, 512> buffer;
   return {buffer.data(), write_last_call(local, buffer)};
 }
@@ -97,6 +97,7 @@ void Watchdog::forget_ranks(const Ranks& ranks) {
 // consistent.
 void Watchdog::look() {
   const std::uint64_t turn = fibers_.turn();
+  // Another fiber has run since the last look, so the present one has not run all the time.
   if (std::exchange(seen_turn_, turn) != turn) {
     turn_time_ = milliseconds{0};
     next_notice_ = limits_.rank_notice;
@@ -126,7 +127,7 @@ void Watchdog::look_at_rank(const Fiber& fiber) {
   const bool is_due = limits_.rank_notice > milliseconds{0} && turn_time_ >= next_notice_;
   if (!is_over && !is_due) return;
   const std::string text = fiber.name();
-  const std::string last_call = last_call_of(*fiber_local_of(fiber));
+  const std::string last_call = read_last_call(*fiber_local_of(fiber));
   if (!is_same_turn() || is_traced()) return;
   if (is_over) {
     end(fmt::format(
@@ -140,6 +141,7 @@ void Watchdog::look_at_rank(const Fiber& fiber) {
              fmt::format("kernbench: warning: [KB-D004] {} has run {} without waiting for "
                          "anything or returning; {}\n",
                          text, seconds(next_notice_), last_call));
+  // A rank that computes for hours is named a few times, not at every look.
   next_notice_ *= 2;
 }
 
@@ -163,7 +165,8 @@ bool Watchdog::print_running_once(int descriptor) const {
   if (fiber == nullptr || fiber->local() == nullptr) return false;
   const bool is_kernel = fiber_local_of(*fiber)->kind == FiberLocal::Kind::kernel;
   const std::string name = fiber->name();
-  const std::string last_call = is_kernel ? "" : "; " + last_call_of(*fiber_local_of(*fiber));
+  const std::string last_call = is_kernel ? "" : "; " + read_last_call(*fiber_local_of(*fiber));
+  // The fiber was switched while its name was read, so the text may mix two fibers.
   if (fibers_.turn() != turn) return false;
   write_text(descriptor, fmt::format("  {} runs{}\n", name, last_call));
   return true;

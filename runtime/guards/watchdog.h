@@ -20,8 +20,8 @@ struct FiberLocal;
 //   A kernel found in the same turn for `kernel_time` has run so long without yielding: KB-D003.
 //   A rank found in the same turn for `rank_notice` waits for nothing, whatever it calls: it is
 //   named on standard error with its last call, again when it has run for twice as long each time,
-//   and ends the process with KB-D004 after `rank_time`.  What the main stack computes for it (a
-//   host read evaluates what it reads) does not count.
+//   and ends the process with KB-D004 after `rank_time`.  The main stack's work for it does not
+//   count: a host read, for one, evaluates what it reads.
 // Both ends have exit code 20.  The data read here is atomic, or has not changed since the fiber
 // was entered, so the simulation pays only a few stores, and its results do not depend on the
 // watchdog.
@@ -47,14 +47,14 @@ class Watchdog {
     // Writes a line for each rank to a descriptor.
     virtual void print_state(int descriptor) const = 0;
   };
-  // From now on these ranks are looked at.  When it returns, the previous ones no longer are.
+  // Looks at these ranks from now on.  When it returns, the previous ones are no longer looked at.
   void set_ranks(const Ranks& ranks);
   // Ends this for `ranks`, if they are the current ones.
   void forget_ranks(const Ranks& ranks);
 
-  // For the process's watch, on its own thread.
+  // The process's watch calls these, on its own thread.
 
-  // How long to pause between looks.
+  // The pause between looks.
   std::chrono::milliseconds pause() const { return pause_; }
   void look();
   // Describes the rank or kernel that runs at present, if any: "rank 1 runs; its last call: ...".

@@ -76,7 +76,7 @@ class KernelLaunch {
 
   void launch_on_sips();
   void kernel_finished(const Kernel& kernel);
-  OnSip& sip_of(const Kernel& kernel);
+  OnSip& find_sip(const Kernel& kernel);
   void log_launch(OnSip& sip);
   void log_begin(const Kernel& kernel);
   void log_end(const Kernel& kernel);
@@ -107,9 +107,12 @@ class KernelLaunch {
 };
 
 std::exception_ptr KernelLaunch::run() {
+  // A queued launch and a collective have their number already, from when they were issued; other
+  // launches take the next.
   if (request_.write == 0) request_.write = simulation_.local().write;
   if (request_.write == 0) request_.write = simulation_.next_write();
   const WriteNotes writes(request_.uses, request_.write);
+  // The budget finds kernels that never end, so each launch begins with a full one.
   simulation_.command_budget().refill();
   simulation_.watchdog().start();
   if (!request_.is_collective) simulation_.local().last_call.set("launch");
@@ -120,6 +123,7 @@ std::exception_ptr KernelLaunch::run() {
                                                : fmt::format("{} SIPs", sips_.size());
     return fmt::format("kernel '{}' on {} PEs of {}", request_.name, request_.pes.size(), sips);
   });
+  // A failed launch leaves messages for certain, and its own error is the better one.
   failure_ == nullptr ? check_queues() : drop_messages();
   writes.end();
   end_uses();
@@ -141,6 +145,7 @@ void KernelLaunch::launch_on_sips() {
   sips_under_way_ = sips_.size();
   sim::Launcher& launcher = simulation_.machine().launcher();
   const auto launch =
+      // A stream on the device starts its next kernel itself, without the way from the host.
       simulation_.local().is_on_device ? &sim::Launcher::launch_at_io_cpu : &sim::Launcher::launch;
   for (OnSip& sip : sips_) {
     log_launch(sip);
@@ -158,10 +163,11 @@ void KernelLaunch::OnSip::done(std::uint64_t) {
     own.returned = simulation.now() +
                    (is_at_host ? Time{0} : simulation.machine().launcher().host_leg(own.device));
   }
+  // The host goes on when the news of the last SIP has come.
   if (--launch->sips_under_way_ == 0) launch->done_.signal();
 }
 
-KernelLaunch::OnSip& KernelLaunch::sip_of(const Kernel& kernel) {
+KernelLaunch::OnSip& KernelLaunch::find_sip(const Kernel& kernel) {
   return *std::ranges::find(sips_, kernel.local.pe.sip,
                             [&](const OnSip& on_sip) { return request_.pes[on_sip.first].sip; });
 }
@@ -177,7 +183,7 @@ void KernelLaunch::log_launch(OnSip& sip) {
        .name = request_.name,
        .where = request_.where,
        .issued = request_.issued.value_or(now),
-       .scope = request_.issued ? request_.scope : log->scope_of(simulation_.local().rank),
+       .scope = request_.issued ? request_.scope : log->find_scope(simulation_.local().rank),
        .start = now,
        .taken_up = now,
        .pe_count = static_cast<int>(sip.count)});
@@ -185,14 +191,15 @@ void KernelLaunch::log_launch(OnSip& sip) {
 
 // A kernel of the launch begins on a PE.
 void KernelLaunch::log_begin(const Kernel& kernel) {
-  OnSip& sip = sip_of(kernel);
+  OnSip& sip = find_sip(kernel);
   RunSpan& span = simulation_.run_log()->at(sip.span);
   span.last_start = simulation_.now();
+  // PEs begin one after the other, as the launch reaches them.  The span begins with the first.
   if (sip.began++ == 0) span.start = span.last_start;
 }
 
 void KernelLaunch::log_end(const Kernel& kernel) {
-  RunSpan& span = simulation_.run_log()->at(sip_of(kernel).span);
+  RunSpan& span = simulation_.run_log()->at(find_sip(kernel).span);
   span.end = simulation_.now();
   if (!kernel.tl) return;
   const auto& traffic = kernel.tl->run().traffic();
@@ -202,7 +209,7 @@ void KernelLaunch::log_end(const Kernel& kernel) {
 
 void KernelLaunch::kernel_finished(const Kernel& kernel) {
   if (simulation_.run_log() != nullptr) log_end(kernel);
-  const OnSip& sip = sip_of(kernel);
+  const OnSip& sip = find_sip(kernel);
   simulation_.machine().launcher().kernel_finished(*sip.under_way, kernel.index - sip.first);
 }
 
@@ -211,6 +218,7 @@ void KernelLaunch::start(std::size_t index) {
   Kernel& kernel = kernels_[index];
   kernel.launch = this;
   kernel.index = index;
+  // The kernel's data are set before its fiber exists, because the PE is claimed by its place.
   kernel.local.kind = FiberLocal::Kind::kernel;
   kernel.local.kernel = request_.name;
   kernel.local.pe = request_.pes[index];
@@ -233,6 +241,8 @@ void KernelLaunch::begin(std::uint64_t index) {
   pe_of(kernel).kernel_began();
   if (simulation_.run_log() != nullptr) log_begin(kernel);
   if (!request_.is_collective) simulation_.activity().kernel_began(kernel.local.pe.sip);
+  // A kernel whose turn comes after another one's failure never runs its code, but its PE must be
+  // released.
   if (failure_ != nullptr) return settle(kernel);
   kernel.fibers = &simulation_.fibers();
   kernel.fiber = &kernel.fibers->spawn(
@@ -281,6 +291,7 @@ void KernelLaunch::finished(const Kernel& kernel, Time started) {
 void KernelLaunch::ended(Kernel& kernel, const FiberResult& result) {
   kernel.fiber = nullptr;
   if (result.how == FiberResult::How::returned) return;
+  // A message must not be copied into the tile of a receive whose kernel is gone.
   if (kernel.tl) kernel.tl->withdraw_receives();
   const bool is_first =
       result.how == FiberResult::How::threw && failure_ == nullptr && !simulation_.has_failed();
@@ -325,6 +336,7 @@ void KernelLaunch::settle(Kernel& kernel) {
 // them.
 void KernelLaunch::drop_messages() {
   for (const sim::PeLocation& pe : request_.pes) {
+    // Messages from PEs outside the launch stay: their receivers may still come.
     for (sim::IpcqChannel* channel : simulation_.machine().pe(pe).ipcq().ins()) {
       if (!std::ranges::binary_search(request_.pes, channel->ends().from)) continue;
       while (channel->message_count() > 0) {
@@ -337,6 +349,7 @@ void KernelLaunch::drop_messages() {
 
 // Nobody else receives messages that are left inside a SIP; between SIPs another launch may.
 void KernelLaunch::check_queues() {
+  // The balance is a sum of counters, so that the queues are searched only after a fault.
   if (balance_.in_sip == 0) return;
   const auto residue = take_residue(simulation_.machine(), QueueScope::in_one_sip,
                                     sim::Operation{request_.operation, request_.is_collective},

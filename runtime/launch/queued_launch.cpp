@@ -76,12 +76,15 @@ QueuedLaunch::QueuedLaunch(Simulation& simulation, std::string what, LaunchReque
       body_(std::exchange(request.body, nullptr)),
       is_undecided_(!has_results),
       request_(std::move(request)) {
+  // This object keeps the tensors until the host knows of the end, and run_kernel() must not
+  // release them when the device is done.
   request_.uses = {};
   request_.body = [this](tl::Context& tl) { body_(tl); };
   request_.write = simulation.next_write();
   request_.issued = simulation.now();
   if (const RunLog* const log = simulation.run_log()) {
-    request_.scope = log->scope_of(simulation.local().rank);
+    // When the kernel runs, the program may be in another scope than at the launch.
+    request_.scope = log->find_scope(simulation.local().rank);
   }
   count_handles();
   for (const Tensor& tensor : uses_) {
@@ -115,6 +118,7 @@ void QueuedLaunch::count_handles() {
   };
   for (Handles& of : handles_) of.count -= use_count(of);
   {
+    // The difference in handles between one body and two is what the body holds.
     const auto copy = body_;
     for (Handles& of : handles_) of.count += use_count(of);
   }
@@ -128,6 +132,7 @@ void QueuedLaunch::watch(StreamPosition by) {
 
 template <class Kind, class... More>
 [[noreturn]] void throw_with(const Kind& error, const std::string& what, More... more) {
+  // A queued kernel fails far from its launch, so the error says where it was launched.
   const std::string text = error.what();  // "[KB-X000] ..."
   throw Kind(error.code(),
              fmt::format("{}\n  launched as {}", text.substr(text.find(' ') + 1), what), more...);
@@ -155,6 +160,8 @@ void queue_kernel(Simulation& simulation, std::string what, LaunchRequest reques
   simulation.local().last_call.set("launch");
   const auto launch = std::make_shared<QueuedLaunch>(simulation, std::move(what),
                                                      std::move(request), results != nullptr);
+  // Operators on results that are issued later must see this write, although it has not happened
+  // yet.
   if (results != nullptr) {
     for (const Tensor& result : *results) result.storage()->memory->note_write(launch->write());
   }
@@ -168,6 +175,8 @@ void run_after_streams(Simulation& simulation, const std::string& what, LaunchRe
   const StreamQueue* stream = nullptr;
   for (const int device : devices) stream = &synchronize_current_stream(simulation, device);
   std::optional<RaceWatch> watch;
+  // A launch over several devices has no position on a single stream, so its accesses are not
+  // watched.
   if (devices.size() == 1 && simulation.attachments().get<StreamRaces>().is_watching()) {
     request.watch = &watch.emplace(simulation, stream->position(), what);
   }

@@ -13,14 +13,15 @@ namespace kernbench::runtime {
 
 class WriteNotes {
  public:
-  // Before the launch runs; it keeps its tensors.  `write` is its Simulation::next_write().
+  // Is called before the launch runs, which keeps its tensors.  `write` is its
+  // Simulation::next_write().
   WriteNotes(const std::vector<Tensor>& uses, std::uint64_t write) : write_(write) {
     for (const Tensor& tensor : uses) {
       TensorMemory* const memory = tensor.storage()->memory.get();
       before_.emplace_back(memory, memory->write_count());
     }
   }
-  // When its stores have ended.
+  // Is called when the launch's stores have ended.
   void end() const {
     for (const auto& [memory, count] : before_) {
       if (memory->write_count() != count) memory->note_write(write_);

@@ -76,7 +76,7 @@ class World final : private runtime::Watchdog::Ranks {
   void raised(const Rank& rank, const std::exception_ptr& exception);
   void fail(std::uint64_t);
   void given_up(const Rank& rank) const;
-  std::string state_of(const Rank& rank) const;
+  std::string describe_state(const Rank& rank) const;
   void fail_with(std::exception_ptr failure);
   std::string others() const;
   std::string suppressed() const;
@@ -107,7 +107,7 @@ void World::context_ends() {
 
 namespace {
 
-std::string_view present_state_of(const Fiber& fiber) {
+std::string_view describe_present_state(const Fiber& fiber) {
   switch (fiber.state()) {
     case Fiber::State::starting:
       return "has not started";
@@ -131,7 +131,7 @@ void World::print_state(int descriptor) const {
     std::array<char, 512> last_call;
     const std::size_t length = runtime::write_last_call(rank.local, last_call);
     text += fmt::format("  rank {} {}; {}\n", rank.local.rank,
-                        rank.ended ? "has returned" : present_state_of(*rank.fiber),
+                        rank.ended ? "has returned" : describe_present_state(*rank.fiber),
                         std::string_view(last_call.data(), length));
   }
   if (ranks_.size() > kMost) text += fmt::format("  and {} ranks more\n", ranks_.size() - kMost);
@@ -167,7 +167,7 @@ void World::ended(Rank& rank, const FiberResult& result) {
   if (--running_ == 0) all_returned_.signal();
 }
 
-std::string World::state_of(const Rank& rank) const {
+std::string World::describe_state(const Rank& rank) const {
   if (rank.ended) return "had returned";
   switch (rank.fiber->state()) {
     case Fiber::State::starting:
@@ -216,7 +216,7 @@ std::string World::others() const {
   for (const Rank& rank : ranks_) {
     const bool has_raised = std::ranges::find(raised_, &rank, &Raised::rank) != raised_.end();
     if (has_raised || ++count > kMost) continue;
-    text += fmt::format("\n  rank {} {}", rank.local.rank, state_of(rank));
+    text += fmt::format("\n  rank {} {}", rank.local.rank, describe_state(rank));
   }
   if (count > kMost) text += fmt::format("\n  and {} ranks more", count - kMost);
   return text;
@@ -258,7 +258,8 @@ void World::given_up(const Rank& rank) const {
 std::vector<std::string> World::unfinished() const {
   std::vector<std::string> texts;
   for (const Rank& rank : ranks_) {
-    if (!rank.ended) texts.push_back(fmt::format("rank {} {}", rank.local.rank, state_of(rank)));
+    if (!rank.ended)
+      texts.push_back(fmt::format("rank {} {}", rank.local.rank, describe_state(rank)));
   }
   return texts;
 }

@@ -19,7 +19,7 @@ namespace kernbench::nn {
 
 using functional::Pair;
 
-// Of Conv1d, where the widths count, and of Conv2d.
+// The options of Conv2d, and of Conv1d, which reads the widths alone.
 class ConvOptions {
  public:
   ConvOptions(std::int64_t in_channels, std::int64_t out_channels, const Pair& kernel_size)

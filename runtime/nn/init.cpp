@@ -18,7 +18,7 @@ struct Fans {
   double out = 0;
 };
 
-Fans fans_of(const Tensor& tensor) {
+Fans compute_fans(const Tensor& tensor) {
   if (tensor.dim() < 2) {
     throw DeviceError("KB-F001",
                       "init: Fan in and fan out can not be computed for tensor with fewer than 2 "
@@ -29,8 +29,8 @@ Fans fans_of(const Tensor& tensor) {
           static_cast<double>(tensor.shape()[0]) * rest};
 }
 
-double fan_of(const Tensor& tensor, FanMode mode) {
-  return mode == FanMode::fan_in ? fans_of(tensor).in : fans_of(tensor).out;
+double compute_fan(const Tensor& tensor, FanMode mode) {
+  return mode == FanMode::fan_in ? compute_fans(tensor).in : compute_fans(tensor).out;
 }
 
 }  // namespace
@@ -56,20 +56,20 @@ const Tensor& zeros_(const Tensor& tensor) {
   return constant_(tensor, 0);
 }
 const Tensor& xavier_uniform_(const Tensor& tensor, double gain) {
-  const Fans fans = fans_of(tensor);
+  const Fans fans = compute_fans(tensor);
   const double bound = gain * std::sqrt(6 / (fans.in + fans.out));
   return uniform_(tensor, -bound, bound);
 }
 const Tensor& xavier_normal_(const Tensor& tensor, double gain) {
-  const Fans fans = fans_of(tensor);
+  const Fans fans = compute_fans(tensor);
   return normal_(tensor, 0, gain * std::sqrt(2 / (fans.in + fans.out)));
 }
 const Tensor& kaiming_uniform_(const Tensor& tensor, double a, FanMode mode) {
-  const double bound = std::sqrt(6 / ((1 + a * a) * fan_of(tensor, mode)));
+  const double bound = std::sqrt(6 / ((1 + a * a) * compute_fan(tensor, mode)));
   return uniform_(tensor, -bound, bound);
 }
 const Tensor& kaiming_normal_(const Tensor& tensor, double a, FanMode mode) {
-  return normal_(tensor, 0, std::sqrt(2 / ((1 + a * a) * fan_of(tensor, mode))));
+  return normal_(tensor, 0, std::sqrt(2 / ((1 + a * a) * compute_fan(tensor, mode))));
 }
 
 const Tensor& eye_(const Tensor& tensor) {

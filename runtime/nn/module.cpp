@@ -35,8 +35,8 @@ std::vector<std::string> keys_beyond(const StateDict& from, const StateDict& in)
   return keys;
 }
 
-// What is wrong with these keys, in torch's words; empty: there are none.
-std::string problem_of(std::string_view what, const std::vector<std::string>& keys) {
+// Says in torch's words what is wrong with these keys; empty if there are none.
+std::string describe_problem(std::string_view what, const std::vector<std::string>& keys) {
   if (keys.empty()) return {};
   return fmt::format("\n  {} key(s) in state_dict: \"{}\". ", what, fmt::join(keys, "\", \""));
 }
@@ -145,8 +145,8 @@ IncompatibleKeys Module::load_state_dict(const StateDict& state, const LoadOptio
   IncompatibleKeys keys{keys_beyond(own, state), keys_beyond(state, own)};
   std::string problems;
   if (options.strict) {
-    problems =
-        problem_of("Missing", keys.missing_keys) + problem_of("Unexpected", keys.unexpected_keys);
+    problems = describe_problem("Missing", keys.missing_keys) +
+               describe_problem("Unexpected", keys.unexpected_keys);
   }
   problems += wrong_shapes(own, state);
   if (!problems.empty()) {
@@ -179,8 +179,8 @@ void round_to(const Tensor& tensor, DType dtype) {
 
 namespace {
 
-// What a module has, with the gradients.
-std::vector<Tensor> tensors_of(const Module& module) {
+// Lists all tensors of a module, with the gradients.
+std::vector<Tensor> list_tensors(const Module& module) {
   std::vector<Tensor> all = module.parameters();
   for (const Tensor& parameter : module.parameters()) {
     if (parameter.grad().defined()) all.push_back(parameter.grad());
@@ -210,7 +210,7 @@ void Module::to(DType dtype) {
         "nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={}",
         torch_name_of(dtype));
   }
-  for (const Tensor& tensor : tensors_of(*this)) {
+  for (const Tensor& tensor : list_tensors(*this)) {
     if (is_integral(tensor.dtype())) continue;  // counts and masks, as in torch
     const NoGradGuard no_grad(*tensor.storage()->simulation);
     round_to(tensor, dtype);
@@ -218,7 +218,7 @@ void Module::to(DType dtype) {
 }
 
 void Module::to(const Device& device) {
-  const std::vector<Tensor> tensors = tensors_of(*this);
+  const std::vector<Tensor> tensors = list_tensors(*this);
   for (const Tensor& tensor : tensors) check_can_move(tensor, device);  // all move, or none
   for (const Tensor& tensor : tensors) {
     Tensor::Storage& storage = *tensor.storage();

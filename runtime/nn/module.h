@@ -70,7 +70,7 @@ class ModuleHolder : public HolderBase {
       : module_(
             std::make_shared<Contained>(std::forward<First>(first), std::forward<Rest>(rest)...)) {}
 
-  // As above, for options in braces: `Linear(torch, 8, 16, {.dtype = kb::DType::f16})`.
+  // Constructs a module from options in braces: `Linear(torch, 8, 16, {.dtype = kb::DType::f16})`.
   explicit ModuleHolder(const RuntimeContext& torch, const TensorOptions& tensors) requires
       std::constructible_from<Contained, const RuntimeContext&, const TensorOptions&>
       : module_(std::make_shared<Contained>(torch, tensors)) {}
@@ -100,7 +100,7 @@ class ModuleHolder : public HolderBase {
     return contained().forward(std::forward<Arguments>(arguments)...);
   }
 
-  // As libtorch: layers[0] of a ModuleList.
+  // Indexes as libtorch does: layers[0] of a ModuleList.
   template <class Index>
   decltype(auto) operator[](Index&& index) const {
     return contained()[std::forward<Index>(index)];
@@ -169,7 +169,8 @@ class Module : public std::enable_shared_from_this<Module> {
     add_child(std::move(name), holder.ptr());
     return holder;
   }
-  // For a module that is a member of this one, and so lives as long, such as a layer of tp.
+  // Registers a module that is a member of this one and therefore lives as long, such as a layer of
+  // tp.
   template <class Of>
   requires std::derived_from<Of, Module> Of& register_module(std::string name, Of& member) {
     add_child(std::move(name), std::shared_ptr<Module>(std::shared_ptr<void>(), &member));
@@ -229,7 +230,7 @@ class Module : public std::enable_shared_from_this<Module> {
     return module.with_hooks(input, forward);
   }
 
-  // For operator() of handles.
+  // operator() of handles calls these.
   bool has_forward_hooks() const { return !before_forward_.empty() || !after_forward_.empty(); }
   template <std::invocable<const Tensor&> Forward>
   auto with_hooks(const Tensor& input, const Forward& forward) {
@@ -309,7 +310,7 @@ const Tensor& eye_(const Tensor& tensor);
 const Tensor& trunc_normal_(const Tensor& tensor, double mean = 0, double std = 1, double a = -2,
                             double b = 2);
 
-// Of a matrix [out, in].  Throw DeviceError KB-F001 for fewer dimensions.
+// These fill a matrix [out, in].  They throw DeviceError KB-F001 for fewer dimensions.
 //   xavier   uniform within gain sqrt(6 / (in + out)), or normal with gain sqrt(2 / (in + out))
 //   kaiming  uniform within sqrt(6 / ((1 + a^2) fan)), or normal with sqrt(2 / ((1 + a^2) fan)),
 //            where fan is in, or out: activations keep their variance, or gradients do

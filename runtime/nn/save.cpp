@@ -79,7 +79,7 @@ std::string_view type_name_of(DType dtype) {
 
 // Appends the elements as they lie in memory.
 template <class Number>
-std::string array_of(const Tensor& tensor, DType dtype) {
+std::string make_array(const Tensor& tensor, DType dtype) {
   std::string array = array_head(type_name_of(dtype), tensor.shape());
   const std::vector<Number> elements = tensor.to_vector<Number>();
   std::vector<std::byte> bytes(elements.size() * static_cast<std::size_t>(size_of(dtype)));
@@ -88,13 +88,13 @@ std::string array_of(const Tensor& tensor, DType dtype) {
   return array;
 }
 
-std::string array_of(const Tensor& tensor) {
+std::string make_array(const Tensor& tensor) {
   const DType dtype = tensor.dtype();
-  if (is_integral(dtype)) return array_of<std::int64_t>(tensor, dtype);
-  return array_of<float>(tensor, dtype == DType::f16 ? DType::f16 : DType::f32);
+  if (is_integral(dtype)) return make_array<std::int64_t>(tensor, dtype);
+  return make_array<float>(tensor, dtype == DType::f16 ? DType::f16 : DType::f32);
 }
 
-std::string array_of(double number) {
+std::string make_array(double number) {
   std::string array = array_head("<f8", {});
   append(array, number);
   return array;
@@ -111,10 +111,10 @@ class Array {
     if (array.size() < 10 + size) refuse("ends too early");
     head_ = array.substr(10, size);
     elements_ = array.substr(10 + size);
-    if (value_of("'fortran_order': ").starts_with("True")) {
+    if (find_value("'fortran_order': ").starts_with("True")) {
       refuse("has columns first: save numpy.ascontiguousarray(a)");
     }
-    type_ = value_of("'descr': '");
+    type_ = find_value("'descr': '");
     type_ = type_.substr(0, type_.find('\''));
   }
 
@@ -137,14 +137,14 @@ class Array {
   }
 
   // Returns the text that follows the key in the header.
-  std::string_view value_of(std::string_view key) const {
+  std::string_view find_value(std::string_view key) const {
     const std::size_t at = head_.find(key);
     if (at == std::string_view::npos) refuse("has no header of an array");
     return head_.substr(at + key.size());
   }
 
   Shape shape() const {
-    std::string_view text = value_of("'shape': (");
+    std::string_view text = find_value("'shape': (");
     text = text.substr(0, text.find(')'));
     std::vector<std::int64_t> sizes;
     for (const char *at = text.data(), *const end = at + text.size(); at < end;) {
@@ -203,10 +203,10 @@ std::string read_file(const std::string& path) {
 void save(const State& state, const std::string& path) {
   std::vector<ArchivedFile> arrays;
   for (const auto& item : state.tensors) {
-    arrays.emplace_back(item.key() + std::string(kSuffix), array_of(item.value()));
+    arrays.emplace_back(item.key() + std::string(kSuffix), make_array(item.value()));
   }
   for (const auto& item : state.numbers) {
-    arrays.emplace_back(item.key() + std::string(kSuffix), array_of(item.value()));
+    arrays.emplace_back(item.key() + std::string(kSuffix), make_array(item.value()));
   }
   runtime::write_file(path, zip_archive(arrays, path));
 }

@@ -42,7 +42,7 @@ void append(std::string& to, Numbers... numbers) {
   (append_one(numbers), ...);
 }
 
-// From "version needed" to "length of extra": the same in both headers.
+// Writes the fields from "version needed" to "length of extra", which are the same in both headers.
 void append_common(std::string& to, const ArchivedFile& file) {
   const auto& [name, bytes] = file;
   const auto size = static_cast<std::uint32_t>(bytes.size());

@@ -16,7 +16,7 @@ namespace kernbench::ops {
 // Returns the shape that all operands broadcast to.  Throws DeviceError KB-F001, in torch's words.
 Shape broadcast_shape(std::string_view name, const std::vector<Tensor>& operands);
 
-// How the placements of an operator's operands determine that of its result.
+// The rule by which the placements of an operator's operands determine that of its result.
 enum class Linearity {
   none,      // e.g. a maximum: no operand may be partial
   together,  // linear in all at once, e.g. a + b: all partial
@@ -27,7 +27,7 @@ enum class Linearity {
 // is cut is replicated there.  Throws DeviceError KB-F003.
 Placement elementwise_placement(std::string_view name, const std::vector<Tensor>& operands,
                                 const Shape& shape, Linearity linearity);
-// As above, and check_operands() and broadcast_shape() before.
+// Does the same after check_operands() and broadcast_shape().
 Placement elementwise_placement(std::string_view name, const Tensor& a, const Tensor& b,
                                 Linearity linearity);
 

@@ -16,9 +16,9 @@ namespace kernbench::ops {
 
 namespace {
 
-TensorOptions options_of(const Tensor& like, std::string_view name, const Shape& shape, DType dtype,
-                         const Placement& placement) {
-  const auto dp = policy_of(placement, shape.rank());
+TensorOptions make_options(const Tensor& like, std::string_view name, const Shape& shape,
+                           DType dtype, const Placement& placement) {
+  const auto dp = to_policy(placement, shape.rank());
   if (!dp) {
     refuse_placement(name, like,
                      "the result would be cut along a dimension that is neither the first nor the "
@@ -32,13 +32,13 @@ TensorOptions options_of(const Tensor& like, std::string_view name, const Shape&
 Tensor make_like(const Tensor& like, std::string_view name, const Shape& shape, DType dtype,
                  const Placement& placement) {
   return Tensor(runtime::make_device_storage(like.storage()->simulation, like.device(), shape,
-                                             options_of(like, name, shape, dtype, placement)));
+                                             make_options(like, name, shape, dtype, placement)));
 }
 
 Tensor make_unplaced_like(const Tensor& like, std::string_view name, const Shape& shape,
                           DType dtype, const Placement& placement) {
   return Tensor(runtime::make_unplaced_storage(like.storage()->simulation, like.device(), shape,
-                                               options_of(like, name, shape, dtype, placement)));
+                                               make_options(like, name, shape, dtype, placement)));
 }
 
 namespace {
@@ -121,6 +121,8 @@ LocalPart local_part(const Tensor& tensor, const tl::Context& tl) {
 }
 
 std::int64_t block_elements(const tl::Context& tl) {
+  // Scratch has room for this many blocks in f32: kernels hold several values, and the next blocks'
+  // loads run ahead.
   constexpr std::int64_t kBlocks = 64;
   const Bytes scratch = tl.run().pe().scratch_capacity();
   return std::max<std::int64_t>(scratch / kBlocks / size_of(DType::f32), 1);

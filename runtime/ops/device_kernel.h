@@ -1,4 +1,4 @@
-// What the operators' kernels share: results, launches, and blocks of a shard.
+// The operators' kernels share these: results, launches, and blocks of a shard.
 
 #pragma once
 
@@ -18,7 +18,7 @@ namespace kernbench::ops {
 Tensor make_like(const Tensor& like, std::string_view name, const Shape& shape, DType dtype,
                  const Placement& placement);
 
-// As above, without a place in HBM (runtime::take_space()).
+// Makes the same tensor without a place in HBM, which runtime::take_space() gives it.
 Tensor make_unplaced_like(const Tensor& like, std::string_view name, const Shape& shape,
                           DType dtype, const Placement& placement);
 
@@ -29,7 +29,8 @@ using KernelBody = KernelFunction<void(tl::Context&)>;
 void launch(std::string_view name, const std::vector<Tensor>& results,
             const std::vector<Tensor>& operands, KernelBody body);
 
-// As launch(), for a kernel that reads or writes strided views, which others refuse (KB-F005).
+// Does the same as launch(), for a kernel that reads or writes strided views, which others refuse
+// (KB-F005).
 void launch_on_views(std::string_view name, const std::vector<Tensor>& results,
                      const std::vector<Tensor>& operands, KernelBody body);
 
@@ -85,7 +86,7 @@ void for_each_matrix_block(std::int64_t most, std::int64_t rows, std::int64_t co
                    });
   });
 }
-// With at most block_elements().
+// Cuts the rows into blocks of at most block_elements().
 template <class Visit>
 void for_each_matrix_block(const tl::Context& tl, std::int64_t rows, std::int64_t columns,
                            Visit visit) {

@@ -70,16 +70,16 @@ class DomainPart {
     std::int64_t first = 0;
     for_each_outer_index(loops_, [&](const std::vector<std::int64_t>& outer) {
       for_each_matrix_block(most, rows, columns(), [&](const MatrixBlock& block) {
-        visit(values_of(function, outer, block),
+        visit(compute_values(function, outer, block),
               MatrixBlock{first + block.row, block.column, block.height, block.width});
       });
       first += rows;
     });
   }
 
-  std::vector<tl::Tensor> values_of(const BodyOfBlocks& function,
-                                    const std::vector<std::int64_t>& outer,
-                                    const MatrixBlock& block) {
+  std::vector<tl::Tensor> compute_values(const BodyOfBlocks& function,
+                                         const std::vector<std::int64_t>& outer,
+                                         const MatrixBlock& block) {
     std::vector<tl::Tensor> blocks;
     for (auto& source : sources_) {
       const auto* const whole = std::get_if<tl::Tensor>(&source);
@@ -117,7 +117,7 @@ void map_part(tl::Context& tl, const std::vector<Tensor>& results,
       domain.along == Along::elements && part.numel() > 1 &&
       std::ranges::all_of(operands, [](auto& operand) { return operand.tensor.numel() == 1; });
   if (is_filled) {
-    const std::vector<tl::Tensor> numbers = part.values_of(function, {}, {0, 0, 1, 1});
+    const std::vector<tl::Tensor> numbers = part.compute_values(function, {}, {0, 0, 1, 1});
     for (std::size_t i = 0; i < numbers.size(); ++i) fill_part(tl, targets[i], numbers[i]);
     return;
   }
@@ -134,7 +134,8 @@ void map_part(tl::Context& tl, const std::vector<Tensor>& results,
 }
 
 // A tensor that has the domain's rows.
-const Tensor& along_rows_of(const Shape& domain, const std::vector<KernelOperand>& operands) {
+const Tensor& find_operand_with_rows(const Shape& domain,
+                                     const std::vector<KernelOperand>& operands) {
   const auto found = std::ranges::find_if(operands, [&](const KernelOperand& operand) {
     return !operand.is_whole && has_rows_of(domain, operand.tensor.shape());
   });
@@ -152,8 +153,8 @@ void fold_part(tl::Context& tl, const std::vector<Tensor>& results,
     values.push_back(tl.full({targets[i].rows, targets[i].columns}, folds[i].reduction.initial,
                              folds[i].computed_in));
   }
-  DomainPart part(tl, domain, local_part(along_rows_of(domain.shape, operands), tl), operands,
-                  block_elements(tl));
+  DomainPart part(tl, domain, local_part(find_operand_with_rows(domain.shape, operands), tl),
+                  operands, block_elements(tl));
   if (part.numel() > 0) {
     part.run(function, [&](const std::vector<tl::Tensor>& of_block, const MatrixBlock&) {
       for (std::size_t i = 0; i < values.size(); ++i) {
@@ -174,7 +175,7 @@ std::vector<KernelOperand> in_blocks(const std::vector<Tensor>& tensors) {
   return operands;
 }
 
-std::vector<Tensor> tensors_of(const std::vector<KernelOperand>& operands) {
+std::vector<Tensor> list_tensors(const std::vector<KernelOperand>& operands) {
   std::vector<Tensor> tensors;
   for (const KernelOperand& operand : operands) tensors.push_back(operand.tensor);
   return tensors;
@@ -210,7 +211,7 @@ void map_all_into(const std::vector<Tensor>& results, std::string_view name,
     const std::int64_t most = std::max<std::int64_t>(block_elements(tl) * kRoom / blocks, 1);
     map_part(tl, results, operands, domain, most, function);
   };
-  launch(name, results, tensors_of(operands), if_owns(function, body));
+  launch(name, results, list_tensors(operands), if_owns(function, body));
 }
 
 void fold_all_into(const std::vector<Tensor>& results, std::string_view name,
@@ -219,7 +220,7 @@ void fold_all_into(const std::vector<Tensor>& results, std::string_view name,
   const auto body = [=](tl::Context& tl) {
     fold_part(tl, results, operands, folds, domain, function);
   };
-  launch(name, results, tensors_of(operands), if_owns(function, body));
+  launch(name, results, list_tensors(operands), if_owns(function, body));
 }
 
 Tensor map_to(std::string_view name, const Shape& shape, DType dtype, const Placement& placement,
@@ -305,7 +306,7 @@ void copy_into(const Tensor& target, const Tensor& x) {
            }));
 }
 
-Tensor sum_of(const Tensor& a, const Tensor& b) {
+Tensor make_sum(const Tensor& a, const Tensor& b) {
   return map("add", elementwise_placement("add", a, b, Linearity::together), {a, b},
              [](tl::Context&, std::span<const tl::Tensor> of) { return of[0] + of[1]; });
 }

@@ -63,10 +63,11 @@ void fold_all_into(const std::vector<Tensor>& results, std::string_view name,
                    const std::vector<KernelOperand>& operands, const BlocksFunction& function,
                    const std::vector<Fold>& folds, const Domain& domain);
 
-// As map_into(), into a new tensor of this shape and type; its value may be deferred (fusion.h).
+// Does the same as map_into(), into a new tensor of this shape and type, whose value may be
+// deferred (fusion.h).
 Tensor map_to(std::string_view name, const Shape& shape, DType dtype, const Placement& placement,
               const std::vector<Tensor>& operands, const BlockFunction& function);
-// As map_to(), of the first operand's shape and type.
+// Does the same as map_to(), with the first operand's shape and type.
 Tensor map(std::string_view name, const Placement& placement, const std::vector<Tensor>& operands,
            const BlockFunction& function);
 
@@ -80,7 +81,7 @@ Tensor converted(const Tensor& x, DType dtype);
 // REQUIRES: they have one shape and one placement, and share no elements
 void copy_into(const Tensor& target, const Tensor& x);
 // Returns a + b, for equal shapes.
-Tensor sum_of(const Tensor& a, const Tensor& b);
+Tensor make_sum(const Tensor& a, const Tensor& b);
 // target += x.
 void add_into(const Tensor& target, const Tensor& x);
 
@@ -94,7 +95,7 @@ using RowFunction = KernelFunction<tl::Tensor(tl::Context&, std::span<const tl::
 Tensor map_rows(std::string_view name, const Placement& placement,
                 const std::vector<Tensor>& operands, const RowFunction& function);
 
-// For kernels along rows: calls visit(row, height) for blocks of whole rows.
+// Calls visit(row, height) for blocks of whole rows, for kernels along rows.
 template <class Visit>
 void for_each_row_block(const tl::Context& tl, const LocalPart& part, Visit visit) {
   const std::int64_t most = block_elements(tl) / std::max<std::int64_t>(part.columns, 1);

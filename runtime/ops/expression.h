@@ -23,7 +23,7 @@ struct KernelSize {
 
 class Expression final : public runtime::DeferredValue {
  public:
-  // One kernel computes values of one form.
+  // All values that one kernel computes have the same form.
   struct Form {
     Shape shape;                                   // of the domain
     Placement placement;                           // of the domain

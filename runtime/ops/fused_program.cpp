@@ -42,6 +42,8 @@ class Placed {
       }
       all_.push_back({&memory, std::exchange(memory.deferred, nullptr)});
       versions_.emplace_back(memory);
+      // The kernel's own stores must not make deferred readers of this memory compute first: they
+      // wait for just this value.
       memory.is_first_write = true;
     }
   }
@@ -94,10 +96,11 @@ class OnStream {
 
 }  // namespace
 
-std::ptrdiff_t FusedProgram::number_of(const KernelOperand& operand) {
+std::ptrdiff_t FusedProgram::find_or_add(const KernelOperand& operand) {
   if (const Expression* const deferred = expression_of(operand.tensor)) {
-    return number_of(*deferred);
+    return find_or_add(*deferred);
   }
+  // Operands that several steps share are loaded once.
   const auto found = std::ranges::find_if(
       loads_, [&](const KernelOperand& load) { return are_same(load, operand); });
   const std::ptrdiff_t index = found - loads_.begin();
@@ -105,21 +108,22 @@ std::ptrdiff_t FusedProgram::number_of(const KernelOperand& operand) {
   return -1 - index;
 }
 
-std::ptrdiff_t FusedProgram::number_of(const Expression& expression) {
+std::ptrdiff_t FusedProgram::find_or_add(const Expression& expression) {
   const auto found = std::ranges::find(steps_, &expression);
   if (found != steps_.end()) return found - steps_.begin();
   std::vector<std::ptrdiff_t> operands;
   const std::vector<Tensor>& tensors = expression.by.operands;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    operands.push_back(number_of({tensors[i], i >= tensors.size() - expression.by.whole}));
+    operands.push_back(find_or_add({tensors[i], i >= tensors.size() - expression.by.whole}));
   }
+  // A step comes after the steps that make its operands, so the kernel can run them in this order.
   steps_.push_back(&expression);
   operands_.push_back(std::move(operands));
   return std::ssize(steps_) - 1;
 }
 
 void FusedProgram::add(const Expression& wanted) {
-  number_of(wanted);
+  find_or_add(wanted);
   if (std::ranges::count(results_, &wanted) == 0) results_.push_back(&wanted);
 }
 

@@ -15,7 +15,7 @@ class FusedProgram {
  public:
   void add(const Expression& wanted);
   void use(const std::vector<Tensor>& operands) {
-    for (const Tensor& operand : operands) number_of({operand});
+    for (const Tensor& operand : operands) find_or_add({operand});
   }
   bool shares_loads_with(const FusedProgram& other) const;
   KernelSize size() const { return {steps_.size(), loads_.size()}; }
@@ -25,8 +25,8 @@ class FusedProgram {
 
  private:
   // Loads are numbered down from -1 and steps up from 0 until their numbers are known.
-  std::ptrdiff_t number_of(const KernelOperand& operand);
-  std::ptrdiff_t number_of(const Expression& expression);
+  std::ptrdiff_t find_or_add(const KernelOperand& operand);
+  std::ptrdiff_t find_or_add(const Expression& expression);
   void add_what_is_cheaper_stored();
   bool folds() const { return !results_.empty() && results_.front()->form.folds; }
   bool can_fold() const;

@@ -35,9 +35,11 @@ Expression::~Expression() {
 
 Tensor Expression::result() const {
   const Tensor::Storage& first = *memory_.tensors.front();
-  const DPPolicy dp = *policy_of(by.placement, by.shape.rank());
+  const DPPolicy dp = *to_policy(by.placement, by.shape.rank());
   auto shards = place(dp, by.shape, first.simulation->machine().topology(), first.device);
   auto whole = runtime::make_view_storage(first, by.shape, dp, std::move(shards));
+  // The memory belongs to the result alone, even if the handle that is left shows only a part of
+  // it.
   whole->first = 0;
   whole->span = 0;
   whole->part.clear();
@@ -54,7 +56,8 @@ namespace {
 
 // Returns a program that computes the memory's deferred value; none if it is computed by then.  A
 // value that has been deferred while its operands shared what they load needs more loads once the
-// operands' own operands are computed.  What does not fit any more has operands computed first.
+// operands' own operands are computed.  If the program no longer fits, operands are computed first
+// by kernels of their own.
 std::optional<FusedProgram> fitting_program(const runtime::TensorMemory& memory) {
   const std::shared_ptr<runtime::DeferredValue> value = memory.deferred;
   if (value == nullptr) return std::nullopt;
@@ -82,12 +85,15 @@ void Expression::compute() {
       const std::shared_ptr<Tensor::Storage> other = weak.lock();
       if (other == nullptr || other->memory.get() == &memory_) continue;
       const auto* const value = static_cast<const Expression*>(other->memory->deferred.get());
+      // The handle that `lock()` returned above is one of them, so a value is held from the second
+      // on.
       const bool is_held = runtime::handles_of_host(*other) - other->deferred_handles > 1;
       if (value == nullptr || !is_held || !(value->form == form)) continue;
       FusedProgram alone;
       alone.add(*value);
       FusedProgram both = program;
       both.add(*value);
+      // A joint kernel pays only if it saves loads; without common loads two kernels take as long.
       if (program.shares_loads_with(alone) && both.fits()) program = std::move(both);
     }
   }
@@ -97,7 +103,7 @@ void Expression::compute() {
 namespace {
 
 // Returns the shape with one element for each row of `shape`.
-Shape column_of(const Shape& shape) {
+Shape to_column_shape(const Shape& shape) {
   return with_size(shape, shape.rank() - 1, 1);
 }
 
@@ -111,12 +117,13 @@ bool has_uncut_rows(const Placement& placement, const Shape& shape) {
 bool computes(const Expression::Form& form, const Expression& value) {
   if (value.form == form) return true;
   return has_uncut_rows(form.placement, form.shape) &&
-         value.form == Expression::Form{column_of(form.shape), form.placement, form.stream};
+         value.form == Expression::Form{to_column_shape(form.shape), form.placement, form.stream};
 }
 
-// The form of a kernel that computes an operator.  What has one element per row is computed where
-// the rows are, if an operand is.
-Expression::Form form_of(const Operation& operation, std::shared_ptr<runtime::StreamQueue> stream) {
+// The form of a kernel that computes an operator.  A value with one element per row is computed
+// where the rows lie, if an operand has them.
+Expression::Form make_form(const Operation& operation,
+                           std::shared_ptr<runtime::StreamQueue> stream) {
   Expression::Form form{operation.domain.shape, operation.placement, std::move(stream)};
   if (operation.fold) {
     form.placement = placement_of(operation.operands.front());
@@ -162,7 +169,7 @@ KernelSize size_with(const std::vector<Tensor>& operands) {
 }
 
 // Returns a function that gets blocks of whole rows: a block whose elements repeat along the rows
-// has one column.  What is put together of all rows needs as many as there are, too.
+// has one column.  A block that is put together from all rows needs all of them, too.
 RowFunction with_whole_rows(const Operation& operation) {
   std::vector<std::int64_t> widths;
   for (std::size_t i = 0; i + operation.whole < operation.operands.size(); ++i) {
@@ -191,12 +198,14 @@ Tensor Fusion::defer(Operation operation) const {
   const std::vector<Tensor>& operands = operation.operands;
   runtime::Simulation& simulation = *operands.front().storage()->simulation;
   Expression::Form form =
-      form_of(operation, runtime::shared_current_stream(simulation, operation.placement.device));
+      make_form(operation, runtime::shared_current_stream(simulation, operation.placement.device));
   for (std::size_t i = 0; i < operands.size(); ++i) {
     runtime::check_is_contiguous(operands[i], operation.name);
     runtime::check_may_defer(operands[i], runtime::Touch::uses, [&] { return operation.name; });
     const Expression* const value = expression_of(operands[i]);
     const bool is_whole = i + operation.whole >= operands.size();
+    // The operator's kernel cannot compute this operand on the way, so a kernel of its own does it
+    // first.
     if (value != nullptr && (is_whole || !is_alike(operands[i], *value, form))) {
       compute_all({operands[i]});
     }
@@ -226,6 +235,8 @@ bool may_defer_rows(const runtime::Simulation& simulation, const Shape& shape,
   if (!has_uncut_rows(placement, shape)) return false;
   const Bytes scratch = simulation.machine().topology().pe.tcm.capacity;
   const std::int64_t columns = shape[shape.rank() - 1];
+  // A fused kernel holds whole rows of many values at once.  Longer rows would not leave room for
+  // them.
   return columns > 1 && columns <= scratch / (128 * size_of(DType::f32));
 }
 

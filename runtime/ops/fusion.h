@@ -36,8 +36,8 @@ struct Operation {
 // Where the values of a compiled call, or of its backward, are deferred.
 class Fusion : public runtime::Deferral {
  public:
-  // Whether the kernel that computes a value also computes the other values of this fusion that
-  // somebody has a handle to, as far as they lie as it does and use some of its operands.
+  // If `yes`, the kernel that computes a value also computes the other values of this fusion that
+  // are still referred to, lie as it does and use some of its operands.
   enum class Joins { no, yes };
   explicit Fusion(Joins joins = Joins::no);
 

@@ -30,7 +30,7 @@ struct Around {
 // Where the elements of an index come from: for each, the indices that are added up.
 using Sources = std::vector<Indices>;
 
-Sources sources_of(const Indices& indices, std::int64_t size) {
+Sources list_sources(const Indices& indices, std::int64_t size) {
   Sources sources(static_cast<std::size_t>(size));
   for (std::size_t i = 0; i < indices.size(); ++i) {
     sources[static_cast<std::size_t>(indices[i])].push_back(static_cast<std::int64_t>(i));
@@ -118,7 +118,7 @@ Tensor taken(const Tensor& x, std::size_t dimension, const Indices& indices) {
 
 Tensor given_back(const Tensor& dy, std::size_t dimension, const Indices& indices,
                   std::int64_t size) {
-  return collected("index_select_backward", dy, dimension, sources_of(indices, size));
+  return collected("index_select_backward", dy, dimension, list_sources(indices, size));
 }
 
 Tensor gathered(const Tensor& x, std::size_t dimension, const Indices& indices,

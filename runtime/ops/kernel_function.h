@@ -21,8 +21,9 @@ struct Owning : Callable {
 };
 
 // A lambda that captures references is trivially copyable, and one that captures tensors by value
-// is not.  What is trivially copyable and captures anything, or hides its type in a std::function,
-// counts as borrowing: its launch blocks.  REQUIRES: a lambda does not capture both ways
+// is not.  A function object that is trivially copyable and captures anything, or hides its type in
+// a std::function, counts as borrowing: its launch blocks.  REQUIRES: a lambda does not capture
+// both ways
 template <class Result, class... Arguments>
 class KernelFunction<Result(Arguments...)> {
  public:

@@ -17,7 +17,7 @@ struct Rows {
   std::int64_t inner = 1;  // elements per index of the dimension
 };
 
-Rows rows_of(const Tensor& tensor, std::size_t dimension, const tl::Context& tl) {
+Rows make_rows(const Tensor& tensor, std::size_t dimension, const tl::Context& tl) {
   const LocalPart part = local_part(tensor, tl);
   Rows rows{part.data};
   for (std::size_t i = 0; i < part.shape.rank(); ++i) {
@@ -63,10 +63,10 @@ Tensor assembled(std::string_view name, const Shape& shape, std::size_t dimensio
   std::vector<Tensor> operands;
   for (const Piece& piece : pieces) operands.push_back(piece.tensor);
   launch(name, {result}, operands, [=](tl::Context& tl) {
-    const Rows target = rows_of(result, dimension, tl);
+    const Rows target = make_rows(result, dimension, tl);
     std::int64_t end = 0;
     for (const Piece& piece : pieces) {
-      const Rows source = rows_of(piece.tensor, dimension, tl);
+      const Rows source = make_rows(piece.tensor, dimension, tl);
       const std::int64_t begin = piece.start * target.inner;
       fill_columns(tl, target, end, begin - end);
       copy_columns(tl, source, target, begin);

@@ -10,14 +10,14 @@ namespace kernbench::ops {
 
 namespace {
 
-Level level_of(Shard shard, int holders, std::size_t rank) {
+Level to_level(Shard shard, int holders, std::size_t rank) {
   if (holders == 1 || shard == Shard::replicate) return kReplicate;
   if (shard == Shard::partial) return kPartial;
   if (rank == 0) return kReplicate;  // nothing of a scalar can be cut
   return cut(shard == Shard::row_wise ? 0 : rank - 1);
 }
 
-std::optional<Shard> shard_of(const Level& level, std::size_t rank) {
+std::optional<Shard> to_shard(const Level& level, std::size_t rank) {
   if (level.is_replicate()) return Shard::replicate;
   if (level.is_partial()) return Shard::partial;
   if (level.dimension + 1 == rank) return Shard::column_wise;
@@ -99,14 +99,14 @@ Placement placement_of(const Tensor& tensor, const DPPolicy& dp) {
   placement.num_cubes = dp.cube_holders(topology);
   placement.num_pes = dp.pe_holders(topology);
   const std::size_t rank = tensor.shape().rank();
-  placement.cube = level_of(dp.cube, placement.num_cubes, rank);
-  placement.pe = level_of(dp.pe, placement.num_pes, rank);
+  placement.cube = to_level(dp.cube, placement.num_cubes, rank);
+  placement.pe = to_level(dp.pe, placement.num_pes, rank);
   return placement;
 }
 
-std::optional<DPPolicy> policy_of(const Placement& placement, std::size_t rank) {
-  const auto cube = shard_of(placement.cube, rank);
-  const auto pe = shard_of(placement.pe, rank);
+std::optional<DPPolicy> to_policy(const Placement& placement, std::size_t rank) {
+  const auto cube = to_shard(placement.cube, rank);
+  const auto pe = to_shard(placement.pe, rank);
   if (!cube || !pe) return std::nullopt;
   return DPPolicy{*cube, *pe, placement.num_cubes, placement.num_pes};
 }
@@ -217,7 +217,7 @@ bool is_point(std::string_view name, const Tensor& x, int dim) {
                                   dim));
 }
 
-std::size_t dimension_of(std::string_view name, const Tensor& x, int dim) {
+std::size_t wrap_dimension(std::string_view name, const Tensor& x, int dim) {
   const auto rank = static_cast<int>(x.shape().rank());
   if (rank == 0) {
     refuse_shapes(name, fmt::format("Dimension specified as {} but tensor has no dimensions", dim));

@@ -58,12 +58,12 @@ std::string to_string(const Placement& placement);
 
 // REQUIRES: the tensor is on a device
 Placement placement_of(const Tensor& tensor);
-// That of a tensor with the shape and the device of `like`, and this policy.
+// The placement that this policy gives a tensor with the shape and the device of `like`.
 Placement placement_of(const Tensor& like, const DPPolicy& dp);
 
 // Returns the policy that gives a tensor of `rank` dimensions this placement; nullopt if a
 // dimension is cut that is neither the first nor the last.
-std::optional<DPPolicy> policy_of(const Placement& placement, std::size_t rank);
+std::optional<DPPolicy> to_policy(const Placement& placement, std::size_t rank);
 
 // Applies `rule` to each level; nullopt if it has no answer for one.
 // REQUIRES: a and b have the same holders
@@ -107,7 +107,7 @@ void check_is_uncut(std::string_view name, const Tensor& x, std::size_t dimensio
 // True for a tensor without dimensions, which torch's functions along one take with dim 0 or -1.
 // Throws DeviceError KB-F001 for another dim of it.
 bool is_point(std::string_view name, const Tensor& x, int dim);
-std::size_t dimension_of(std::string_view name, const Tensor& x, int dim);
+std::size_t wrap_dimension(std::string_view name, const Tensor& x, int dim);
 
 // Throws DeviceError KB-F001: the shapes do not fit.
 [[noreturn]] void refuse_shapes(std::string_view name, const std::string& text);

@@ -27,7 +27,7 @@ struct Rectangle {
   bool is_empty() const { return height <= 0 || width <= 0; }
 };
 
-Rectangle rectangle_of(const ShardInfo& shard) {
+Rectangle to_rectangle(const ShardInfo& shard) {
   Rectangle part;
   for (std::size_t d = 0; d < shard.shape.rank(); ++d) {
     const bool is_last = d + 1 == shard.shape.rank();
@@ -51,7 +51,7 @@ class PartMove {
  public:
   PartMove(tl::Context& tl, const Tensor& x, const Tensor& result)
       : tl_(tl), x_(x), target_(local_part(result, tl).data) {
-    to_ = rectangle_of(shard_at(result, tl.location()));
+    to_ = to_rectangle(shard_at(result, tl.location()));
     for (const ShardInfo& shard : x.shards()) {
       if (runtime::contributes(*x.storage(), shard)) sources_.push_back(&shard);
     }
@@ -73,24 +73,25 @@ class PartMove {
 
  private:
   void move(const std::vector<const ShardInfo*>& summands) {
-    const Rectangle from = rectangle_of(*summands.front());
+    const Rectangle from = to_rectangle(*summands.front());
     const Rectangle part = common_part(from, to_);
     if (part.is_empty()) return;
     for_each_matrix_block(tl_, part.height, part.width, [&](const MatrixBlock& block) {
       const std::int64_t row = part.row + block.row;
       const std::int64_t column = part.column + block.column;
-      tl_.store(
-          target_ + to_.position_of(row, column),
-          sum_of(summands, from.position_of(row, column), {block.height, block.width}, from.width),
-          to_.width);
+      tl_.store(target_ + to_.position_of(row, column),
+                load_sum(summands, from.position_of(row, column), {block.height, block.width},
+                         from.width),
+                to_.width);
     });
   }
 
-  tl::Tensor sum_of(const std::vector<const ShardInfo*>& summands, std::int64_t at,
-                    const Shape& shape, std::int64_t pitch) {
+  tl::Tensor load_sum(const std::vector<const ShardInfo*>& summands, std::int64_t at,
+                      const Shape& shape, std::int64_t pitch) {
     const DType dtype = x_.dtype();
     tl::Tensor sum = load(*summands.front(), at, shape, pitch);
     if (summands.size() == 1) return sum;
+    // The sum is rounded once at the end, whatever the number of summands.
     const DType sums = is_integral(dtype) ? DType::i64 : DType::f32;
     sum = tl_.cast(sum, sums);
     for (std::size_t i = 1; i < summands.size(); ++i) {

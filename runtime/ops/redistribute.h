@@ -6,8 +6,8 @@
 
 namespace kernbench::ops {
 
-// Returns x with this placement, on the same device; x itself if it lies so.  What is partial is
-// summed up, in f32 with one rounding or, of integers, exactly.
+// Returns x with this placement, on the same device; x itself if it lies so.  Summands of a partial
+// tensor are added up, in f32 with one rounding, or exactly if they are integers.
 // REQUIRES: x is not strided; the placement is not partial
 Tensor redistributed(const Tensor& x, const Placement& placement);
 

@@ -23,9 +23,10 @@ struct Loop {
 };
 
 // Returns at least two loops, of which exactly one of the innermost two is reduced.
-std::vector<Loop> loops_of(const Shape& part, DimensionSet dimensions) {
+std::vector<Loop> make_loops(const Shape& part, DimensionSet dimensions) {
   std::vector<Loop> loops;
   for (std::size_t d = 0; d < part.rank(); ++d) {
+    // A dimension of size 1 belongs to either kind, and leaving it out lets its neighbours merge.
     if (part[d] == 1) continue;
     const bool is_reduced = contains(dimensions, d);
     if (!loops.empty() && loops.back().is_reduced == is_reduced) {
@@ -50,7 +51,7 @@ class PartReduction {
         source_(local_part(x, tl)),
         target_(local_part(result, tl).data),
         computed_in_(computed_in(x.dtype())),
-        loops_(loops_of(source_.shape, dimensions)),
+        loops_(make_loops(source_.shape, dimensions)),
         rows_(loops_[loops_.size() - 2].size),
         columns_(loops_.back().size),
         reduces_rows_(loops_[loops_.size() - 2].is_reduced),
@@ -67,7 +68,7 @@ class PartReduction {
     for_each_outer(false, 0, [&](std::int64_t offset) {
       for_each_block(kept, reduces_rows_ ? width_ : height_,
                      [&](std::int64_t begin, std::int64_t size) {
-                       tl_.store(target_ + first + begin, value_of(offset, begin, size));
+                       tl_.store(target_ + first + begin, compute_value(offset, begin, size));
                      });
       first += kept;
     });
@@ -89,7 +90,7 @@ class PartReduction {
   }
 
   // Reduces to the elements [begin, begin + size) of the innermost loop that stays.
-  tl::Tensor value_of(std::int64_t offset, std::int64_t begin, std::int64_t size) {
+  tl::Tensor compute_value(std::int64_t offset, std::int64_t begin, std::int64_t size) {
     const Shape shape = reduces_rows_ ? Shape{1, size} : Shape{size, 1};
     tl::Tensor value = tl_.full(shape, reduction_.initial, computed_in_);
     for_each_outer(

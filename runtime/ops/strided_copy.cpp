@@ -20,7 +20,7 @@ struct CopyLoop {
 };
 
 // Returns the loops, outermost first.  Dimensions that follow each other in both are one loop.
-std::vector<CopyLoop> copy_loops_of(const ShardInfo& shard) {
+std::vector<CopyLoop> make_copy_loops(const ShardInfo& shard) {
   const std::vector<std::int64_t> strides = runtime::strides_of(shard);
   const std::vector<std::int64_t> dense = runtime::dense_strides(shard.shape);
   std::vector<CopyLoop> loops;
@@ -52,7 +52,7 @@ class PartCopy {
  public:
   PartCopy(tl::Context& tl, const ShardInfo& shard, const tl::Pointer& view,
            const tl::Pointer& dense, Direction direction)
-      : tl_(tl), view_(view), dense_(dense), direction_(direction), outer_(copy_loops_of(shard)) {
+      : tl_(tl), view_(view), dense_(dense), direction_(direction), outer_(make_copy_loops(shard)) {
     inner_ = take(outer_, outer_.end() - 1);
     const auto unit = std::ranges::find(outer_, 1, &CopyLoop::in_view);
     // Rows of windows overlap (unfold()), and those of a matrix must not.

@@ -30,7 +30,7 @@ std::vector<Tensor> collect_gradients(const std::vector<Tensor>& parameters) {
   return gradients;
 }
 
-tl::Tensor square_of(const tl::Tensor& g) {
+tl::Tensor compute_square(const tl::Tensor& g) {
   return g * g;
 }
 
@@ -41,8 +41,8 @@ double sum_over_ranks(double number, const Tensor& like, const distributed::Proc
   return torch.options().data ? sum.item<double>() : 0;
 }
 
-// The square of the gradients' norm.  Of a parameter that fully_shard has cut each rank has a part:
-// the ranks of each group add up theirs.
+// The square of the gradients' norm.  Each rank has a shard of a parameter that fully_shard has
+// cut, so the ranks of each group add up their squares.
 double total_square(const std::vector<Tensor>& parameters, const std::vector<double>& squares) {
   double total = 0;
   std::vector<std::pair<std::size_t, double>> shared;  // by the first parameter of each group
@@ -75,7 +75,7 @@ double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm,
   const std::vector<Tensor> gradients = collect_gradients(clipped);
   if (gradients.empty()) return 0;
   const double norm =
-      std::sqrt(total_square(clipped, optim::sums("clip_grad_norm_", gradients, square_of)));
+      std::sqrt(total_square(clipped, optim::sums("clip_grad_norm_", gradients, compute_square)));
   if (options.error_if_nonfinite && !std::isfinite(norm)) {
     throw CollectiveError(
         "KB-A013",

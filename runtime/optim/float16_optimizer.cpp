@@ -27,7 +27,7 @@ tl::Tensor same(tl::Context&, const tl::Tensor& source, double) {
   return source;
 }
 
-Tensor master_of(const Tensor& parameter) {
+Tensor make_master(const Tensor& parameter) {
   const Tensor master = ops::make_like(parameter, parameter.name() + ".main", parameter.shape(),
                                        DType::f32, ops::placement_of(parameter));
   return Tensor(master).requires_grad_();
@@ -45,7 +45,7 @@ Float16OptimizerWithFloat16Params::Float16OptimizerWithFloat16Params(
   if (options_.grad_scaler) scaler_.emplace(*options_.grad_scaler);
   for (std::size_t i = 0; i < model_.size(); ++i) {
     if (model_[i].dtype() == DType::f32) continue;
-    main_[i] = master_of(model_[i]);
+    main_[i] = make_master(model_[i]);
     optimizer_->replace_parameter(model_[i], main_[i]);
   }
   reload_model_params();

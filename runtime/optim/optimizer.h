@@ -47,7 +47,7 @@ class Optimizer {
   // Drops the gradients; with set_to_none = false, fills them with 0.
   virtual void zero_grad(bool set_to_none = true);
 
-  // From now on `by` is updated where `parameter` was: a master copy in f32 (float16_optimizer.h).
+  // Updates `by` from now on instead of `parameter`: a master copy in f32 (float16_optimizer.h).
   // Throws CollectiveError KB-A012 for a tensor that is no parameter.
   virtual void replace_parameter(const Tensor& parameter, const Tensor& by) = 0;
 
@@ -77,7 +77,8 @@ struct AdamBetas {
   double first = 0.9;
   double second = 0.999;
 };
-// Of Adam and AdamW, which differ in the default of weight_decay, in per cent, and in what it does.
+// The options of Adam and AdamW.  They differ in the default of weight_decay, which is given in per
+// cent, and in what it does.
 template <int default_decay>
 class AdamOptionsWith {
  public:
@@ -92,7 +93,7 @@ class AdamOptionsWith {
 using AdamOptions = AdamOptionsWith<0>;
 using AdamWOptions = AdamOptionsWith<1>;
 
-// What an optimizer keeps for a parameter.
+// The state that an optimizer keeps for a parameter.
 struct ParameterState {
   std::int64_t step = 0;
   Tensor first;   // SGD: the momentum; Adam: the mean of gradients
@@ -100,7 +101,7 @@ struct ParameterState {
   Tensor third;   // Adam with amsgrad: the largest of those means
 };
 
-// What all optimizers share, for their options.
+// The part that all optimizers share, for one type of options.
 template <class Options>
 class OptimizerOf : public Optimizer {
  public:
@@ -152,7 +153,7 @@ class Adam : public OptimizerOf<AdamOptions> {
   void step() override;
 };
 
-// As Adam, but w *= 1 - lr weight_decay first, and g stays.
+// AdamW is Adam, but multiplies w by 1 - lr weight_decay first and leaves g as it is.
 class AdamW : public OptimizerOf<AdamWOptions> {
  public:
   explicit AdamW(std::vector<Tensor> params, const AdamWOptions& options = AdamWOptions());
@@ -171,9 +172,9 @@ struct ClipOptions {
 
 // Scales the gradients so that their 2-norm together is at most max_norm, and returns what it was
 // (torch.nn.utils.clip_grad_norm_): each is multiplied by max_norm / (norm + 1e-6), at most 1.
-// Parameters without a gradient are left out.  Of shards of parameters (fully_shard) it is the norm
-// of the whole gradients: ranks add up their squares by an all_reduce of one f32 number for each
-// group.  The host reads the norms, and so waits.  In a
+// Parameters without a gradient are left out.  For shards of parameters (fully_shard) it is the
+// norm of the whole gradients: ranks add up their squares by an all_reduce of one f32 number for
+// each group.  The host reads the norms, and so waits.  In a
 // context without data the gradients are multiplied by 1, and the norm is 0. Throws DeviceError
 // KB-F003 for a partial gradient; CollectiveError KB-A013, in torch's words, for a norm that is not
 // finite, if error_if_nonfinite.

@@ -10,7 +10,7 @@
 
 namespace kernbench::nn::parallel {
 
-// What decides about a parameter's bucket.  Only parameters of one kind share a bucket.
+// The facts that decide about a parameter's bucket.  Only parameters of one kind share a bucket.
 struct BucketItem {
   Bytes bytes = 0;
   int kind = 0;

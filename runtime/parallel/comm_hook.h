@@ -36,7 +36,7 @@ class Future {
   const distributed::Work& work() const { return work_; }
 
  private:
-  distributed::Work work_;  // None: there is nothing to wait for
+  distributed::Work work_;  // undefined if there is nothing to wait for
   Tensor value_;
   std::vector<std::function<Tensor(const Tensor&)>> next_;
 };
@@ -74,7 +74,7 @@ class GradBucket {
 // Returns a future of the mean of all ranks' buffers, in any type.
 using CommHook = std::function<Future(GradBucket& bucket)>;
 
-// What DistributedDataParallel does without a hook, but divides in a kernel of its own.
+// Reduces as DistributedDataParallel does without a hook, but divides in a kernel of its own.
 Future allreduce_hook(const distributed::ProcessGroup& group, GradBucket& bucket);
 // Round the buffer to f16 or bf16, divide, and reduce that: half of the bytes.
 Future fp16_compress_hook(const distributed::ProcessGroup& group, GradBucket& bucket);

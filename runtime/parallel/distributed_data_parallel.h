@@ -84,7 +84,7 @@ class Replica {
   void broadcast(const std::vector<Tensor>& tensors, int root) const;
   std::vector<Tensor> state() const;
 
-  // In join() each rank tells the others this before each pass.
+  // Each rank in join() tells the others this before each pass.
   struct Vote {
     bool has_inputs = false;
     bool is_synchronized = false;  // the gradients of its pass are to be reduced
@@ -176,8 +176,8 @@ class DistributedDataParallelImpl : public Module {
     loop();
     replica_.end_join();
   }
-  // From now on hook(state, bucket) says how a bucket becomes the mean of all ranks', instead of an
-  // all_reduce (comm_hook.h).  Once only (KB-A015).
+  // Averages buckets over the ranks by hook(state, bucket) from now on, instead of by an all_reduce
+  // (comm_hook.h).  It may be called once (KB-A015).
   template <class State, class Hook>
   void register_comm_hook(State state, Hook hook) {
     std::string name = name_of_hook(hook);
@@ -186,8 +186,8 @@ class DistributedDataParallelImpl : public Module {
                                 std::move(name));
   }
   DDPLoggingData _get_ddp_logging_data() const { return replica_.logging_data(); }
-  // What the backward pass has hidden of the last step's communication, by bucket.  Waits for the
-  // device.
+  // The part of the last step's communication that the backward pass has hidden, by bucket.  Waits
+  // for the device.
   StepTimes last_step() const { return replica_.last_step(); }
 
   Holder module;

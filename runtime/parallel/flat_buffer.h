@@ -22,7 +22,7 @@ Bytes bytes_of(const Tensor& tensor);  // of its elements, each counted once
 // are cut on the same levels.
 std::vector<BucketItem> bucket_items(const std::vector<Tensor>& tensors);
 
-// In elements of each holder's part.
+// Alignments are counted in elements of each holder's shard.
 struct FlatLayout {
   std::int64_t alignment = 1;  // of each tensor's beginning
   std::int64_t multiple = 1;   // that the whole length is
@@ -30,7 +30,7 @@ struct FlatLayout {
 
 class FlatBuffer {
  public:
-  // For tensors of one kind, which the buffer holds as `dtype`.
+  // Makes a buffer for tensors of one kind, which it holds as `dtype`.
   FlatBuffer(const std::vector<Tensor>& tensors, DType dtype, const FlatLayout& layout = {});
 
   const Tensor& tensor() const { return flat_; }

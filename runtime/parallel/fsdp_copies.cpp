@@ -47,7 +47,7 @@ bool counts(const Level& flat, const Level& of_tensor, int holder) {
 
 }  // namespace
 
-std::int64_t FlatRows::rows_of(int rank) const {
+std::int64_t FlatRows::count_rows(int rank) const {
   return std::clamp<std::int64_t>(rows - rank * padded_rows, 0, padded_rows);
 }
 
@@ -80,7 +80,7 @@ void copy_in_rows(const Tensor& part, const std::vector<Tensor>& parameters,
       const FlatRows& rows = layout[i];
       const tl::Pointer from = ops::local_part(parameters[i], tl).data;
       const std::int64_t each = rows.padded_elements();
-      const std::int64_t count = rows.rows_of(rank) * rows.row_elements;
+      const std::int64_t count = rows.count_rows(rank) * rows.row_elements;
       copy(tl, {from + rank * each, each}, {to + rows.offset, each}, 1, count);
       clear(tl, {to + (rows.offset + count), each}, 1, each - count);
     }
@@ -99,6 +99,8 @@ void copy_out(const Tensor& flat, const std::vector<Tensor>& parameters,
                   const std::int64_t each = rows.padded_elements();
                   const std::int64_t full = rows.full_ranks();
                   const tl::Pointer first = from + rows.offset;
+                  // Ranks with a full number of rows are the rows of one matrix, and the last rank
+                  // with elements is copied by itself.
                   copy(tl, {first, part}, {to, each}, full, each);
                   copy(tl, {first + full * part, part}, {to + full * each, each}, 1,
                        rows.elements() - full * each);
@@ -114,6 +116,8 @@ void copy_in_gradients(const Tensor& flat, const std::vector<Tensor>& gradients,
                 const ops::Placement whole = ops::placement_of(flat);
                 for (std::size_t i = 0; i < gradients.size(); ++i) {
                   const ops::Placement own = ops::placement_of(gradients[i]);
+                  // The flat buffer is partial if any gradient is.  A replicated gradient then
+                  // counts on the first holder, and the others contribute 0.
                   const bool has_summand = counts(whole.cube, own.cube, tl.location().cube) &&
                                            counts(whole.pe, own.pe, tl.location().pe);
                   const FlatRows& rows = layout[i];

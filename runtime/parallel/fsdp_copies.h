@@ -9,7 +9,7 @@
 
 namespace kernbench::distributed::fsdp {
 
-// Where the rows of dimension 0 of a parameter lie in a flat buffer.  Each rank's part has
+// The place of the rows of dimension 0 of a parameter in a flat buffer.  Each rank's part has
 // `padded_rows` of them, from element `offset` of the part on; ranks have consecutive ones, and
 // zeros behind the last.
 struct FlatRows {
@@ -22,8 +22,8 @@ struct FlatRows {
   std::int64_t padded_elements() const { return padded_rows * row_elements; }
   // The ranks whose rows need no padding: the first ones.
   std::int64_t full_ranks() const { return padded_rows == 0 ? 0 : rows / padded_rows; }
-  // How many a rank has.
-  std::int64_t rows_of(int rank) const;
+  // The number of rows that a rank has.
+  std::int64_t count_rows(int rank) const;
 };
 
 // Gives parameters their offsets, one after the other; returns the elements of a part.

@@ -1,4 +1,4 @@
-// How a group's gradients are reduced.
+// Reduces the gradients of a group of parameters.
 
 #include <utility>
 
@@ -16,8 +16,9 @@ namespace kernbench::distributed::fsdp {
 
 namespace {
 
-// f16 overflows if sums are divided last, and loses small numbers if they are divided first: so
-// both halves, as torch does.  Others are averaged by the collectives.
+// f16 overflows if sums are divided last, and loses small numbers if they are divided first.  One
+// half of the division is therefore done before and one after, as torch does.  Others are averaged
+// by the collectives.
 double factor_before(DType dtype, int ranks) {
   if (dtype != DType::f16) return 1;
   int divisor = 1;
@@ -95,8 +96,8 @@ void ParamGroup::reduce() {
   if (setting_.torch.simulation().queues_launches()) settle();
 }
 
-// What follows the reduce_scatter: issued at once where that does not block the host, else when
-// somebody waits for it.
+// Work that follows the reduce_scatter is issued at once where that does not block the host, else
+// when somebody waits for it.
 void ParamGroup::settle() {
   if (!reduction_ || reduction_->has_come) return;
   const NoGradGuard no_grad(setting_.torch);
@@ -132,7 +133,8 @@ void ParamGroup::give_gradients() {
   if (output.dtype() != dtype) output = output.to(dtype);
   for (std::size_t i = 0; i < reduction_->parameters.size(); ++i) {
     Tensor& shard = parameters_[reduction_->parameters[i]].shard;
-    const Tensor part = runtime::stretch_of(output, 0, reduction_->rows[i].offset, shard.numel());
+    const Tensor part =
+        runtime::make_stretch_view(output, 0, reduction_->rows[i].offset, shard.numel());
     const Tensor gradient = reshape(part, shard.shape());
     if (shard.grad().defined()) {
       shard.grad().add_(gradient);

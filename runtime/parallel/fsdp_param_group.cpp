@@ -22,6 +22,8 @@ CommContext::CommContext(RuntimeContext& torch)
 
 void CommContext::free_last_gathered() {
   if (!last_gathered) return;
+  // The buffer of the gathering before may be freed only when its copy-out has ended, and the next
+  // one takes its place in HBM.
   gather_after(last_gathered->event);
   free_elements(last_gathered->flat);
   last_gathered.reset();
@@ -49,7 +51,7 @@ void ParamGroup::set_context(std::shared_ptr<CommContext> context) {
   context_ = std::move(context);
 }
 
-// Others have indices in forward_order.
+// The entry is replaced and not erased, because other groups hold indices into forward_order.
 void ParamGroup::leave_context() {
   if (context_ == nullptr) return;
   std::ranges::replace(context_->forward_order, this, nullptr);
@@ -135,9 +137,13 @@ void ParamGroup::unshard() {
   const Layout& layout = kept_.defined() ? *kept_layout_ : layout_;
   const Tensor flat =
       make_flat("all_gather", layout.ranks * layout.part, gathered_dtype(), false, false);
-  const Tensor own = runtime::stretch_of(flat, 0, layout.rank * layout.part, layout.part);
+  // The shard is copied straight to its place in the result, so the collective is in place and
+  // needs no second buffer.
+  const Tensor own = runtime::make_stretch_view(flat, 0, layout.rank * layout.part, layout.part);
   copy_in(own);
   gathering_ = {flat, {}, nullptr, &layout};
+  // A single rank has everything, but its shards must still be copied into the form that the
+  // forward pass uses.
   if (layout.ranks == 1) return;
   gathering_->work = setting_.torch.distributed.all_gather_into_tensor(
       flat, own, {.group = layout.group, .async_op = true}, setting_.location);
@@ -166,12 +172,15 @@ void ParamGroup::wait_for_unshard() {
   const auto [flat, work, times, layout] = *std::exchange(gathering_, std::nullopt);
   if (work) wait_for(setting_.torch, work, times);
   const ahbm::Stream stream = current_stream(setting_.torch);
+  // Without a collective nothing else joins the two streams.
   if (!work) stream.wait_stream(context_->copy_in);
   take_space();
   std::vector<Tensor> wholes;
   std::vector<std::unique_ptr<runtime::PreservedVersion>> versions;
   for (const ShardedParameter& parameter : parameters_) {
     versions.push_back(
+        // Gathered elements are the old ones, so autograd must not take the copy for a change of
+        // the parameter.
         std::make_unique<runtime::PreservedVersion>(*parameter.whole.storage()->memory));
     wholes.push_back(parameter.whole);
   }
@@ -228,6 +237,7 @@ void ParamGroup::pre_forward() {
 void ParamGroup::post_forward() {
   reshard();
   pass_ = Pass::idle;
+  // There is no backward pass that could prefetch by this order.
   if (!is_grad_enabled(setting_.torch.simulation())) return;
   forward_indices_.push_back(context_->forward_order.size());
   context_->forward_order.push_back(this);
@@ -235,6 +245,7 @@ void ParamGroup::post_forward() {
 
 void ParamGroup::forward_has_thrown() noexcept {
   pass_ = Pass::idle;
+  // An exception may have come at any point, so the next use begins from the shards.
   gathers_anew_ = true;
 }
 
@@ -251,6 +262,8 @@ void ParamGroup::pre_backward(bool prefetches) {
   const std::size_t index = forward_indices_.back();
   forward_indices_.pop_back();
   if (index == 0) return;
+  // The backward pass runs through modules in the reverse order of the forward pass, so the module
+  // before this one comes next.
   if (ParamGroup* const before = context_->forward_order[index - 1]) before->unshard();
 }
 

@@ -32,7 +32,7 @@ namespace kernbench::distributed::fsdp {
 class ParamGroup;
 using Names = std::shared_ptr<const std::vector<std::string>>;
 
-// What the groups of a root module share: the streams beside the one that computes, and what is
+// The groups of a root module share the streams beside the one that computes, and the operations
 // under way on them.
 class CommContext {
  public:
@@ -71,7 +71,7 @@ class CommContext {
   std::vector<ParamGroup*> forward_order;  // for each forward pass its group, or null
 };
 
-// What a group does with its parameters.
+// The pass in which a group's parameters are used.
 enum class Pass : std::uint8_t { idle, forward, pre_backward, post_backward };
 
 struct ShardedParameter {
@@ -99,8 +99,8 @@ class ParamGroup {
 
   // Gives the parameters their names in a root.
   void set_names(const OrderedDict<Tensor>& parameters);
-  // In traces and tables: "blocks.0", or "blocks.0-blocks.1" of several modules, as the root names
-  // them, and "root".
+  // The name in traces and tables: "blocks.0", or "blocks.0-blocks.1" of several modules, as the
+  // root names them, and "root".
   void set_name(std::string name) { name_ = std::move(name); }
   void set_context(std::shared_ptr<CommContext> context);
 
@@ -138,7 +138,7 @@ class ParamGroup {
   void wait_for_reduce_scatter();
 
  private:
-  // How the ranks of a group share the parameters.
+  // Says how the ranks of a group share the parameters.
   struct Layout {
     ProcessGroup group;
     int ranks = 1;

@@ -19,7 +19,7 @@ namespace kernbench::distributed::fsdp {
 
 namespace {
 
-// As torch does, of floating point alone: not ids.
+// Only tensors of floating point are cast, as in torch: ids are not.
 Tensor cast_floating(const Tensor& x, const std::optional<DType>& dtype) {
   return dtype && !is_integral(x.dtype()) ? x.to(*dtype) : x;
 }
@@ -191,7 +191,7 @@ void State::forward_returned_no_tensor() {
       torch_.distributed.get_rank());
 }
 
-// In torch's words.
+// The text is torch's.
 void State::warn_of_uncalled() {
   if (unended_.empty()) return;
   fmt::print(stderr,

@@ -47,7 +47,7 @@ class State : public nn::Module::Extension, public std::enable_shared_from_this<
   std::vector<std::weak_ptr<State>> backward_prefetch;
 
  private:
-  // What the states below a root share.
+  // The states below a root share this.
   struct Shared {
     std::vector<std::weak_ptr<State>> states;  // the root's first; modules may be gone
     std::weak_ptr<State> forward_root;

@@ -52,7 +52,7 @@ struct Groups {
   std::optional<ProcessGroup> replicate;
 };
 
-Groups groups_of(const std::optional<DeviceMesh>& mesh) {
+Groups find_groups(const std::optional<DeviceMesh>& mesh) {
   if (!mesh) return {};
   if (mesh->ndim() == 1) return {mesh->get_group(0), std::nullopt};
   if (mesh->ndim() != 2) {
@@ -65,7 +65,7 @@ Groups groups_of(const std::optional<DeviceMesh>& mesh) {
   return {mesh->get_group(1), mesh->get_group(0)};
 }
 
-// What ranks must agree on: a line for each parameter.
+// Ranks must agree on this text, which has a line for each parameter.
 using Description = std::shared_ptr<const std::vector<std::string>>;
 
 Description describe(const OrderedDict<Tensor>& parameters) {
@@ -139,8 +139,8 @@ Tensor padded_shard(const Tensor& whole, const FlatRows& rows, int rank, bool ha
   if (!has_data) return padded;
   const std::vector<float> all = whole.to_vector();
   std::vector<float> own(static_cast<std::size_t>(padded.numel()));
-  std::copy_n(all.begin() + rank * rows.padded_elements(), rows.rows_of(rank) * rows.row_elements,
-              own.begin());
+  std::copy_n(all.begin() + rank * rows.padded_elements(),
+              rows.count_rows(rank) * rows.row_elements, own.begin());
   runtime::set_elements(*padded.storage(), own);
   return padded;
 }
@@ -152,7 +152,7 @@ ShardedParameter shard(RuntimeContext& torch, const std::string& name, Tensor wh
   const std::int64_t rows = whole.shape()[0];
   const FlatRows layout{rows, (rows + ranks - 1) / ranks, rows == 0 ? 0 : whole.numel() / rows, 0};
   const Tensor padded = padded_shard(whole, layout, rank, torch.options().data);
-  const Tensor own = runtime::stretch_of(padded, 0, 0, layout.rows_of(rank));
+  const Tensor own = runtime::make_stretch_view(padded, 0, 0, layout.count_rows(rank));
   own.storage()->shard_of = std::make_shared<const ShardSpec>(
       ShardSpec{name, whole, rank * layout.padded_rows, padded, group});
   Tensor(own).requires_grad_(whole.requires_grad());
@@ -167,7 +167,8 @@ ShardedParameter shard(RuntimeContext& torch, const std::string& name, Tensor wh
   return {name, whole, padded, own, layout, {}};
 }
 
-// As many ranks as the option says keep the parameters after the forward pass.
+// The ranks that keep the parameters among them after the forward pass form groups as large as the
+// option says.
 void set_reshard_after_forward(RuntimeContext& torch, ParamGroup& group,
                                const FullyShardOptions& options, const ProcessGroup& shard_group,
                                std::source_location location) {
@@ -217,7 +218,7 @@ std::unique_ptr<ParamGroup> make_group(RuntimeContext& torch,
   return group;
 }
 
-RuntimeContext& context_of(const std::vector<nn::Module*>& modules) {
+RuntimeContext& find_context(const std::vector<nn::Module*>& modules) {
   for (const nn::Module* const module : modules) {
     for (const Tensor& parameter : module->parameters()) {
       runtime::check_on_device(parameter, "fully_shard");
@@ -256,9 +257,9 @@ FSDPModule shard_modules(const std::vector<nn::Module*>& modules, const FullySha
         "Each distinct composable distributed API can only be applied to a module once. The "
         "following APIs have already been applied to the following module: ['fully_shard']");
   }
-  RuntimeContext& torch = context_of(modules);
+  RuntimeContext& torch = find_context(modules);
   const NoGradGuard no_grad(torch);
-  const Groups groups = groups_of(options.mesh);
+  const Groups groups = find_groups(options.mesh);
   OrderedDict<Tensor> managed;
   for (std::size_t i = 0; i < modules.size(); ++i) {
     const std::string prefix = modules.size() == 1 ? "" : fmt::format("{}.", i);

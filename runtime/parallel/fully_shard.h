@@ -42,9 +42,9 @@ struct CPUOffloadPolicy {
   bool pin_memory = true;
 };
 
-// Whether parameters are freed after forward(), torch's `bool | int`.  A number: so many ranks that
-// follow each other, such as those of a node, keep the parameters among them, and gather them from
-// each other; it divides the number of ranks that share them.
+// Says if parameters are freed after forward(), as torch's `bool | int`.  With a number n each n
+// consecutive ranks, such as those of a node, keep the parameters among them and gather them from
+// each other; n divides the number of ranks that share them.
 struct ReshardAfterForward {
   ReshardAfterForward(bool frees) : is_wanted(frees) {}
   ReshardAfterForward(int keepers) : ranks(keepers) {}
@@ -56,11 +56,11 @@ struct ReshardAfterForward {
 // The keyword arguments of fully_shard.
 struct FullyShardOptions {
   // Ranks along a mesh of one dimension share the parameters.  In one of two named dimensions,
-  // ranks along the second share them, and those along the first have the same (HSDP).  None: all
-  // ranks.
+  // ranks along the second share them, and those along the first have the same (HSDP).  All ranks
+  // share them if it is not set.
   std::optional<DeviceMesh> mesh = {};
-  // Free the parameters after forward(), and gather them again for the backward pass.  None: but
-  // for the root module, whose backward pass comes at once.
+  // Free the parameters after forward(), and gather them again for the backward pass.  If it is not
+  // set, all modules do but the root, whose backward pass comes at once.
   std::optional<ReshardAfterForward> reshard_after_forward = {};
   MixedPrecisionPolicy mp_policy = {};
   std::optional<CPUOffloadPolicy> offload_policy = {};
@@ -131,8 +131,8 @@ class FSDPModule {
 // The parameters are there while the module is called by its handle's operator(), if that takes a
 // tensor first and returns one, and in its backward pass; other uses are refused with KB-A019.
 // If forward() or a backward pass throws on all ranks, they can call the module again: parameters
-// are gathered anew, and gradients that have not been reduced are dropped.  What writes parameters
-// before that comes after ahbm.synchronize(), since all_gathers may be under way.
+// are gathered anew, and gradients that have not been reduced are dropped.  Code that writes
+// parameters before that must call ahbm.synchronize() first, since all_gathers may be under way.
 //
 // Throws CollectiveError KB-A020 for a module that has been sharded, or whose parameters cannot be;
 // for a mesh of other dimensions, and for ranks whose modules differ.

@@ -30,7 +30,7 @@ std::string without_arguments(std::string name) {
 }
 
 // "Sequential" of kernbench::nn::SequentialImpl.
-std::string class_of(const Module& module) {
+std::string class_name(const Module& module) {
   std::string name = without_arguments(demangle(typeid(module).name()));
   if (const std::size_t scope = name.rfind("::"); scope != std::string::npos) {
     name.erase(0, scope + 2);
@@ -39,7 +39,7 @@ std::string class_of(const Module& module) {
   return name;
 }
 
-std::string types_of(const std::vector<Tensor>& parameters) {
+std::string join_type_names(const std::vector<Tensor>& parameters) {
   std::vector<std::string_view> names;
   for (const Tensor& parameter : parameters) {
     const std::string_view name = name_of(parameter.dtype());
@@ -48,8 +48,9 @@ std::string types_of(const std::vector<Tensor>& parameters) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-// Of buckets in the order in which they were closed: the first of each type has its own limit.
-std::vector<Bytes> limits_of(const std::vector<DType>& buckets, Bytes first, Bytes others) {
+// The limits of buckets in the order in which they were closed: the first bucket of each type has a
+// limit of its own.
+std::vector<Bytes> list_limits(const std::vector<DType>& buckets, Bytes first, Bytes others) {
   std::vector<DType> known;
   std::vector<Bytes> limits;
   for (const DType dtype : buckets) {
@@ -105,7 +106,7 @@ std::string name_of_function(void (*hook)()) {
 }
 
 void Replica::describe_options(DDPLoggingData& data) const {
-  data.module_name = class_of(*module_);
+  data.module_name = class_name(*module_);
   data.rank = torch_.distributed.get_rank(options_.process_group);
   data.world_size = torch_.distributed.get_world_size(options_.process_group);
   data.backend_name = torch_.distributed.get_backend(options_.process_group);
@@ -116,7 +117,7 @@ void Replica::describe_options(DDPLoggingData& data) const {
   data.static_graph = options_.static_graph;
   data.join_uneven_inputs = has_joined_;
   data.comm_hook = hook_name_;
-  data.dtypes = types_of(module_->parameters());
+  data.dtypes = join_type_names(module_->parameters());
 }
 
 DDPLoggingData Replica::logging_data() const {
@@ -147,7 +148,7 @@ std::vector<Bytes> Reducer::bucket_limits() const {
   for (const Bucket& bucket : buckets_) {
     types.push_back(parameters_[bucket.parameters.front()].dtype());
   }
-  return limits_of(types, options_.first_bucket_bytes_cap, options_.bucket_bytes_cap);
+  return list_limits(types, options_.first_bucket_bytes_cap, options_.bucket_bytes_cap);
 }
 
 // The first buckets are closed in the order of their parameters, and lie in the reverse one.
@@ -160,7 +161,7 @@ std::vector<Bytes> Reducer::first_limits() const {
     types.insert(types.begin(), parameters_[bucket.parameters.front()].dtype());
   }
   std::vector<Bytes> limits =
-      limits_of(types, options_.first_bucket_bytes_cap, options_.bucket_bytes_cap);
+      list_limits(types, options_.first_bucket_bytes_cap, options_.bucket_bytes_cap);
   std::ranges::reverse(limits);
   return limits;
 }

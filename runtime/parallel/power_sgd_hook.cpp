@@ -30,13 +30,13 @@ Tensor as_matrix(const Tensor& gradient) {
   return reshape(gradient, {rows, gradient.numel() / rows});
 }
 
-std::int64_t rank_of(const Tensor& matrix, const PowerSGDOptions& options) {
+std::int64_t compute_rank(const Tensor& matrix, const PowerSGDOptions& options) {
   return std::min({matrix.shape()[0], matrix.shape()[1], options.matrix_approximation_rank});
 }
 
 bool should_compress(const Tensor& matrix, const PowerSGDOptions& options) {
   const auto sides = static_cast<double>(matrix.shape()[0] + matrix.shape()[1]);
-  return sides * static_cast<double>(rank_of(matrix, options)) * options.min_compression_rate <
+  return sides * static_cast<double>(compute_rank(matrix, options)) * options.min_compression_rate <
          static_cast<double>(matrix.numel());
 }
 
@@ -76,7 +76,7 @@ void orthogonalize(const Factors& factors, double epsilon) {
   ops::launch_on_rows("orthogonalize", {flat}, {}, longest, body);
 }
 
-// What becomes of one bucket in one step.
+// The compression of one bucket in one step.
 class Compression {
  public:
   Compression(std::shared_ptr<PowerSGDState> state, const GradBucket& bucket);
@@ -130,7 +130,7 @@ Factors Compression::make_factors(int side) const {
   std::vector<Shape> shapes;
   for (const Tensor& matrix : matrices_) {
     shapes.push_back(
-        {rank_of(matrix, state_->options), matrix.shape()[static_cast<std::size_t>(side)]});
+        {compute_rank(matrix, state_->options), matrix.shape()[static_cast<std::size_t>(side)]});
     forms.push_back(
         ops::make_like(matrix, "factor", shapes.back(), matrix.dtype(), ops::placement_of(matrix)));
   }

@@ -35,6 +35,7 @@ std::shared_ptr<Reducer> Reducer::make(RuntimeContext& torch, std::vector<std::s
   for (std::size_t i = 0; i < made->parameters_.size(); ++i) {
     made->parameters_[i].register_post_accumulate_grad_hook(
         [reducer = std::weak_ptr(made), i](const Tensor&) {
+          // Parameters may outlive the module that wraps them, and then their hooks do nothing.
           if (const auto self = reducer.lock()) self->arrived(i);
         });
   }
@@ -66,6 +67,8 @@ ReducerState Reducer::state() const {
 
 std::vector<BucketParameters> Reducer::assign(const std::vector<std::size_t>& order) const {
   std::vector<Bytes> limits{options_.first_bucket_bytes_cap, options_.bucket_bytes_cap};
+  // The first step learns the order in which gradients arrive, so torch puts all parameters of a
+  // type into one bucket until then.
   if (order.empty() && !searches_unused()) limits = {std::numeric_limits<Bytes>::max()};
   return bucket_assignment(bucket_items(parameters_), limits, order);
 }
@@ -90,6 +93,7 @@ void Reducer::make_buckets(std::vector<BucketParameters> assignment) {
 void Reducer::make_views(Bucket& bucket) const {
   bucket.views.assign(bucket.parameters.size(), {});
   if (!options_.gradient_as_bucket_view) return;
+  // The views become gradients themselves, so they must not be recorded as operators on the buffer.
   const NoGradGuard no_grad(torch_);
   for (std::size_t i = 0; i < bucket.parameters.size(); ++i) {
     bucket.views[i] = bucket.buffer.view(i, parameters_[bucket.parameters[i]].shape());
@@ -103,8 +107,8 @@ void Reducer::rebuild_buckets() {
   has_rebuilt_buckets_ = true;
 }
 
-// As in torch: a broadcast of the parameters in the order of the buckets, with the number of
-// buckets behind them, and one of the buckets' sizes.
+// Rank 0 broadcasts, as in torch, the parameters in the order of the buckets with the number of
+// buckets behind them, and then the buckets' sizes.
 std::vector<BucketParameters> Reducer::from_rank_0(const std::vector<BucketParameters>& own) {
   std::vector<std::size_t> numbers;
   std::vector<std::size_t> sizes;
@@ -132,6 +136,8 @@ std::vector<std::size_t> Reducer::broadcast(const std::vector<std::size_t>& numb
                     {static_cast<std::int64_t>(numbers.size())}, {.dp = DPPolicy::on_one_pe()});
   torch_.distributed.broadcast(sent, {.group = options_.process_group, .group_src = 0},
                                options_.location);
+  // Without values the broadcast only takes its time.  Ranks have the same module, so their own
+  // numbers are rank 0's.
   if (!torch_.options().data) return numbers;
   const std::vector<float> received = sent.to_vector();
   return {received.begin(), received.end()};
@@ -168,6 +174,8 @@ void Reducer::prepare_for_backward(const std::vector<Tensor>& outputs) {
   ready_order_.clear();
   next_bucket_ = 0;
   for (Bucket& bucket : buckets_) bucket.pending = bucket.parameters.size();
+  // A static graph has the same uses in each iteration, so a parameter that is used twice is ready
+  // at its second gradient.
   if (is_later_static_iteration()) uses_ahead_ = uses_;
   has_marked_unused_ = false;
   ready_.clear();
@@ -193,16 +201,20 @@ void Reducer::prepare_for_backward(const std::vector<Tensor>& outputs) {
 
 void Reducer::arrived(std::size_t parameter) {
   is_used_[parameter] = true;
+  // Under no_sync() gradients accumulate, and are reduced by the pass after it.
   if (!expects_gradients_) return;
   log_instant(&LoggedStep::backward_compute_start);
   ready_order_.push_back(parameter);
   if (is_first_static_iteration()) {
     ++uses_[parameter];
+    // The first iteration of a static graph counts the uses, so nothing is known to be ready before
+    // the end of the pass.
     if (std::exchange(has_queued_reduce_all_, true)) return;
     autograd::queue_callback(torch_.simulation(),
                              [self = shared_from_this()] { self->reduce_all(); });
     return;
   }
+  // Unused parameters never arrive, so the first gradient of the pass marks them ready.
   if (!std::exchange(has_marked_unused_, true)) {
     for (const std::size_t unused : unused_) mark_ready(unused);
   }
@@ -237,6 +249,8 @@ void Reducer::pack(Bucket& bucket) {
     bucket.buffer = FlatBuffer(forms, bucket.buffer.tensor().dtype());
     make_views(bucket);
   }
+  // Gradients are divided before they are added up, as torch does, so that sums do not overflow.  A
+  // hook divides by itself.
   bucket.buffer.pack(gradients, hook_ ? 1 : 1.0 / divisor_);
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     if (!gradients[i].defined() || !bucket.views[i].defined()) continue;
@@ -310,6 +324,7 @@ void Reducer::finish() {
     const runtime::NamedPart part(torch_.simulation(), "bucket", i);
     unpack(buckets_[i]);
   }
+  // No work of the pass may be left under way, also if this rank did not need the answer.
   if (used_work_ && !knows_used_) used_work_.wait();
   used_work_ = {};
   if (!options_.static_graph) is_used_.assign(parameters_.size(), false);

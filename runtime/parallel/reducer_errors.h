@@ -9,7 +9,7 @@
 
 namespace kernbench::nn::parallel {
 
-// Who and what an error is about.
+// The rank and the parameters that an error is about.
 struct ReducerState {
   int rank = 0;
   bool static_graph = false;

@@ -1,4 +1,4 @@
-// When a step's gradients were there, and reduced.
+// Notes when a step's gradients were there, and when they were reduced.
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@ namespace kernbench::nn::parallel {
 
 namespace {
 
-// Steps that torch logs: the first ones, and one in so many.
+// torch logs the first kLoggedSteps steps, and then each kLoggingInterval-th one.
 constexpr std::int64_t kLoggedSteps = 10;
 constexpr std::int64_t kLoggingInterval = 100;
 

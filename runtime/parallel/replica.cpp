@@ -27,7 +27,7 @@ constexpr Bytes kBroadcastBytes = 250 * kMiB;  // of one broadcast of parameters
   throw CollectiveError("KB-A015", text);
 }
 
-RuntimeContext& context_of(const Module& module) {
+RuntimeContext& find_context(const Module& module) {
   for (const Tensor& parameter : module.parameters()) {
     if (parameter.requires_grad()) return runtime::context_of(*parameter.storage()->simulation);
   }
@@ -37,7 +37,7 @@ RuntimeContext& context_of(const Module& module) {
       "a gradient.");
 }
 
-Bytes cap_of(double mebibytes) {
+Bytes to_cap_bytes(double mebibytes) {
   const double bytes = mebibytes * static_cast<double>(kMiB);
   if (!std::isfinite(bytes) || bytes < 0 || bytes > 1e18) {
     refuse(fmt::format("DistributedDataParallel: bucket_cap_mb {} is no size of a bucket, in MiB",
@@ -60,7 +60,7 @@ std::shared_ptr<Reducer> make_reducer(RuntimeContext& torch, const Module& modul
   return Reducer::make(torch, std::move(names), std::move(parameters),
                        {.process_group = options.process_group,
                         .first_bucket_bytes_cap = kMiB,
-                        .bucket_bytes_cap = cap_of(options.bucket_cap_mb),
+                        .bucket_bytes_cap = to_cap_bytes(options.bucket_cap_mb),
                         .find_unused_parameters = options.find_unused_parameters,
                         .gradient_as_bucket_view = options.gradient_as_bucket_view,
                         .static_graph = options.static_graph,
@@ -74,7 +74,7 @@ Replica::Replica(std::shared_ptr<Module> module, const DistributedDataParallelOp
     : module_(std::move(module)),
       options_(options),
       location_(location),
-      torch_(context_of(*module_)) {
+      torch_(find_context(*module_)) {
   check_same_modules(torch_, *module_, options_.process_group, location_);
   broadcast(state(), 0);
   reducer_ = make_reducer(torch_, *module_, options_, location_);

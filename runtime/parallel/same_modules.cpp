@@ -21,7 +21,7 @@ namespace {
   throw CollectiveError("KB-A015", text);
 }
 
-// What ranks must agree on.
+// Ranks must agree on these.
 struct Description {
   std::string name;
   Shape shape;

@@ -30,7 +30,7 @@ Tensor gathered(const Tensor& tensor) {
   const Tensor all =
       ops::make_like(own, spec->name, Shape(sizes), own.dtype(), ops::placement_of(own));
   torch.distributed.all_gather_into_tensor(all, own, {.group = spec->group});
-  return runtime::stretch_of(all, 0, 0, spec->parameter.shape()[0]);
+  return runtime::make_stretch_view(all, 0, 0, spec->parameter.shape()[0]);
 }
 
 // Returns the rows of a whole parameter that a shard has.

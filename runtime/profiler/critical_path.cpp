@@ -44,11 +44,11 @@ CriticalPath find_critical_path(const Simulation& simulation, const Profile& pro
   std::map<std::pair<Cause, std::string>, PathRow> rows;
   for (const CauseLog::Edge& edge : path.edges) {
     path.by_cause.at(static_cast<std::size_t>(edge.why)) += edge.length();
-    std::string place = simulation.machine().place_of(edge.why, edge.place);
+    std::string place = simulation.machine().place_name(edge.why, edge.place);
     PathRow& row = rows[{edge.why, place}];
     row.cause = edge.why;
     row.place = std::move(place);
-    row.link_class = simulation.machine().link_class_of(edge.why, edge.place);
+    row.link_class = simulation.machine().find_link_class(edge.why, edge.place);
     ++row.count;
     row.total += edge.length();
   }

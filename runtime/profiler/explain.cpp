@@ -23,7 +23,8 @@ constexpr std::size_t kMostPathRows = 5;
 constexpr std::size_t kMostUnitClasses = 7;
 constexpr double kLeastPercent = 0.05;  // of the causes of the path
 
-// Of many ranks, those that stand out: with most and least of what they compute and wait for.
+// Chooses from many ranks those that stand out: they compute or wait for the most or the least
+// time.
 std::vector<RankTime> telling_ranks(const std::vector<RankTime>& ranks) {
   if (ranks.size() <= kMostRanks) return ranks;
   std::set<int> chosen = {ranks.front().rank};
@@ -83,7 +84,7 @@ std::string operation_line(const OperationRow& row, Time all) {
                      fmt::format("{:.1f}", percent(row.total, all)));
 }
 
-Time total_of(const std::vector<OperationRow>& rows) {
+Time sum_totals(const std::vector<OperationRow>& rows) {
   Time sum{0};
   for (const OperationRow& row : rows) sum += row.total;
   return sum;
@@ -201,7 +202,7 @@ std::string waits_text(const Profile& profile) {
   return text.empty() ? text : "ranks waited for\n" + text;
 }
 
-// What part of a run a profile shows.
+// Names the part of the run that a profile shows.
 std::string part_text(const Profile& profile) {
   if (profile.from == Time{0}) return "the whole run";
   return fmt::format("the run from {:.3f} us to {:.3f} us", us(profile.from), us(profile.to));
@@ -237,7 +238,7 @@ SortBy parse_sort_by(std::string_view name) {
 }
 
 std::string table(const Profile& profile, SortBy sort_by, std::size_t row_limit) {
-  const Time all = total_of(profile.operations);
+  const Time all = sum_totals(profile.operations);
   std::string text = fmt::format(kOperationLine, "name", "line", "calls", "bytes", "total us",
                                  "exposed us", "slack us", "%");
   const std::vector<OperationRow> rows = sorted(profile.operations, sort_by);

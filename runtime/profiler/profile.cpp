@@ -24,11 +24,11 @@ struct Part {
   Time length() const { return std::max(end - start, Time{0}); }
 };
 
-Part part_of(const RunSpan& span, const Profile& profile) {
+Part clip(const RunSpan& span, const Profile& profile) {
   return {std::max(span.start, profile.from), std::min(span.end, profile.to)};
 }
 
-RankTime time_of(int device, const DeviceActivity& activity, Time duration) {
+RankTime make_rank_time(int device, const DeviceActivity& activity, Time duration) {
   RankTime time{.rank = device,
                 .compute_only = activity.computing - activity.overlapped,
                 .both = activity.overlapped,
@@ -53,7 +53,7 @@ std::vector<OperationRow> collect_operations(const Simulation& simulation, const
   const std::vector<Time> slacks = compute_slacks(log, profile.to);
   for (std::size_t i = 0; i < log.spans().size(); ++i) {
     const RunSpan& span = log.spans()[i];
-    const Part part = part_of(span, profile);
+    const Part part = clip(span, profile);
     if (!is_operation(span.kind) || span.end < profile.from || part.end < part.start) continue;
     const std::string phase = span.scope ? log.spans()[*span.scope].name : "";
     OperationRow& row =
@@ -82,7 +82,8 @@ std::vector<OperationRow> collect_operations(const Simulation& simulation, const
   return sorted;
 }
 
-// Without the device, so that ranks that wait for the same share a row: "kernel 'add' on 2 PEs".
+// The name leaves the device out, so that ranks that wait for the same share a row: "kernel 'add'
+// on 2 PEs".
 std::string on_any_device(const std::string& what) {
   const std::size_t at = what.rfind(" of sip");
   if (at == std::string::npos) return what;
@@ -95,7 +96,7 @@ std::vector<WaitRow> collect_waits(const RunLog& log, const Profile& profile) {
   std::map<std::pair<std::string, std::string>, std::map<int, Time>> by_rank;
   std::map<std::pair<std::string, std::string>, std::int64_t> counts;
   for (const RunSpan& span : log.spans()) {
-    const Time length = part_of(span, profile).length();
+    const Time length = clip(span, profile).length();
     if (span.kind != Kind::wait || span.rank < 0 || length == Time{0}) continue;
     const std::string what = on_any_device(span.name);
     const std::pair key(span.part.empty() ? what : span.part + ": " + what, span.where);
@@ -115,7 +116,7 @@ std::vector<WaitRow> collect_waits(const RunLog& log, const Profile& profile) {
   return rows;
 }
 
-Time sum_of(const sim::Waits& waits) {
+Time sum_waits(const sim::Waits& waits) {
   Time sum{0};
   for (const sim::WaitCause cause : sim::kWaitCauses) sum += waits[cause];
   return sum;
@@ -130,7 +131,7 @@ PeWaits collect_pe_waits(const sim::Machine& machine) {
       for (at.pe = 0; at.pe < topology.pe_count(); ++at.pe) {
         const sim::Waits& own = machine.pe(at).waits();
         result.all += own;
-        if (sum_of(own) <= sum_of(result.most)) continue;
+        if (sum_waits(own) <= sum_waits(result.most)) continue;
         result.most = own;
         result.pe = to_string(at);
       }
@@ -183,7 +184,7 @@ Profile make_profile(const Simulation& simulation, const ProfileStart& start) {
     if (!start.activity.empty()) {
       activity = activity - start.activity[static_cast<std::size_t>(device)];
     }
-    profile.ranks.push_back(time_of(device, activity, profile.duration()));
+    profile.ranks.push_back(make_rank_time(device, activity, profile.duration()));
   }
   profile.units = simulation.machine().unit_classes();
   profile.tcm = simulation.machine().compute_traffic();

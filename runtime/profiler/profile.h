@@ -1,5 +1,5 @@
-// Where the time of a run went, as numbers: what each rank did at every moment, which operations
-// took it, which units were busy; and the same as text (ADR-0203).
+// A profile says where the time of a run went: what each rank did at every moment, which operations
+// took the time, which units were busy.  It comes as numbers and as text (ADR-0203).
 
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace kernbench::runtime {
 
-// How much a trace shows.  Each level has what those before it have.
+// The detail of a trace.  Each level includes those before it.
 enum class TraceLevel : std::uint8_t {
   ranks,    // what the programs of ranks did, and their collectives and messages
   kernels,  // kernels too, a span for each launch on a device
@@ -26,8 +26,8 @@ enum class TraceLevel : std::uint8_t {
 
 class Simulation;
 
-// What the device of one rank did.  The four times add up to the duration: at every moment it is in
-// exactly one of these classes.
+// The time of one rank's device, by what it did.  The four times add up to the duration: at every
+// moment it is in exactly one of these classes.
 struct RankTime {
   int rank = 0;          // the device, where ranks are no devices
   Time compute_only{0};  // a kernel of the program ran, and no communication was under way
@@ -67,7 +67,7 @@ struct LaunchTime {
   Time total() const { return queued + launch + skew + kernel + back; }
 };
 
-// What the programs of ranks have waited for.
+// The waits of the ranks' programs.
 struct WaitRow {
   std::string what = {};  // "kernel 'add' on 2 PEs of sip0", "bucket 0: collective ..."
   std::string where = {};
@@ -76,7 +76,7 @@ struct WaitRow {
   Time longest{0};  // of one rank, summed over its waits
 };
 
-// What the critical path waits for at one place.
+// The time that the critical path spends at one place for one cause.
 struct PathRow {
   sim::Cause cause = sim::Cause::other;
   std::string place = {};  // "sip0.link.east", "sip0.cube0.pe3"; empty: it has none
@@ -95,8 +95,7 @@ struct CriticalPath {
   Time of(sim::Cause cause) const { return by_cause.at(static_cast<std::size_t>(cause)); }
 };
 
-// What kernels, and their commands, have waited for: all PEs together, and the PE that has waited
-// most.
+// The waits of kernels and their commands: of all PEs together, and of the PE that has waited most.
 struct PeWaits {
   sim::Waits all;
   sim::Waits most;
@@ -146,8 +145,8 @@ std::string table(const Profile& profile, SortBy sort_by = SortBy::total,
 // All tables of a profile: ranks, operations, units by class, launches, waits by cause and by line.
 std::string summary(const Profile& profile);
 
-// Where the time went: ranks, operations, units, launches, waits.  At most 40 lines, however many
-// ranks and operations there are.
+// Writes where the time went: ranks, operations, units, launches, waits.  At most 40 lines, however
+// many ranks and operations there are.
 std::string explain(const Profile& profile);
 
 }  // namespace kernbench::runtime

@@ -1,4 +1,4 @@
-// What the texts of profiles share.
+// Helpers that the texts of profiles share.
 
 #pragma once
 

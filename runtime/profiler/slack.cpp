@@ -35,7 +35,7 @@ class LeastFrom {
   }
 
  private:
-  // How many moments are not before `at`.
+  // Counts the moments that are not before `at`.
   std::size_t from_the_end(Time at) const {
     return static_cast<std::size_t>(moments_.end() - std::ranges::lower_bound(moments_, at));
   }
@@ -140,7 +140,7 @@ class BackwardPass {
     return has_changed;
   }
 
-  // How much later than this rank the last one has called.
+  // The time by which the last rank has called later than this one.
   Time skew(const Call& call, std::size_t span) const {
     return call.last_start - log_.spans()[span].start;
   }

@@ -26,7 +26,7 @@ bool is_shown(Kind kind, TraceLevel level) {
 }
 
 // "program", "kernels", "group 0", "messages"
-std::string track_of(const RunSpan& span) {
+std::string make_track_name(const RunSpan& span) {
   switch (span.kind) {
     case Kind::kernel:
     case Kind::collective_kernel:
@@ -54,7 +54,7 @@ class RankTracks {
   };
 
   static int process_of(const RunSpan& span) { return span.rank + 1; }
-  int thread_of(const RunSpan& span, Time end);
+  int find_thread(const RunSpan& span, Time end);
   void add_place(const RunSpan& span, int thread, Time at);
   void add_arguments(const RunSpan& span);
   void add_arrow(const RunSpan& span, int thread, Time end);
@@ -66,9 +66,9 @@ class RankTracks {
 };
 
 // The first lane of the span's track that is free.  A program's spans nest.
-int RankTracks::thread_of(const RunSpan& span, Time end) {
+int RankTracks::find_thread(const RunSpan& span, Time end) {
   const int process = process_of(span);
-  const std::string track = track_of(span);
+  const std::string track = make_track_name(span);
   std::vector<Lane>& lanes = lanes_[{process, track}];
   const bool nests = track == "program";
   auto lane = std::ranges::find_if(
@@ -122,7 +122,7 @@ void RankTracks::add_arrow(const RunSpan& span, int thread, Time end) {
 
 void RankTracks::add(const RunSpan& span) {
   const Time end = std::max(span.start, std::min(span.end, now_));
-  const int thread = thread_of(span, end);
+  const int thread = find_thread(span, end);
   const bool is_mark = span.kind == Kind::mark;
   const bool is_part = span.kind == Kind::collective && !span.part.empty();
   events_ += fmt::format(R"({{"ph":"{}","cat":"{}","name":"{}",)", is_mark ? 'i' : 'X',

@@ -17,7 +17,7 @@ namespace kernbench::runtime {
 
 class Simulation;
 
-// What has been recorded; a part is left out where the run did not record it
+// The parts that have been recorded.  A part is missing if the run did not record it
 // (RuntimeOptions::profile, RuntimeOptions::trace).
 std::string trace_json(const Simulation& simulation, TraceLevel level);
 

@@ -22,7 +22,7 @@ class Generators final : public runtime::Attachment {
   std::map<int, Generator> by_device_;
 };
 
-float uniform_of(std::uint32_t bits) {
+float to_uniform(std::uint32_t bits) {
   return static_cast<float>(bits >> 8) * 0x1p-24F;
 }
 
@@ -43,14 +43,14 @@ std::uint32_t Draw::bits(std::int64_t i) const {
 }
 
 float Draw::uniform(std::int64_t i) const {
-  return uniform_of(bits(i));
+  return to_uniform(bits(i));
 }
 
 float Draw::normal(std::int64_t i) const {
   std::uint32_t attempt = 0;
   return polar_normal([&] {
     const PhiloxCounter numbers = block(seed_, call_, static_cast<std::uint64_t>(i), ++attempt);
-    return UniformPair{uniform_of(numbers[0]), uniform_of(numbers[1])};
+    return UniformPair{to_uniform(numbers[0]), to_uniform(numbers[1])};
   });
 }
 

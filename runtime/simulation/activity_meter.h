@@ -23,7 +23,7 @@ class ActivityMeter {
   ActivityMeter(const sim::Engine& engine, int device_count)
       : engine_(engine), devices_(static_cast<std::size_t>(device_count)) {}
 
-  // From now on computing() has what happens.
+  // Keeps the intervals for computing() from now on.
   void keep_intervals();
 
   void kernel_began(int device) {
@@ -40,7 +40,7 @@ class ActivityMeter {
   // The device's activity since the simulation began.
   DeviceActivity of(int device) const;
 
-  // When kernels of the program ran on the device, since keep_intervals().
+  // The intervals in which kernels of the program ran on the device, since keep_intervals().
   const Intervals& computing(int device) const {
     return devices_[static_cast<std::size_t>(device)].computing;
   }

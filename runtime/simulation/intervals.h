@@ -33,7 +33,7 @@ class Intervals {
 
   const std::vector<Interval>& all() const { return all_; }
 
-  // How much of [from, to) they cover.
+  // The part of [from, to) that they cover.
   Time covered(Time from, Time to) const {
     Time sum{0};
     auto at = std::ranges::upper_bound(all_, from, {}, &Interval::end);

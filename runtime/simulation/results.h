@@ -23,7 +23,7 @@ struct KernelResult {
   sim::Waits waits;          // of the kernel and its commands
 };
 
-// How long a device has been active.
+// The time for which a device has been active.
 struct DeviceActivity {
   Time computing{0};      // a kernel of the program ran on at least one of its PEs
   Time communicating{0};  // a collective or a message of its rank was under way
@@ -41,7 +41,7 @@ struct DeviceActivity {
   friend bool operator==(const DeviceActivity&, const DeviceActivity&) = default;
 };
 
-// How often the collectives of a run have used an algorithm.
+// Counts how often the collectives of a run have used an algorithm.
 struct AlgorithmUse {
   std::string_view collective;  // "all_reduce", "send", ...; a literal, as is `algorithm`
   std::string_view algorithm;

@@ -10,7 +10,7 @@ std::string_view name_of(RunSpan::Kind kind) {
   return kNames.at(static_cast<std::size_t>(kind));
 }
 
-std::optional<RunLog::Id> RunLog::scope_of(int rank) const {
+std::optional<RunLog::Id> RunLog::find_scope(int rank) const {
   for (const int program : {rank, -1}) {
     const auto scopes = open_scopes_.find(program);
     if (scopes != open_scopes_.end() && !scopes->second.empty()) return scopes->second.back();

@@ -1,5 +1,5 @@
-// What ranks and devices have done, by the names that the user's program gives it: calls, kernels,
-// waits, scopes and marks.  Tables, traces and reports are made of it (ADR-0203).
+// Records what ranks and devices do, under the names that the user's program gives it: calls,
+// kernels, waits, scopes and marks.  Tables, traces and reports are made of it (ADR-0203).
 //
 // It is kept only if RuntimeOptions::profile or trace asks for it: an entry for each call, not for
 // each command of a kernel.
@@ -91,7 +91,7 @@ class RunLog {
   const std::deque<RunTensor>& tensors() const { return tensors_; }  // in the order of creation
 
   // The innermost scope of a rank's program, else of the driver's.
-  std::optional<Id> scope_of(int rank) const;
+  std::optional<Id> find_scope(int rank) const;
   void open_scope(int rank, Id scope) { open_scopes_[rank].push_back(scope); }
   void close_scope(int rank) { open_scopes_[rank].pop_back(); }
 

@@ -17,6 +17,7 @@ namespace kernbench::runtime {
 void Completion::signal() {
   done_ = true;
   if (waiter_ != nullptr) simulation_.fibers_.wake(*waiter_);
+  // The main stack drives the engine instead of waiting on a fiber, so the engine must stop for it.
   if (simulation_.driven_for_ == this) simulation_.stop_ = true;
 }
 
@@ -32,6 +33,7 @@ void Event::wait(Simulation& simulation, DescribeWait describe) {
 }
 
 void Event::notify_all() {
+  // The list is taken before the signals, because a waiter may wait again at once.
   for (Completion* waiter : std::exchange(waiting_, {})) waiter->signal();
 }
 
@@ -94,6 +96,8 @@ void Simulation::wait_on_fiber(Fiber& fiber, Completion& completion, DescribeWai
   }
   completion.waiter_ = &fiber;
   try {
+    // A fiber may be woken for something else that it no longer waits for, so the condition is
+    // checked again.
     while (!completion.done_) fibers_.park(describe);
   } catch (...) {
     completion.waiter_ = nullptr;
@@ -139,6 +143,7 @@ bool Simulation::yield() {
 }
 
 void Simulation::drive(Completion& completion) {
+  // Only one stack may run events: fibers wait, and the main stack drives.
   KB_CHECK(driven_for_ == nullptr, "the engine is driven already");
   driven_for_ = &completion;
   driver_ = pthread_self();
@@ -155,6 +160,8 @@ void Simulation::drive(Completion& completion) {
         "KB-S001", reason, fmt::format("interrupted at simulated time t={}", to_string(now())))));
   }
   if (failure_ == nullptr && completion.done_) return;
+  // The engine has run out of events and the completion is still open, so nothing can ever complete
+  // it.
   if (failure_ == nullptr) fail(std::make_exception_ptr(deadlock_error(*this)));
   throw_failure();
 }
@@ -165,6 +172,7 @@ void Simulation::throw_failure() {
 }
 
 void Simulation::fail(std::exception_ptr failure) {
+  // Later failures are mostly consequences of the first.
   if (failure_ == nullptr) failure_ = std::move(failure);
   stop_ = true;
 }
@@ -178,6 +186,7 @@ template <class Number>
 std::vector<Number> Simulation::read(const sim::Value& value) {
   check_thread();
   std::vector<Number> elements(static_cast<std::size_t>(value.element_count()));
+  // The evaluation needs more stack than a fiber has.
   fibers_.call_on_main([&] { executor_.read(value, std::span<Number>(elements)); });
   return elements;
 }
@@ -201,6 +210,7 @@ void Simulation::begin(std::uint64_t operation) {
 
 void Simulation::add_result(const KernelResult& result) {
   if (results_.size() == 2 * kLeastResults) {
+    // Half of the results go at a time, so that an entry costs O(1).
     results_.erase(results_.begin(), results_.begin() + kLeastResults);
   }
   results_.push_back(result);
@@ -217,6 +227,8 @@ void Simulation::release(const void* work) {
 }
 
 void Simulation::abandon() {
+  // Objects that outlive the run compare this number, and know that nothing of theirs ends any
+  // more.
   ++abandoned_runs_;
   fibers_.cancel_all();
   activity_.abandon();
@@ -224,6 +236,8 @@ void Simulation::abandon() {
   pollers_.forget_event();
   std::vector<Kept> ended;
   for (auto& [key, kept] : std::exchange(work_under_way_, {})) ended.push_back(std::move(kept));
+  // Work is destroyed in the order in which it was kept: the map is ordered by addresses, which
+  // differ from run to run.
   std::ranges::sort(ended, {}, &Kept::number);
   for (Kept& kept : ended) kept.work.reset();
 }

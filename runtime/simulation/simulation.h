@@ -143,7 +143,7 @@ class Simulation {
   // at most twice as many; last_results() has all of the operation that began last.
   static constexpr std::size_t kLeastResults = std::size_t{1} << 16;
   void add_result(const KernelResult& result);
-  // From now on the run is profiled.
+  // Profiles the run from now on.
   void keep_run_log();
   // Null unless the run is profiled.
   RunLog* run_log() { return run_log_.get(); }
@@ -162,7 +162,7 @@ class Simulation {
 
   // Ends a run that has failed: unwinds every fiber and drops all operations under way.
   void abandon();
-  // How many runs have ended so.
+  // The number of runs that have ended so.
   std::uint64_t abandoned_runs() const { return abandoned_runs_; }
 
  private:

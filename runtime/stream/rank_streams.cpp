@@ -44,6 +44,7 @@ OnDevice& on_device(Simulation& simulation, int device) {
     throw CollectiveError("KB-R012", "torch.ahbm's streams inside kernel '{}'", caller.kernel);
   }
   OnDevice& own = streams_of_caller(simulation).devices[device];
+  // Most ranks use one stream of one device, so streams are made when they are first asked for.
   if (own.all.empty()) {
     own.current = std::make_shared<StreamQueue>(simulation, simulation.local().rank, device,
                                                 streams_of_all(simulation).count++);
@@ -79,8 +80,10 @@ void wait_for_all(Simulation& simulation, Wanted wanted) {
   RankStreams& own = streams_of_caller(simulation);
   for (auto& [device, streams] : own.devices) {
     if (!wanted(device)) continue;
+    // The list is copied, because another fiber of the rank may make a stream while this one waits.
     for (const auto& stream : std::vector(streams.all)) wait_for(simulation, *stream);
   }
+  // Operations may be noted while this one waits, so the list is copied too.
   for (const auto& [marker, what] : std::deque(own.beside)) {
     marker->wait_until_known(simulation, [&] { return what; });
   }
@@ -105,6 +108,7 @@ const std::shared_ptr<StreamQueue>& default_stream(Simulation& simulation, int d
 
 std::shared_ptr<StreamQueue> make_stream(Simulation& simulation, int device) {
   OnDevice& own = on_device(simulation, device);
+  // Races need two streams.  Programs with one stream do not pay for the search.
   simulation.attachments().get<StreamRaces>().watch();
   own.all.push_back(std::make_shared<StreamQueue>(simulation, simulation.local().rank, device,
                                                   streams_of_all(simulation).count++));
@@ -118,6 +122,7 @@ void set_current_stream(Simulation& simulation, std::shared_ptr<StreamQueue> str
 
 void note_beside_streams(Simulation& simulation, std::shared_ptr<Marker> marker, std::string what) {
   auto& beside = streams_of_caller(simulation).beside;
+  // The list would grow with the length of the run if the ends that the host knows of stayed in it.
   while (!beside.empty() && beside.front().marker->is_known()) beside.pop_front();
   beside.push_back({std::move(marker), std::move(what)});
 }
@@ -156,6 +161,8 @@ void throw_queued_failure(Simulation& simulation) {
   std::exception_ptr first;
   for (auto& [device, streams] : streams_of_caller(simulation).devices) {
     for (const auto& stream : streams.all) {
+      // Every failure is taken, so that an old one does not appear at a later synchronize(), but
+      // only the first can be thrown.
       const std::exception_ptr failure = stream->take_failure();
       if (first == nullptr) first = failure;
     }

@@ -58,6 +58,7 @@ void Stream::synchronize() const {
 }
 
 bool Stream::query() const {
+  // A busy stream is asked through an Event, so that a program that polls lets simulated time pass.
   return queue_->is_idle() || record_event().query();
 }
 
@@ -74,6 +75,8 @@ void Event::record() const {
 void Event::record(const Stream& stream) const {
   State& state = *state_;
   state.recorded = state.simulation->now();
+  // Without queues every launch has ended when the host goes on, so the moment of the record is all
+  // there is.
   if (!state.simulation->queues_launches()) return;
   state.queue = stream.queue_;
   state.marker = state.queue->enqueue("an Event", [] {});

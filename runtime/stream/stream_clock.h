@@ -1,4 +1,5 @@
-// What comes before an operation of a stream: a vector clock over the streams of a rank.
+// Says which operations come before an operation of a stream, by a vector clock over the streams of
+// a rank.
 
 #pragma once
 
@@ -9,7 +10,7 @@
 
 namespace kernbench::runtime {
 
-// For each stream, how many of its operations.
+// Counts the operations of each stream that come before.
 class StreamClock {
  public:
   void add(int stream, std::uint64_t count) {

@@ -24,6 +24,7 @@ StreamPosition StreamQueue::position() const {
 }
 
 bool StreamQueue::is_idle() const {
+  // After an abandoned run the last marker is never passed, so nobody may wait for it.
   return last_ == nullptr || last_->is_known() || abandoned_runs_ != simulation_.abandoned_runs();
 }
 
@@ -52,6 +53,8 @@ std::shared_ptr<Marker> StreamQueue::enqueue(std::string what, std::function<voi
   last_ = std::make_shared<Marker>();
   const Time arrives = simulation_.now() + simulation_.machine().launcher().host_leg(device_);
   waiting_.push_back({std::move(what), arrives, std::move(body), last_});
+  // A fiber serves the queue while it has operations.  An idle stream has none, so that many
+  // streams cost little.
   if (!std::exchange(is_running_, true)) {
     simulation_.fibers().spawn(
         FiberName(write_name), [this] { run(); }, &local_,
@@ -65,6 +68,8 @@ std::shared_ptr<Marker> StreamQueue::enqueue(std::string what, std::function<voi
 }
 
 void StreamQueue::wait_for_room() {
+  // The host waits for room as it does with CUDA's launch queue, so that a program cannot queue
+  // without end.
   while (waiting_.size() >= kMostQueued) {
     const auto first = waiting_.front().marker;
     first->wait(simulation_, [&] { return describe_next(); });
@@ -73,6 +78,8 @@ void StreamQueue::wait_for_room() {
 
 void StreamQueue::follow(std::string what, std::shared_ptr<Marker> marker,
                          const StreamClock& before) {
+  // Races are searched by these clocks, in the order of issue and not of time, so the clock
+  // advances before anything has run.
   before_.add(before);
   const auto body = [this, what, marker = std::move(marker)] {
     marker->wait(simulation_, [&] { return what; });
@@ -88,6 +95,8 @@ void StreamQueue::run() {
     performed_ = &operation;
     perform(operation);
     performed_ = nullptr;
+    // The body's tensors live until the host knows of the end, since their memory counts as in use
+    // until then.
     operation.marker->when_known([body = std::move(operation.body)] {});
     Marker::pass(operation.marker, simulation_, simulation_.machine().launcher().host_leg(device_),
                  failure_);
@@ -95,6 +104,8 @@ void StreamQueue::run() {
 }
 
 void StreamQueue::perform(Operation& operation) {
+  // Nothing behind a failure runs, but its markers are passed on, so that whoever waits gets the
+  // failure.
   if (failure_ != nullptr) return;
   try {
     simulation_.sleep(operation.arrives - simulation_.now(), [&] { return operation.what; });

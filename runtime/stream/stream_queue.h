@@ -20,8 +20,8 @@
 
 namespace kernbench::runtime {
 
-// A rank that has issued so many operations to a stream waits until the device has taken one up, as
-// on CUDA: else a loop of launches would run ahead for as long as the host's memory lasts.
+// A rank that has issued this many operations to a stream waits until the device has taken one up,
+// as on CUDA: else a loop of launches would run ahead for as long as the host's memory lasts.
 inline constexpr std::size_t kMostQueued = 1024;
 
 class StreamQueue : public std::enable_shared_from_this<StreamQueue> {

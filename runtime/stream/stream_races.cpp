@@ -20,7 +20,7 @@ std::int64_t width_of(const sim::ElementRange& elements) {
   return elements.end() - elements.begin;
 }
 
-int bits_of(std::int64_t width) {
+int count_bits(std::int64_t width) {
   return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(width)));
 }
 
@@ -58,7 +58,7 @@ void StreamRaces::access(const sim::MemoryStore& memory, sim::RegionId region,
   visit_near(known, access.elements, [&](OfWidth& of_width, OfWidth::const_iterator place) {
     if (covers(access, place->second)) of_width.erase(place);
   });
-  known.accesses[bits_of(width_of(access.elements))].emplace(access.elements.begin, access);
+  known.accesses[count_bits(width_of(access.elements))].emplace(access.elements.begin, access);
   forget_freed(memory);
 }
 

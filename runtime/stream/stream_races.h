@@ -16,7 +16,7 @@
 
 namespace kernbench::runtime {
 
-// What an operation of a stream touches.
+// The elements that an operation of a stream touches.
 struct StreamAccess {
   StreamPosition by;
   std::shared_ptr<const std::string> what;  // "kernel 'add' at ddp.cpp:41"
@@ -38,7 +38,7 @@ class StreamRaces final : public Attachment {
   void forget_ranks() override { regions_.clear(); }
 
  private:
-  // By the position of the first element: those of one width, so that few lie before a position and
+  // Accesses of one width are sorted by their first element, so that few lie before a position and
   // reach beyond it.
   using OfWidth = std::multimap<std::int64_t, StreamAccess>;
   struct OfRegion {

@@ -25,13 +25,13 @@ std::string_view verb_of(Touch touch) {
 }
 
 // "which all_gather#0 ([4] Float) at ddp.cpp:41 still reads"
-std::string use_of(const AccessUnderWay& access) {
+std::string describe_use(const AccessUnderWay& access) {
   return fmt::format("which {} {}", access.operation->description,
                      access.writes ? "is to write" : "still reads");
 }
 
 std::string in_use(const Tensor& tensor, const AccessUnderWay& access) {
-  return fmt::format("tensor '{}', {}", tensor.name(), use_of(access));
+  return fmt::format("tensor '{}', {}", tensor.name(), describe_use(access));
 }
 
 const std::vector<sim::DeviceBuffer>& buffers_of(const AccessUnderWay& access,
@@ -48,12 +48,15 @@ void forget_known(AccessesUnderWay& accesses, const sim::ElementRange& elements)
 }  // namespace
 
 void compute_deferred(const TensorMemory& memory) {
+  // The computation resets the memory's own reference, so this one keeps the value alive.
   const std::shared_ptr<DeferredValue> value = memory.deferred;
   if (value != nullptr) value->compute();
 }
 
 void compute_before_write(const TensorMemory& memory) {
   compute_deferred(memory);
+  // Deferred values that read this memory must be computed from its old elements.  The first write
+  // of a deferred value is its own computation, which its readers wait for.
   while (!memory.is_first_write && !memory.deferred_readers.empty()) {
     memory.deferred_readers.front()->compute();
   }
@@ -79,8 +82,8 @@ void check_may_defer(const Tensor& tensor, Touch touch, DescribeOperation what,
 }
 
 // A later operation of the same stream that covers an earlier one's access replaces it: whoever
-// knows that the later one is done knows it of both.  So elements have at most two entries per
-// stream.
+// knows that the later one is done knows it of both.  Elements therefore have at most two entries
+// per stream.
 void begin_access(const Tensor& tensor, std::shared_ptr<const OperationUnderWay> operation,
                   bool writes) {
   const Tensor::Storage& storage = *tensor.storage();
@@ -111,7 +114,7 @@ std::string TensorMemory::obstacle(sim::RegionId region, const sim::ElementRange
     for (const sim::DeviceBuffer& buffer : buffers_of(access, *this)) {
       const bool meets =
           buffer.region == region && overlap({buffer.first, buffer.element_count}, of_region);
-      if (meets) text = use_of(access);
+      if (meets) text = describe_use(access);
     }
   });
   return text;

@@ -103,7 +103,7 @@ class AccessesUnderWay {
   std::int64_t longest_ = 0;  // most elements of one use
 };
 
-// How an operation is about to use a tensor.
+// The way in which an operation is about to use a tensor.
 enum class Touch : std::uint8_t {
   reads,
   writes,

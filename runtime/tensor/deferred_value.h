@@ -6,7 +6,7 @@ namespace kernbench::runtime {
 
 struct TensorMemory;
 
-// How the value of a memory without a place in HBM is computed.
+// Computes the value of a memory that has no place in HBM yet.
 class DeferredValue {
  public:
   DeferredValue() = default;
@@ -21,8 +21,8 @@ class DeferredValue {
 
 // To be called before something uses the value of a memory: computes it if it is deferred.
 void compute_deferred(const TensorMemory& memory);
-// To be called before something writes into a memory: computes its value, and all deferred ones
-// that read it.
+// Computes the memory's value, and all deferred ones that read it.  It is called before something
+// writes into the memory.
 void compute_before_write(const TensorMemory& memory);
 
 }  // namespace kernbench::runtime

@@ -20,7 +20,7 @@ struct Part {
 };
 
 // Returns the share of `whole` that holder `index` of `count` gets.
-Part share_of(const Part& whole, Shard shard, int index, int count) {
+Part cut_share(const Part& whole, Shard shard, int index, int count) {
   Part part = whole;
   if (!is_sharded(shard) || whole.sizes.empty()) return part;
   const std::size_t dimension = shard == Shard::row_wise ? 0 : whole.sizes.size() - 1;
@@ -40,7 +40,7 @@ void check_shard(std::string_view level, Shard shard) {
       number_of(shard));
 }
 
-int count_of(int wanted, int available, std::string_view what) {
+int resolve_count(int wanted, int available, std::string_view what) {
   if (wanted < 0) {
     throw DeviceError("KB-K010", "DPPolicy: num_{} = {} must not be negative", what, wanted);
   }
@@ -70,17 +70,17 @@ std::vector<ShardInfo> place(const DPPolicy& policy, const Shape& shape, const T
                              int sip, int num_sips) {
   check_shard("cube", policy.cube);
   check_shard("pe", policy.pe);
-  const int sips = count_of(num_sips, topology.system.sip_count - sip, "sips");
-  const int cubes = count_of(policy.num_cubes, topology.cube_count(), "cubes");
-  const int pes = count_of(policy.num_pes, topology.pe_count(), "pes");
+  const int sips = resolve_count(num_sips, topology.system.sip_count - sip, "sips");
+  const int cubes = resolve_count(policy.num_cubes, topology.cube_count(), "cubes");
+  const int pes = resolve_count(policy.num_pes, topology.pe_count(), "pes");
   const Part whole{std::vector<std::int64_t>(shape.rank(), 0), {shape.begin(), shape.end()}};
   std::vector<ShardInfo> shards;
   for (int i = 0; i < sips; ++i) {
-    const Part of_sip = share_of(whole, Shard::column_wise, i, sips);
+    const Part of_sip = cut_share(whole, Shard::column_wise, i, sips);
     for (int cube = 0; cube < cubes; ++cube) {
-      const Part of_cube = share_of(of_sip, policy.cube, cube, cubes);
+      const Part of_cube = cut_share(of_sip, policy.cube, cube, cubes);
       for (int pe = 0; pe < pes; ++pe) {
-        Part part = share_of(of_cube, policy.pe, pe, pes);
+        Part part = cut_share(of_cube, policy.pe, pe, pes);
         shards.push_back({sip + i, cube, pe, std::move(part.offset), Shape(part.sizes), 0});
       }
     }

@@ -59,7 +59,7 @@ std::vector<Holder> holders(Simulation& simulation,
   return all;
 }
 
-std::string lines_of(const std::vector<Holder>& holders, std::size_t most) {
+std::string format_lines(const std::vector<Holder>& holders, std::size_t most) {
   std::string text;
   Bytes rest = 0;
   for (std::size_t i = 0; i < holders.size(); ++i) {
@@ -85,7 +85,7 @@ std::string holders_of_device(Simulation& simulation, int device, std::size_t mo
   const auto held = holders(simulation, [device](const auto& pe) { return pe.sip == device; });
   Bytes queues = simulation.allocator(device).allocated();
   for (const Holder& holder : held) queues -= holder.bytes;
-  std::string text = lines_of(held, most);
+  std::string text = format_lines(held, most);
   if (queues > 0) text += fmt::format("\n  {} B: queues of collectives and kernels", queues);
   return text;
 }
@@ -97,7 +97,7 @@ std::string holders_of_slice(Simulation& simulation, const sim::PeLocation& pe, 
   const auto is_there = [&](const sim::PeLocation& at) {
     return at.sip == pe.sip && at.cube == pe.cube && slice(at) == slice(pe);
   };
-  return lines_of(holders(simulation, is_there), most);
+  return format_lines(holders(simulation, is_there), most);
 }
 
 }  // namespace kernbench::runtime

@@ -1,4 +1,4 @@
-// Who holds the HBM of a device: for errors and summaries.
+// Lists who holds the HBM of a device, for errors and summaries.
 
 #pragma once
 

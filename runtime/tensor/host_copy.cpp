@@ -34,7 +34,7 @@ class HostCopy {
   Tensor::Storage& storage() { return *target_.storage(); }
   void send(std::uint64_t index, sim::Endpoint::Kind from);
   void landed(std::uint64_t index);
-  const sim::Value& value_of(const ShardWrite& write);
+  const sim::Value& find_or_make_value(const ShardWrite& write);
 
   const Tensor target_;
   const std::vector<ShardWrite> writes_;
@@ -70,7 +70,7 @@ void HostCopy::send(std::uint64_t index, sim::Endpoint::Kind from) {
               sim::Engine::call<&HostCopy::landed>(this, index));
 }
 
-const sim::Value& HostCopy::value_of(const ShardWrite& write) {
+const sim::Value& HostCopy::find_or_make_value(const ShardWrite& write) {
   const auto [place, is_new] = values_.try_emplace(write.elements.get());
   if (is_new) {
     place->second = std::visit(
@@ -87,7 +87,7 @@ void HostCopy::landed(std::uint64_t index) {
   const ShardWrite& write = writes_[index];
   const sim::DeviceBuffer& buffer = storage().buffers()[write.shard];
   sim::Machine& machine = storage().simulation->machine();
-  machine.memory().store(buffer.region, buffer.first, value_of(write));
+  machine.memory().store(buffer.region, buffer.first, find_or_make_value(write));
   const sim::OpRecord op{sim::OpKind::copy_in,
                          buffer.dtype,
                          sim::pe_number(machine.topology(), buffer.home),
@@ -96,6 +96,7 @@ void HostCopy::landed(std::uint64_t index) {
                          buffer.element_count * size_of(buffer.dtype),
                          buffer.element_count};
   machine.op_log().append(op);
+  // The fingerprint of a run covers host copies as well as commands.
   machine.engine().fold(digest(op));
   for (const std::uint64_t further : std::exchange(further_[write.elements.get()], {})) {
     send(further, sim::Endpoint::Kind::io_cpu);

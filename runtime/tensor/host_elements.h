@@ -8,7 +8,7 @@
 
 namespace kernbench::runtime {
 
-// i64 of the integral types, which are exact so, else f32.
+// Elements of integral types are i64, which holds them exactly; others are f32.
 using HostElements = std::variant<std::vector<float>, std::vector<std::int64_t>>;
 
 }  // namespace kernbench::runtime

@@ -55,7 +55,8 @@ sim::Value load_block(const Tensor::Storage& storage, std::int64_t first, std::i
   for (std::size_t i = 0; i < storage.shards.size(); ++i) {
     if (contributes(storage, storage.shards[i])) add_runs(runs, storage, i, first, count);
   }
-  // After this, summands of the same elements follow each other, in the order of their holders.
+  // Sorts summands so that those of the same elements follow each other, in the order of their
+  // holders.
   std::ranges::stable_sort(runs, {}, &Run::in_tensor);
   std::vector<sim::Value> parts;
   std::int64_t end = first;

@@ -38,6 +38,8 @@ Bytes allocate_space(const Tensor::Storage& storage, const sim::PeLocation& home
     try {
       return allocate_or_explain(storage, home, bytes);
     } catch (const DeviceError& error) {
+      // Queued launches may hold the last handles of tensors.  When they have ended, there may be
+      // room.
       if (error.code() != "KB-M010") throw;
     }
     synchronize(*storage.simulation);
@@ -72,8 +74,8 @@ namespace {
 struct QueuedMemories final : Attachment {
   void forget_ranks() override {}  // launches remove what they have added
 
-  // By device, so that who allocates looks at those of its own alone.  A tensor over several
-  // devices is in the list of its first one.
+  // Memories are listed by device, so that an allocation looks at those of its device alone.  A
+  // tensor over several devices is in the list of its first one.
   const std::shared_ptr<TensorMemory::List>& of(int device) {
     std::shared_ptr<TensorMemory::List>& list = lists_[device];
     if (list == nullptr) list = std::make_shared<TensorMemory::List>();
@@ -128,6 +130,7 @@ void move_to(std::size_t index, Bytes address, TensorMemory& memory) {
   };
   for (Tensor::Storage* const tensor : memory.tensors) {
     auto shard = tensor->shards.begin() + static_cast<std::ptrdiff_t>(index);
+    // A view may have fewer shards than its memory has buffers, so its shard is found by the PE.
     const bool has_all = tensor->shards.size() == memory.buffers.size();
     if (!has_all) shard = std::ranges::find_if(tensor->shards, is_there);
     if (shard != tensor->shards.end()) shard->address += moved;
@@ -172,6 +175,8 @@ void check_has_space(const Tensor::Storage& storage, std::string_view user) {
 }
 
 PreservedVersion::PreservedVersion(TensorMemory& memory) : memory_(memory) {
+  // Writes are numbered when they are issued, so all writes from now on are those of this object's
+  // lifetime.
   memory_.restores = {memory_.simulation->last_write() + 1,
                       std::numeric_limits<std::uint64_t>::max()};
 }

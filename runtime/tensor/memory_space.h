@@ -10,8 +10,9 @@
 
 namespace kernbench::runtime {
 
-// Returns the address of so many bytes.  Collectives that are queued keep memory that the host has
-// given up, so it waits for them before it throws DeviceError KB-M010, with the memory's holders.
+// Allocates this many bytes and returns their address.  Collectives that are queued keep memory
+// that the host has given up, so it waits for them before it throws DeviceError KB-M010, with the
+// memory's holders.
 Bytes allocate_space(const Tensor::Storage& storage, const sim::PeLocation& home, Bytes bytes);
 // Notes in the run log that the tensor's memory has taken a place now.
 void log_space(const Tensor::Storage& storage);
@@ -32,8 +33,8 @@ void free_unheld_space(Simulation& simulation, int device);
 // Throws CollectiveError KB-A019 for a tensor without a place, unless its value is deferred.
 void check_has_space(const Tensor::Storage& storage, std::string_view user);
 
-// While it lives, what is issued writes elements into a memory that it had before.  So autograd
-// does not count it as a change (torch.autograd._unsafe_preserve_version_counter).
+// While it lives, what is issued writes elements into a memory that it had before.  Autograd
+// therefore does not count it as a change (torch.autograd._unsafe_preserve_version_counter).
 class PreservedVersion {
  public:
   explicit PreservedVersion(TensorMemory& memory);

@@ -32,7 +32,7 @@ void drop_cut(Shard& shard, int& count, std::size_t rank) {
 }
 
 // Returns the elements of a buffer from `first` on, which belong to a part of its tensor.
-sim::DeviceBuffer slice_of(sim::DeviceBuffer buffer, std::int64_t first, std::int64_t count) {
+sim::DeviceBuffer cut_slice(sim::DeviceBuffer buffer, std::int64_t first, std::int64_t count) {
   buffer.first += first;
   buffer.element_count = count;
   return buffer;
@@ -40,7 +40,7 @@ sim::DeviceBuffer slice_of(sim::DeviceBuffer buffer, std::int64_t first, std::in
 
 }  // namespace
 
-Tensor row_of(const Tensor& tensor, std::int64_t index) {
+Tensor make_row_view(const Tensor& tensor, std::int64_t index) {
   const Tensor::Storage& base = *tensor.storage();
   if (base.is_host()) return Tensor(host_row(base, index));
   DPPolicy dp = base.dp;
@@ -58,7 +58,7 @@ Tensor row_of(const Tensor& tensor, std::int64_t index) {
                     whole.pe,  {whole.offset.begin() + 1, whole.offset.end()},
                     shape,     whole.address + row * shape.numel() * size_of(base.dtype)};
     shards.push_back(std::move(shard));
-    part.push_back(slice_of(base.buffers()[i], row * shape.numel(), shape.numel()));
+    part.push_back(cut_slice(base.buffers()[i], row * shape.numel(), shape.numel()));
   }
   auto view = make_view_storage(base, row_shape(base.shape), dp, std::move(shards));
   view->first += index * view->shape.numel();
@@ -73,8 +73,8 @@ bool has_stretches(const Tensor& tensor, std::size_t dimension) {
   return std::ranges::all_of(before, [](std::int64_t size) { return size == 1; });
 }
 
-Tensor stretch_of(const Tensor& tensor, std::size_t dimension, std::int64_t start,
-                  std::int64_t length) {
+Tensor make_stretch_view(const Tensor& tensor, std::size_t dimension, std::int64_t start,
+                         std::int64_t length) {
   const Tensor::Storage& base = *tensor.storage();
   const auto shortened = [&](const Shape& shape) {
     std::vector<std::int64_t> sizes(shape.begin(), shape.end());
@@ -93,7 +93,7 @@ Tensor stretch_of(const Tensor& tensor, std::size_t dimension, std::int64_t star
     const std::int64_t first = first_of(shards[i].shape);
     shards[i].shape = shortened(shards[i].shape);
     shards[i].address += first * size_of(base.dtype);
-    part.push_back(slice_of(base.buffers()[i], first, shards[i].shape.numel()));
+    part.push_back(cut_slice(base.buffers()[i], first, shards[i].shape.numel()));
   }
   auto view = make_view_storage(base, shortened(base.shape), base.dp, std::move(shards));
   view->first += first_of(base.shape);

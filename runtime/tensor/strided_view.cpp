@@ -19,8 +19,8 @@ bool are_dense(const Shape& shape, const std::vector<std::int64_t>& strides) {
   return true;
 }
 
-// How many elements of the memory lie between the first and the last, both included.
-std::int64_t extent_of(const PartOfView& part) {
+// Counts the elements of the memory from the first to the last one of the view, both included.
+std::int64_t compute_extent(const PartOfView& part) {
   if (part.shape.numel() == 0) return 0;
   std::int64_t last = 0;
   for (std::size_t d = 0; d < part.shape.rank(); ++d) {
@@ -52,7 +52,7 @@ Tensor strided_view(const Tensor& of, const Shape& shape, const DPPolicy& dp,
     PartOfView part = part_of(whole);
     sim::DeviceBuffer& buffer = buffers.emplace_back(base.buffers()[i]);
     buffer.first += part.first;
-    buffer.element_count = extent_of(part);
+    buffer.element_count = compute_extent(part);
     is_dense = is_dense && part.first == 0 && are_dense(part.shape, part.strides);
     shards.push_back({whole.sip, whole.cube, whole.pe, std::move(part.offset), part.shape,
                       whole.address + part.first * size_of(base.dtype), std::move(part.strides)});
@@ -69,7 +69,7 @@ Tensor strided_view(const Tensor& of, const Shape& shape, const DPPolicy& dp,
 
 Tensor stepped_view(const Tensor& base, const Steps& steps) {
   if (steps.step == 1 && has_stretches(base, steps.dimension)) {
-    return stretch_of(base, steps.dimension, steps.start, steps.length);
+    return make_stretch_view(base, steps.dimension, steps.start, steps.length);
   }
   const auto shortened = [&](const Shape& shape) {
     std::vector<std::int64_t> sizes(shape.begin(), shape.end());

@@ -205,7 +205,7 @@ struct Place {
   friend auto operator<=>(const Place&, const Place&) = default;
 };
 
-Place place_of(const Tensor::Storage& storage, std::size_t index) {
+Place make_place(const Tensor::Storage& storage, std::size_t index) {
   const ShardInfo& shard = storage.shards[index];
   return {shard.offset,
           {shard.shape.begin(), shard.shape.end()},
@@ -213,8 +213,8 @@ Place place_of(const Tensor::Storage& storage, std::size_t index) {
 }
 
 template <class Number>
-std::vector<Number> part_of(const Tensor::Storage& storage, std::size_t index,
-                            const std::vector<Number>& elements) {
+std::vector<Number> copy_part(const Tensor::Storage& storage, std::size_t index,
+                              const std::vector<Number>& elements) {
   const ShardInfo& shard = storage.shards[index];
   std::vector<Number> part(static_cast<std::size_t>(shard.shape.numel()), Number{0});
   if (!runtime::holds_summand_zero(storage, index)) {
@@ -267,7 +267,7 @@ std::vector<Number> Tensor::read(Read what, std::size_t index) const {
 template std::vector<float> Tensor::read(Read, std::size_t) const;
 template std::vector<std::int64_t> Tensor::read(Read, std::size_t) const;
 
-std::size_t Tensor::position_of(std::initializer_list<std::int64_t> index) const {
+std::size_t Tensor::find_position(std::initializer_list<std::int64_t> index) const {
   std::int64_t position = 0;
   std::size_t dimension = 0;
   for (const std::int64_t given : index) {
@@ -316,11 +316,11 @@ void runtime::copy_elements(const Tensor& into, const Tensor& source,
   std::vector<runtime::ShardWrite> writes;
   std::map<Place, std::shared_ptr<const HostElements>> parts;  // shared by copies
   for (std::size_t i = 0; i < target.shards.size(); ++i) {
-    auto& part = parts[place_of(target, i)];
+    auto& part = parts[make_place(target, i)];
     if (part == nullptr) {
       part = std::visit(
           [&](const auto& all) {
-            return std::make_shared<const HostElements>(part_of(target, i, all));
+            return std::make_shared<const HostElements>(copy_part(target, i, all));
           },
           elements);
     }
@@ -336,13 +336,13 @@ void runtime::set_elements(Tensor::Storage& storage, const HostElements& element
   for (std::size_t i = 0; i < storage.shards.size(); ++i) {
     const sim::DeviceBuffer& buffer = storage.buffers()[i];
     if (buffer.element_count == 0) continue;
-    const auto [part, is_new] = parts.try_emplace(place_of(storage, i));
+    const auto [part, is_new] = parts.try_emplace(make_place(storage, i));
     if (is_new) {
       part->second = std::visit(
           [&](const auto& all) {
             return memory.literal(storage.dtype, std::span(std::as_const(all)));
           },
-          std::visit([&](const auto& all) -> HostElements { return part_of(storage, i, all); },
+          std::visit([&](const auto& all) -> HostElements { return copy_part(storage, i, all); },
                      elements));
     }
     memory.store(buffer.region, buffer.first, part->second);

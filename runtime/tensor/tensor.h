@@ -42,8 +42,9 @@ class Tensor {
   Tensor() = default;  // no tensor
   Tensor(const Tensor&) = default;
   Tensor(Tensor&&) noexcept = default;
-  // A variable becomes a handle to another tensor.  What an expression returns is written into, as
-  // in libtorch: x[0] = y is x[0].copy_(y), and x[0] = 1 is x[0].fill_(1).
+  // A variable becomes a handle to another tensor.  An assignment to the result of an expression
+  // writes into its elements, as in libtorch: x[0] = y is x[0].copy_(y), and x[0] = 1 is
+  // x[0].fill_(1).
   Tensor& operator=(const Tensor&) & = default;
   Tensor& operator=(Tensor&&) & noexcept = default;
   const Tensor& operator=(const Tensor& source) && { return copy_(source); }
@@ -97,9 +98,9 @@ class Tensor {
 
   // Autograd, as in PyTorch (ADR-0130).  Errors are CollectiveErrors with PyTorch's texts.
 
-  // From now on operators on this tensor are recorded, so that backward() of a result adds to
-  // grad().  Throws KB-A002 for a host tensor, for one of integers, and if a computed tensor shall
-  // need no gradient.
+  // Records operators on this tensor from now on, so that backward() of a result adds to grad().
+  // Throws KB-A002 for a host tensor, for one of integers, and if a computed tensor shall need no
+  // gradient.
   const Tensor& requires_grad_(bool requires_grad = true) const;
   // True also for tensors that were computed from one that requires a gradient.
   bool requires_grad() const;
@@ -112,8 +113,8 @@ class Tensor {
   // grad() to assign to, such as a view of a flat buffer (libtorch's name).  backward() adds to
   // what it finds there, and throws KB-A006 if that does not fit this leaf.
   Tensor& mutable_grad() const;
-  // From now on backward() leaves the gradient of this computed tensor in grad(); of a leaf it does
-  // so anyway.  Throws KB-A014 for a tensor that requires no gradient.
+  // Makes backward() leave the gradient of this computed tensor in grad(), as it does for a leaf
+  // anyway.  Throws KB-A014 for a tensor that requires no gradient.
   void retain_grad() const;
   // Makes grad() undefined (torch's set_to_none).
   void zero_grad() const;
@@ -177,7 +178,7 @@ class Tensor {
   // KB-M017 if the index is out of range.
   template <class T = float>
   T at(std::initializer_list<std::int64_t> index) const {
-    return converted<T>(Read::element, position_of(index)).front();
+    return converted<T>(Read::element, find_position(index)).front();
   }
   // Returns a row-major matrix, its elements as by to_vector().
   // REQUIRES: two dimensions; <Eigen/Core> is included where this is called
@@ -367,7 +368,7 @@ class Tensor {
   enum class Read : std::uint8_t { all, shard, item, element, matrix };
   template <class Number>
   std::vector<Number> read(Read what, std::size_t index) const;
-  std::size_t position_of(std::initializer_list<std::int64_t> index) const;
+  std::size_t find_position(std::initializer_list<std::int64_t> index) const;
   template <class T>  // any arithmetic type (converted_elements.cpp)
   std::vector<T> converted(Read what, std::size_t index = 0) const;
   unsigned add_hook(std::function<Tensor(const Tensor& gradient)> hook) const;

@@ -17,7 +17,7 @@
 
 namespace kernbench {
 
-// How a tensor is placed inside one device (ADR-0026).
+// A DPPolicy says how a tensor is placed inside one device (ADR-0026).
 
 // One level of a placement, with the meaning of DTensor's placements for k holders:
 //   replicate    each holds the whole tensor
@@ -125,7 +125,7 @@ class Dimensions {
 
 // The keyword arguments of torch's zeros(), full(), ...
 struct TensorOptions {
-  // Without a type it is f32; of arange() and randint() of whole numbers, i64.
+  // The type is f32 if none is given; for arange() and randint() of whole numbers it is i64.
   std::optional<DType> dtype = {};
   DPPolicy dp = {};
   std::string name = {};  // for messages; "tensor<n>" if empty

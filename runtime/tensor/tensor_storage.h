@@ -109,8 +109,8 @@ struct Tensor::Storage : std::enable_shared_from_this<Tensor::Storage> {
 
   std::int64_t first = 0;  // index of its first element in the memory; 0 except for parts of it
 
-  // The elements of a strided view lie among so many elements of the memory, from `first` on.  It
-  // is 0 for other tensors.
+  // The elements of a strided view lie among `span` elements of the memory, from `first` on.  It is
+  // 0 for other tensors.
   std::int64_t span = 0;
 
   // The elements of a host tensor, which uses none of the fields below.
@@ -175,7 +175,7 @@ Tensor take_snapshot(const Tensor& tensor);
 // Returns element `index` of the first dimension, such as a row of a matrix, in the same memory.
 // Where that dimension is split, only its holders hold the view.  The view needs no gradient.
 // REQUIRES: there is such a dimension, and it has this index
-Tensor row_of(const Tensor& tensor, std::int64_t index);
+Tensor make_row_view(const Tensor& tensor, std::int64_t index);
 
 // Gives a tensor the memory, type and placement of another one of its shape; all handles to it see
 // that (torch's x.data = y).  Waits for queued launches that use it.
@@ -187,8 +187,8 @@ bool has_stretches(const Tensor& tensor, std::size_t dimension);
 // Returns elements [start, start + length) along a dimension, in the same memory.  The view needs
 // no gradient.
 // REQUIRES: has_stretches(); the dimension is not cut and has these elements
-Tensor stretch_of(const Tensor& tensor, std::size_t dimension, std::int64_t start,
-                  std::int64_t length);
+Tensor make_stretch_view(const Tensor& tensor, std::size_t dimension, std::int64_t start,
+                         std::int64_t length);
 
 // True if a tensor does not lie on the first cubes and PEs, as every policy implies: it is a row
 // of a tensor that is split along its first dimension.

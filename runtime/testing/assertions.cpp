@@ -33,7 +33,7 @@ std::string index_text(std::int64_t position, const Shape& shape) {
   return fmt::format("[{}]", fmt::join(index, ", "));
 }
 
-std::string place_of(const std::source_location& location) {
+std::string describe_place(const std::source_location& location) {
   return runtime::call_site(location);
 }
 
@@ -65,7 +65,7 @@ void compare(const Tensor& tensor, const Elements& actual, const std::vector<dou
       "KB-N030",
       "Tensor-likes are not {}! at {}\n  Mismatched elements: {} / {} ({:.1f}%)\n  tensor '{}' {} "
       "{}\n  worst at index {}: {} is not {}, off by {:.3g} (up to {:.3g} allowed){}",
-      what, place_of(location), mismatched, actual.size(),
+      what, describe_place(location), mismatched, actual.size(),
       100.0 * static_cast<double>(mismatched) / static_cast<double>(actual.size()), tensor.name(),
       to_string(tensor.shape()), name_of(tensor.dtype()),
       index_text(static_cast<std::int64_t>(worst), tensor.shape()), actual[worst], expected[worst],
@@ -131,7 +131,7 @@ void assert_equal(const Tensor& actual, std::span<const float> expected,
         "KB-N030",
 
         "Tensor-likes are not equal! at {}\n  tensor '{}' {} {}\n  first at index {}: {} is not {}",
-        place_of(location), actual.name(), to_string(actual.shape()), name_of(actual.dtype()),
+        describe_place(location), actual.name(), to_string(actual.shape()), name_of(actual.dtype()),
         index_text(static_cast<std::int64_t>(i), actual.shape()), elements[i], expected[i]);
   }
 }
@@ -167,7 +167,7 @@ void assert_equal_on_ranks(RuntimeContext& torch, const Tensor& x,
     if (all[other].size() != all.front().size()) {
       throw Error("KB-N020", ExitCode::values,
                   "tensor '{}' differs at {}: rank {} has {} elements, rank {} has {}", x.name(),
-                  place_of(location), ranks.front(), all.front().size(), ranks[other],
+                  describe_place(location), ranks.front(), all.front().size(), ranks[other],
                   all[other].size());
     }
     for (std::size_t i = 0; i < all.front().size(); ++i) {
@@ -177,7 +177,7 @@ void assert_equal_on_ranks(RuntimeContext& torch, const Tensor& x,
       throw Error(
           "KB-N020", ExitCode::values,
           "tensor '{}' differs at {}: rank {} vs {} at element {}: {} ({:#x}) vs {} ({:#x})",
-          x.name(), place_of(location), ranks.front(), ranks[other],
+          x.name(), describe_place(location), ranks.front(), ranks[other],
           index_text(static_cast<std::int64_t>(i), x.shape()), all.front()[i], first, all[other][i],
           later);
     }

@@ -15,7 +15,7 @@ namespace kernbench::tl {
 class AccessWatch {
  public:
   // The kernel is about to touch these elements of a tensor.  `where` is "tl.store in kernel 'k' on
-  // sip0.cube0.pe0".  What it throws ends the kernel.
+  // sip0.cube0.pe0".  An exception from here ends the kernel.
   virtual void access(sim::RegionId region, const sim::ElementRange& elements, bool is_written,
                       const std::string& tensor, const std::string& where) = 0;
 

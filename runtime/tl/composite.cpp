@@ -61,7 +61,7 @@ sim::MatrixAt Context::matrix_at(std::string_view operand, const Pointer& pointe
   return {pointer.buffer_, pointer.offset(), distance};
 }
 
-sim::CompositePlan Context::plan_of(const CompositeGemm& gemm) const {
+sim::CompositePlan Context::make_plan(const CompositeGemm& gemm) const {
   check_sizes(gemm);
   if (gemm.a.dtype() != gemm.b.dtype()) {
     throw DeviceError("KB-K031", "{}: a is {} and b is {}; they must be of one type",
@@ -146,7 +146,7 @@ void Context::count_parts(const sim::CompositePlan& plan) {
 }
 
 void Context::composite(const CompositeGemm& gemm) {
-  sim::CompositePlan plan = plan_of(gemm);
+  sim::CompositePlan plan = make_plan(gemm);
   check_store("tl.composite", gemm.c, plan.c.block(0, 0, gemm.m, gemm.n));
   set_tile(plan, {gemm.tile_m, gemm.tile_n, gemm.tile_k});
   count_parts(plan);

@@ -19,7 +19,7 @@ namespace {
 
 using Operands = std::span<const Operand>;
 
-std::string list_of(Operands operands) {
+std::string describe_operands(Operands operands) {
   std::vector<std::string> all;
   for (const Operand& operand : operands) {
     all.push_back(operand.tensor() == nullptr ? fmt::format("{}", operand.number().real())
@@ -33,12 +33,12 @@ std::string list_of(Operands operands) {
 
 DeviceError do_not_fit(const std::string& where, Operands operands,
                        std::string_view what_is_right) {
-  return {"KB-K020",
-          fmt::format("{}: the operands are {}; {}", where, list_of(operands), what_is_right)};
+  return {"KB-K020", fmt::format("{}: the operands are {}; {}", where, describe_operands(operands),
+                                 what_is_right)};
 }
 
 // Returns the common type of the tensors; nullopt if their types differ.
-std::optional<DType> dtype_of(Operands operands) {
+std::optional<DType> common_dtype(Operands operands) {
   std::optional<DType> dtype;
   for (const Operand& operand : operands) {
     if (operand.tensor() == nullptr) continue;
@@ -49,7 +49,7 @@ std::optional<DType> dtype_of(Operands operands) {
 }
 
 // Returns the shape that all tensors broadcast to; nullopt if there is none.
-std::optional<Shape> shape_of(Operands operands) {
+std::optional<Shape> broadcast_shapes(Operands operands) {
   std::optional<Shape> shape;
   for (const Operand& operand : operands) {
     if (operand.tensor() == nullptr) continue;
@@ -120,11 +120,11 @@ Tensor Context::elementwise(sim::MathOp op, std::string_view name,
   if (are_numbers(operands)) throw do_not_fit(where(name), operands, "one must be a tensor");
   // A mask may have another type than the values it chooses from.
   const bool has_mask = op == sim::MathOp::select && !are_numbers(operands.subspan(1));
-  const auto dtype = dtype_of(has_mask ? operands.subspan(1) : operands);
+  const auto dtype = common_dtype(has_mask ? operands.subspan(1) : operands);
   if (!dtype) {
     throw do_not_fit(where(name), operands, "their types must agree: tl.cast one of them");
   }
-  const auto shape = shape_of(operands);
+  const auto shape = broadcast_shapes(operands);
   if (!shape) {
     throw do_not_fit(where(name), operands,
                      "their shapes must agree, from the last dimension on, or be 1");

@@ -1,4 +1,4 @@
-// What errors of a kernel say about the arguments of its launch.
+// Errors of a kernel describe the arguments of its launch by these.
 
 #pragma once
 

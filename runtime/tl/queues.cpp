@@ -165,9 +165,9 @@ Tensor Context::wait(RecvFuture& future) {
   }
   const sim::IpcqChannel& channel = *future.receive_.channel;
   const Time began = run_.clock();
-  while (sim::KernelRun::post_of(future.receive_).state == sim::IpcqPost::State::open) {
+  while (sim::KernelRun::find_post(future.receive_).state == sim::IpcqPost::State::open) {
     const QueueWait wait(local_, channel.ends().from, began);
-    sim::KernelRun::post_of(future.receive_).wakes = true;
+    sim::KernelRun::find_post(future.receive_).wakes = true;
     fibers_.park([&] {
       return fmt::format("a message of {} ({} B; empty)", channel.name(),
                          future.receive_.tile->bytes);

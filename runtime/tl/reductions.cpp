@@ -11,7 +11,7 @@ namespace kernbench::tl {
 namespace {
 
 // Splits a shape into the sizes before, at and after an axis.
-sim::AxisForm form_of(const Shape& shape, std::size_t axis) {
+sim::AxisForm to_axis_form(const Shape& shape, std::size_t axis) {
   sim::AxisForm form{1, shape[axis], 1};
   for (std::size_t i = 0; i < shape.rank(); ++i) {
     if (i < axis) form.outer *= shape[i];
@@ -33,7 +33,7 @@ Shape reduced_shape(const Shape& shape, std::optional<std::size_t> axis, bool ke
 
 }  // namespace
 
-std::size_t Context::axis_of(std::string_view operation, const Tensor& x, int axis) const {
+std::size_t Context::wrap_axis(std::string_view operation, const Tensor& x, int axis) const {
   const auto rank = static_cast<int>(x.shape_.rank());
   if (axis < -rank || axis >= rank) {
     throw DeviceError("KB-K022", "{}: {} has no axis {}; there are {}", where(operation),
@@ -47,9 +47,9 @@ Tensor Context::reduce(sim::AxisOp op, std::string_view name, const Tensor& x,
                        std::optional<int> axis, const ReduceOptions& options) {
   check_own(name, x);
   std::optional<std::size_t> dimension;
-  if (axis) dimension = axis_of(name, x, *axis);
+  if (axis) dimension = wrap_axis(name, x, *axis);
   const sim::AxisForm form =
-      dimension ? form_of(x.shape_, *dimension) : sim::AxisForm{1, x.shape_.numel(), 1};
+      dimension ? to_axis_form(x.shape_, *dimension) : sim::AxisForm{1, x.shape_.numel(), 1};
   if (op != sim::AxisOp::sum && form.length == 0) {
     throw DeviceError("KB-K022", "{}: {} has no elements there; only a sum is 0 then", where(name),
                       describe(x));
@@ -71,7 +71,7 @@ Tensor Context::min(const Tensor& x, std::optional<int> axis, const ReduceOption
 
 Tensor Context::softmax(const Tensor& x, int axis) {
   check_own("tl.softmax", x);
-  const sim::AxisForm form = form_of(x.shape_, axis_of("tl.softmax", x, axis));
+  const sim::AxisForm form = to_axis_form(x.shape_, wrap_axis("tl.softmax", x, axis));
   make_room("tl.softmax", x.tile_->bytes);
   return {*this, x.shape_, run_.along_axis(sim::AxisOp::softmax, x.tile_, form), "tl.softmax"};
 }

@@ -26,7 +26,7 @@ class StoreGuard {
   bool empty() const { return guarded_.empty(); }
 
   // Returns nullptr if these elements of the region may be written.
-  const std::string* user_of(sim::RegionId region, const sim::ElementRange& elements) const {
+  const std::string* find_user(sim::RegionId region, const sim::ElementRange& elements) const {
     for (const auto& [buffer, user] : guarded_) {
       if (buffer.region != region) continue;
       if (overlap({buffer.first, buffer.element_count}, elements)) return &users_[user];

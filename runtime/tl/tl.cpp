@@ -178,7 +178,7 @@ void Context::check_store(std::string_view operation, const Pointer& target,
   ask_rule(operation, target, elements, true);
   show(operation, target, elements, true);
   if (guard_ == nullptr) return;
-  const std::string* const user = guard_->user_of(target.buffer_.region, elements);
+  const std::string* const user = guard_->find_user(target.buffer_.region, elements);
   if (user == nullptr) return;
   throw CollectiveError("KB-G003", "{} writes {}", where(operation), *user);
 }

@@ -131,7 +131,7 @@ class Context {
   void guard_stores(const StoreGuard& guard) { guard_ = &guard; }
   void watch_accesses(AccessWatch& watch) { watch_ = &watch; }
 
-  // From now on these are the kernel's names of neighbours.  They must outlive the kernel.
+  // Sets the kernel's names of neighbours, which must outlive the kernel.
   void name_ports(const PortNames& names) { port_names_ = &names; }
 
   // Copies shape.numel() consecutive elements from HBM into scratch.  KB-M020 out of bounds,
@@ -288,7 +288,7 @@ class Context {
   // The runtime reads here what the kernel touches whenever it goes on.
   Touched& touched() { return *touched_; }
 
-  // For the runtime: the kernel's work so far.
+  // The kernel's work so far, which the runtime reads.
   const sim::KernelRun& run() const { return run_; }
 
   // For the runtime, when a kernel is cut short: withdraws its posted receives; commands under way
@@ -307,7 +307,7 @@ class Context {
                      std::initializer_list<Operand> operands);
   Tensor reduce(sim::AxisOp op, std::string_view name, const Tensor& x, std::optional<int> axis,
                 const ReduceOptions& options);
-  std::size_t axis_of(std::string_view operation, const Tensor& x, int axis) const;
+  std::size_t wrap_axis(std::string_view operation, const Tensor& x, int axis) const;
   // Returns a view of x, repeated to a shape that it broadcasts to.
   sim::Tile broadcast(const Tensor& x, const Shape& shape);
   sim::GemmSize dot_size(const Tensor& a, const Tensor& b) const;
@@ -318,7 +318,7 @@ class Context {
   void check_axis(std::string_view operation, int axis) const;
   sim::MatrixAt matrix_at(std::string_view operand, const Pointer& pointer, const Shape& shape,
                           DType dtype, std::int64_t pitch) const;
-  sim::CompositePlan plan_of(const CompositeGemm& gemm) const;
+  sim::CompositePlan make_plan(const CompositeGemm& gemm) const;
   void check_sizes(const CompositeGemm& gemm) const;
   void choose_tile(sim::CompositePlan& plan, const sim::GemmSize& wanted);
   void set_tile(sim::CompositePlan& plan, const sim::GemmSize& wanted);

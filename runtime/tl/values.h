@@ -20,7 +20,7 @@
 
 namespace kernbench::tl {
 
-// Where a kernel loads and stores.
+// A Pointer is an address from which a kernel loads, or to which it stores.
 
 class AccessRule;
 class LaunchArguments;
@@ -31,13 +31,14 @@ class Pointer {
   Pointer() = default;
   Pointer(const sim::DeviceBuffer& buffer, const std::string& tensor_name)
       : buffer_(buffer), offset_(buffer.first), tensor_name_(&tensor_name) {}
-  // For a tensor that is perhaps no argument of the launch, and so unchecked: each access asks
-  // `rule`.
+  // Points to a tensor that may not be an argument of the launch and is therefore unchecked: each
+  // access asks `rule`.
   Pointer(const sim::DeviceBuffer& buffer, const std::string& tensor_name, const AccessRule& rule)
       : Pointer(buffer, tensor_name) {
     rule_ = &rule;
   }
-  // For a tensor of a launch that has no part on the PE.  REQUIRES: both arguments outlive it
+  // Points to a tensor of the launch that has no shard on the PE.  REQUIRES: both arguments outlive
+  // it
   Pointer(const std::string& tensor_name, const LaunchArguments& launched)
       : tensor_name_(&tensor_name), absent_from_(&launched) {}
 

@@ -27,7 +27,7 @@ Tensor made_like(const Tensor& like, const std::function<void(Tensor::Storage&)>
 }
 
 // Numbers as elements of a type: whole ones without a way through f32, which rounds large ones.
-runtime::HostElements elements_of(DType dtype, const std::vector<double>& numbers) {
+runtime::HostElements to_elements(DType dtype, const std::vector<double>& numbers) {
   if (!is_integral(dtype)) return std::vector<float>(numbers.begin(), numbers.end());
   std::vector<std::int64_t> integers;
   for (const double number : numbers) integers.push_back(sim::to_whole_number(dtype, number));
@@ -41,7 +41,7 @@ Tensor RuntimeContext::make(const Shape& shape, const TensorOptions& options,
                             std::vector<Number> elements) const {
   Tensor made = make(shape, options);
   if constexpr (std::same_as<Number, double>) {
-    runtime::set_elements(*made.storage(), elements_of(made.dtype(), elements));
+    runtime::set_elements(*made.storage(), to_elements(made.dtype(), elements));
   } else {
     runtime::set_elements(*made.storage(), std::move(elements));
   }

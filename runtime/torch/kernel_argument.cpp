@@ -1,4 +1,4 @@
-// What an argument of launch() becomes for the kernel of one PE.
+// Converts an argument of launch() into what the kernel of one PE receives.
 
 #include "runtime/launch/launched_tensors.h"
 #include "runtime/tensor/tensor_storage.h"

@@ -61,7 +61,7 @@ class KeyAverages {
   std::string table(SortBy sort_by = SortBy::total, std::size_t row_limit = 100) const {
     return runtime::table(*profile_, sort_by, row_limit);
   }
-  // With torch's names, "cuda_time_total", or "exposed": runtime::parse_sort_by().
+  // Sorts by torch's names, such as "cuda_time_total", or by "exposed" (runtime::parse_sort_by()).
   std::string table(std::string_view sort_by, std::size_t row_limit = 100) const {
     return table(runtime::parse_sort_by(sort_by), row_limit);
   }
@@ -83,7 +83,8 @@ class profile {
   // Marks the end of a step of the caller's program, as "ProfilerStep#0", "ProfilerStep#1", ...
   void step();
 
-  // From the construction, or the last start(), until the last stop(), or now.
+  // The profile begins at the construction, or the last start(), and ends at the last stop(), or
+  // now.
   Profile result() const;
   KeyAverages key_averages() const;
   // The text of `kernbench run --summary`.

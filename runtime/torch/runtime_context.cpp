@@ -142,7 +142,7 @@ RuntimeOptions checked(RuntimeOptions options) {
 
 }  // namespace
 
-// As CUDA_LAUNCH_BLOCKING.
+// KERNBENCH_LAUNCH_BLOCKING is read as CUDA_LAUNCH_BLOCKING is.
 std::optional<bool> launches_block_by_environment() {
   const char* const value = std::getenv("KERNBENCH_LAUNCH_BLOCKING");
   if (value == nullptr || std::string_view(value).empty()) return std::nullopt;
@@ -196,8 +196,8 @@ namespace {
   end_process(static_cast<int>(ExitCode::collective_misuse));
 }
 
-// What the driver has queued runs to its end.  If it fails, nobody is left whom that could be
-// thrown to: the process ends with the error's exit code.
+// Runs everything that the driver has queued to its end.  If it fails, nobody is left whom that
+// could be thrown to: the process ends with the error's exit code.
 void end_what_is_queued(runtime::Simulation& simulation) {
   try {
     runtime::synchronize(simulation);
@@ -236,7 +236,7 @@ Tensor RuntimeContext::make(const Shape& shape, const TensorOptions& options) co
 
 namespace {
 
-// As torch.full does; infinities and NaN are values of each type.
+// Refuses what torch.full refuses; infinities and NaN are values of each floating type.
 void check_fits(const Scalar& scalar, DType dtype) {
   const double value = scalar.real();
   const bool is_whole = is_integral(scalar.type());

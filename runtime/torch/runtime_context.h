@@ -77,7 +77,7 @@ struct RuntimeOptions {
   std::optional<std::uint64_t> shuffle_ties = std::nullopt;
 };
 
-// What KERNBENCH_LAUNCH_BLOCKING of the environment asks for; nullopt: it is not set, or empty.
+// The value of the environment's KERNBENCH_LAUNCH_BLOCKING; nullopt if it is not set, or empty.
 std::optional<bool> launches_block_by_environment();
 
 // The results of a run: torch.engine().  All but the time first wait for what the caller has
@@ -105,15 +105,15 @@ class EngineView {
   Bytes hbm_bytes_loaded() const;
   Bytes hbm_bytes_stored() const;
 
-  // What the kernels of the same launch or collective and their commands have waited for, by cause:
-  // for each cause, on the PE that has waited longest for it.  last_results() has every PE's.
+  // The waits of the kernels of the same launch or collective and of their commands: for each
+  // cause, the time on the PE that has waited longest for it.  last_results() has every PE's.
   sim::Waits longest_waits() const;
-  // What all kernels that have ended on a PE, and their commands, have waited for.  REQUIRES: there
-  // is such a PE
+  // The waits of all kernels that have ended on a PE, and of their commands.  REQUIRES: there is
+  // such a PE
   sim::Waits waits(const sim::PeLocation& pe) const;
 
-  // Since the beginning: how long kernels ran on a device, how long collectives of its rank, and
-  // how long both.  Subtract two of them to measure an interval.
+  // Times since the beginning: how long kernels ran on a device, how long collectives of its rank
+  // did, and how long both.  Subtract two of them to measure an interval.
   runtime::DeviceActivity activity(int device) const;
 
   // The algorithms that collectives have used, in the order of their first calls; empty on a
@@ -134,7 +134,8 @@ class EngineView {
   const sim::CommandLog& op_log() const;
   std::uint64_t event_count() const;
 
-  // Where the time went.  Without RuntimeOptions::profile it has no operations and no waits.
+  // Returns where the time went.  Without RuntimeOptions::profile it has no operations and no
+  // waits.
   runtime::Profile profile() const;
   // The profile as text, at most 40 lines.
   std::string explain() const;
@@ -267,7 +268,7 @@ class RuntimeContext : public TorchFunctions {
   // (KB-G003).
   static tl::Pointer pointer_to(const Tensor& tensor, const sim::PeLocation& pe);
 
-  // For code built on the runtime: backends and their tests.
+  // Code that is built on the runtime uses this: backends and their tests.
   runtime::Simulation& simulation() { return *simulation_; }
   const runtime::Simulation& simulation() const { return *simulation_; }
   const std::shared_ptr<runtime::Simulation>& shared_simulation() const { return simulation_; }

@@ -141,8 +141,8 @@ class LimitError : public ErrorOf<ExitCode::host_limit> {
   using ErrorOf::ErrorOf;
 };
 
-// For "did you mean": the candidate nearest to `word` within edit distance 2; empty if there is no
-// such candidate.
+// Returns for "did you mean" the candidate nearest to `word` within edit distance 2; empty if there
+// is no such candidate.
 std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates);
 
 // Thrown by spawn() when a worker has raised.  It names the first rank that failed, in simulated

@@ -4,7 +4,7 @@
 
 namespace kernbench {
 
-// Asks the host's memory for so many bytes of an object, if there is one.
+// Asks the host's memory for this many bytes of an object, if there is one.
 inline void ask_for(const void* object, std::size_t bytes) {
   if (object == nullptr) return;  // the host would look for its page each time
   constexpr std::size_t kLine = 64;

@@ -56,7 +56,7 @@ bool is_unseen(std::uint32_t code) noexcept {
   return range != kUnseen.end() && code >= range->first;
 }
 
-// How a character is shown: itself, or its escape, of at most 10 bytes.
+// Shows a character: itself, or its escape, of at most 10 bytes.
 class Shown {
  public:
   Shown(std::string_view text, const Character& character) noexcept {

@@ -1,5 +1,5 @@
-// What a kernel asks its PE to do.  Commands are issued in order and run when their operands are
-// ready and their unit is free.
+// A command is what a kernel asks its PE to do.  Commands are issued in order and run when their
+// operands are ready and their unit is free.
 
 #pragma once
 
@@ -30,7 +30,7 @@ namespace kernbench::sim {
 class IpcqChannel;
 struct Command;
 
-// Whoever issues commands: a kernel, or a composite command for its parts.
+// A CommandIssuer issues commands: it is a kernel, or a composite command for its parts.
 class CommandIssuer {
  public:
   // The command has taken effect, its result is ready, and it holds no tile any more.
@@ -38,7 +38,8 @@ class CommandIssuer {
   // Where its commands' waits are added up.
   virtual Waits& waits() = 0;
 
-  // Asks the host's memory for what completed() touches beside so many bytes of the object.
+  // Asks the host's memory for what completed() touches beside the first kTouched bytes of the
+  // object.
   virtual void prefetch() const {}
   static constexpr std::size_t kTouched = 320;
 
@@ -72,7 +73,7 @@ struct Gemm {
 struct Composite {
   const CompositePlan* plan = nullptr;
   Event start;  // called when the command is dispatched
-  // By MemoryOrder, in the order of uses_of().
+  // The ranges that MemoryOrder has noted, in the order of list_memory_uses().
   std::array<AccessIndex::Id, 4> noted = {AccessIndex::kNone, AccessIndex::kNone,
                                           AccessIndex::kNone, AccessIndex::kNone};
 };

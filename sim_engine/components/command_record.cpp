@@ -14,7 +14,7 @@ constexpr std::array kOpKinds = {OpKind::load,      OpKind::store, OpKind::math,
                                  OpKind::composite, OpKind::send,  OpKind::send, OpKind::recv};
 static_assert(kOpKinds.size() == std::variant_size_v<Work>);  // in its order
 
-std::int64_t products_of(const GemmSize& size) {
+std::int64_t count_products(const GemmSize& size) {
   return size.m * size.n * size.k;
 }
 
@@ -23,7 +23,7 @@ std::string label_of_product(std::string_view name, const GemmSize& size) {
 }
 
 // "load 4096 B", "softmax 256 B", "gemm [64, 32] x [32, 64]"
-std::string label_of(const Command& command, const OpRecord& op) {
+std::string make_label(const Command& command, const OpRecord& op) {
   switch (op.kind) {
     case OpKind::gemm:
       return label_of_product("gemm", std::get<work::Gemm>(command.work).size);
@@ -58,15 +58,16 @@ OpRecord make_record(const Command& command, std::uint32_t unit, Time now) {
     const CompositePlan& plan = *std::get<work::Composite>(command.work).plan;
     op.dtype = plan.c.buffer.dtype;
     op.bytes = loaded_bytes(plan) + stored_bytes(plan);
-    op.element_count = products_of(plan.size);
+    op.element_count = count_products(plan.size);
     return op;
   }
   const bool takes = op.kind == OpKind::send || op.kind == OpKind::store;
   const Tile& data = takes ? command.operands[0] : command.result;
   op.dtype = data->dtype;
   op.bytes = data->bytes;
-  op.element_count = op.kind == OpKind::gemm ? products_of(std::get<work::Gemm>(command.work).size)
-                                             : data->element_count;
+  op.element_count = op.kind == OpKind::gemm
+                         ? count_products(std::get<work::Gemm>(command.work).size)
+                         : data->element_count;
   return op;
 }
 
@@ -80,8 +81,8 @@ void trace(TraceRecorder& recorder, const Command& command, const OpRecord& op,
     unit += fmt::format(".{}", to_string(sends ? ends.out : ends.in));
     arrow = {sends ? TraceArrow::End::begins : TraceArrow::End::ends, message->arrow};
   }
-  recorder.span_in_lane(location.sip, unit, recorder.label(label_of(command, op)), op.start, op.end,
-                        arrow);
+  recorder.span_in_lane(location.sip, unit, recorder.label(make_label(command, op)), op.start,
+                        op.end, arrow);
 }
 
 }  // namespace kernbench::sim

@@ -88,7 +88,7 @@ Composite::Step Composite::step_at(std::int64_t index) const {
 
 void Composite::open_accesses() {
   PeServices& services = scheduler_.services();
-  const std::vector<MemoryUse> uses = uses_of(plan_);
+  const std::vector<MemoryUse> uses = list_memory_uses(plan_);
   for (std::size_t i = 0; i < uses.size(); ++i) {
     accesses_.at(i) = services.accesses.begin(
         uses[i].region, uses[i].elements, uses[i].writes ? Access::write : Access::read,

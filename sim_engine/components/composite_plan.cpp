@@ -17,7 +17,7 @@ namespace {
 // Times within 1/64 count as equal, since the estimates are no more exact than that.
 constexpr Wide kTolerance = 64;
 
-// How one dimension is cut: `whole_count` whole tiles, and the rest.
+// The cut of one dimension: `whole_count` whole tiles, and the rest.
 struct Cut {
   std::int64_t whole_count;
   std::int64_t whole;
@@ -35,11 +35,11 @@ void for_each_kind(const Cut& cut, const Use& use) {
 }
 
 template <class Unit>
-Wide time_of(Wide count, Rate<Unit> rate) {
+Wide to_picoseconds(Wide count, Rate<Unit> rate) {
   return rate.is_unlimited() ? Wide{0} : count * kPicosecondsPerSecond / rate.per_second;
 }
 
-// What products ask of PE_GEMM: cycles of its array, and bytes over its two ports of TCM.
+// The cost of products on PE_GEMM: cycles of its array, and bytes over its two ports of TCM.
 struct Products {
   Wide cycles = 0;
   Wide read = 0;
@@ -47,13 +47,14 @@ struct Products {
 
   Wide time(const Topology::Pe& pe) const {
     const Bandwidth port = pe.tcm.compute_bandwidth;
-    return std::max({time_of(cycles, pe.gemm.clock), time_of(read, port), time_of(written, port)});
+    return std::max({to_picoseconds(cycles, pe.gemm.clock), to_picoseconds(read, port),
+                     to_picoseconds(written, port)});
   }
 };
 
 // The product of one tile.  Where k is cut, all count as if they added to the sums before them,
 // which are f32.
-Products product_of(const CompositePlan& plan, const GemmSize& tile, const GemmSpec& array) {
+Products tile_cost(const CompositePlan& plan, const GemmSize& tile, const GemmSpec& array) {
   const bool adds = plan.tile.k < plan.size.k;
   const DType sums = adds ? DType::f32 : plan.c.buffer.dtype;
   const auto use = gemm_array_use(array, tile);
@@ -65,12 +66,12 @@ Products product_of(const CompositePlan& plan, const GemmSize& tile, const GemmS
 }
 
 // The products of all tiles, one after the other.
-Products products_of(const CompositePlan& plan, const GemmSpec& array) {
+Products sum_tile_costs(const CompositePlan& plan, const GemmSpec& array) {
   Products all;
   for_each_kind(Cut(plan.size.m, plan.tile.m), [&](std::int64_t m, std::int64_t m_count) {
     for_each_kind(Cut(plan.size.n, plan.tile.n), [&](std::int64_t n, std::int64_t n_count) {
       for_each_kind(Cut(plan.size.k, plan.tile.k), [&](std::int64_t k, std::int64_t k_count) {
-        const Products one = product_of(plan, {m, n, k}, array);
+        const Products one = tile_cost(plan, {m, n, k}, array);
         const Wide count = Wide{m_count} * n_count * k_count;
         all.cycles += count * one.cycles;
         all.read += count * one.read;
@@ -91,10 +92,10 @@ Wide time_of_steps(const CompositePlan& plan, const Topology::Pe& pe, const Link
   for_each_kind(Cut(plan.size.m, plan.tile.m), [&](std::int64_t m, std::int64_t m_count) {
     for_each_kind(Cut(plan.size.n, plan.tile.n), [&](std::int64_t n, std::int64_t n_count) {
       const auto product = [&](std::int64_t k) {
-        return product_of(plan, {m, n, k}, pe.gemm).time(pe);
+        return tile_cost(plan, {m, n, k}, pe.gemm).time(pe);
       };
       const auto load = [&](std::int64_t k) {
-        return time_of(Wide{k} * (m * of_a + n * of_b), way.bandwidth);
+        return to_picoseconds(Wide{k} * (m * of_a + n * of_b), way.bandwidth);
       };
       const Wide slab = product(along_k.whole);
       const Wide next_slab = load(along_k.whole);
@@ -129,19 +130,19 @@ struct Promise {
   Bytes moved;
 };
 
-Promise promise_of(const CompositePlan& plan, const Topology::Pe& pe, const LinkSpec& way) {
+Promise make_promise(const CompositePlan& plan, const Topology::Pe& pe, const LinkSpec& way) {
   CompositePlan one = plan;  // of its tiles
   one.size = plan.tile;
   const GemmSize counts = tile_counts(plan.size, plan.tile);
   const Bytes moved = loaded_bytes(plan) + stored_bytes(plan);
-  const Wide ends = time_of(Wide{loaded_bytes(one)} + stored_bytes(one), way.bandwidth);
-  const Wide last = product_of(plan, plan.tile, pe.gemm).time(pe);
-  const Wide products = products_of(plan, pe.gemm).time(pe);
-  const Wide loads = time_of(Wide{loaded_bytes(plan)}, way.bandwidth);
+  const Wide ends = to_picoseconds(Wide{loaded_bytes(one)} + stored_bytes(one), way.bandwidth);
+  const Wide last = tile_cost(plan, plan.tile, pe.gemm).time(pe);
+  const Wide products = sum_tile_costs(plan, pe.gemm).time(pe);
+  const Wide loads = to_picoseconds(Wide{loaded_bytes(plan)}, way.bandwidth);
   const Wide latencies = Wide{counts.m} * counts.n * counts.k * way.latency.count();
-  const Wide time =
-      std::max({time_of_steps(plan, pe, way) + ends, time_of(Wide{moved}, way.bandwidth) + last,
-                (products + loads + latencies) / 2});
+  const Wide time = std::max({time_of_steps(plan, pe, way) + ends,
+                              to_picoseconds(Wide{moved}, way.bandwidth) + last,
+                              (products + loads + latencies) / 2});
   return {time, moved};
 }
 
@@ -169,7 +170,7 @@ std::array<std::int64_t, 4> candidates_of_k(CompositePlan plan, std::int64_t row
 
 }  // namespace
 
-std::vector<MemoryUse> uses_of(const CompositePlan& plan) {
+std::vector<MemoryUse> list_memory_uses(const CompositePlan& plan) {
   const auto& [m, n, k] = plan.size;
   const auto use = [](const MatrixAt& matrix, std::int64_t rows, std::int64_t columns,
                       bool writes) -> MemoryUse {
@@ -227,7 +228,7 @@ std::optional<GemmSize> choose_tile(const CompositePlan& plan, const GemmSize& w
   CompositePlan tried = plan;
   const auto consider = [&](const GemmSize& tile) {
     tried.tile = tile;
-    if (working_set(tried) <= scratch) fitting.push_back({tile, promise_of(tried, pe, way)});
+    if (working_set(tried) <= scratch) fitting.push_back({tile, make_promise(tried, pe, way)});
   };
   for (const std::int64_t m : candidates(plan.size.m, pe.gemm.rows, wanted.m)) {
     for (const std::int64_t n : candidates(plan.size.n, pe.gemm.columns, wanted.n)) {

@@ -1,4 +1,5 @@
-// What a composite command does: a matrix product that is larger than scratch, in tiles.
+// The plan of a composite command: it computes a matrix product that is larger than scratch, tile
+// by tile.
 
 #pragma once
 
@@ -49,7 +50,7 @@ struct MemoryUse {
   ElementRange elements;
   bool writes;
 };
-std::vector<MemoryUse> uses_of(const CompositePlan& plan);
+std::vector<MemoryUse> list_memory_uses(const CompositePlan& plan);
 
 // The number of tiles along each dimension.
 GemmSize tile_counts(const GemmSize& size, const GemmSize& tile);

@@ -30,10 +30,11 @@ Fabric::Fabric(Engine& engine, const Topology& topology, TraceRecorder* trace)
 }
 
 const Path& Fabric::path(const Endpoint& from, const Endpoint& to) {
-  const std::uint64_t key = routing_.key_of(from) << 32 | routing_.key_of(to);
+  const std::uint64_t key = routing_.make_key(from) << 32 | routing_.make_key(to);
   auto& path = paths_[key];
   if (!path) {
     path = std::make_unique<const Path>(routing_.route(from, to));
+    // All transfers have room for the longest way, so that one that is used again needs no memory.
     if (path->hops.size() >= longest_way_) {
       longest_way_ = path->hops.size() + 1;
       for (Transfer& transfer : transfers_) transfer.arrivals.resize(longest_way_);
@@ -74,6 +75,8 @@ void Fabric::send(const Path& path, Bytes bytes, const Event& delivered, Time de
       priority == Priority::communication && bytes <= packet_ ? Priority::express : priority;
   transfer.hop = 0;
   transfer.delivered = delivered;
+  // The event of a transfer with a delay lies in the future.  One without is at its first link now,
+  // and must take its turn there among those of the same moment.
   transfer.arrivals[0] = {now + delay, now + delay};
   if (delay == Time{0}) {
     announce(transfer, transfer.link(links_));
@@ -83,7 +86,7 @@ void Fabric::send(const Path& path, Bytes bytes, const Event& delivered, Time de
   }
 }
 
-// How long a transfer occupies a link.
+// The time for which a transfer occupies a link.
 Time Fabric::busy_time(const Transfer& transfer, const Link& link) {
   const Time moved = transfer_time(transfer.bytes, link.spec.bandwidth);
   const Path& path = *transfer.path;
@@ -123,6 +126,7 @@ Fabric::Visit& Fabric::announce(Transfer& transfer, Link& link) {
 // The link of the transfer's hop serves it from the visit's start on.
 void Fabric::pass(Transfer& transfer, const Visit& visit, Time latency) {
   Arrival* const arrival = transfer.arrivals.data() + transfer.hop++;
+  // The last byte cannot leave a fast link before it has come over a slow one.
   const Time tail = std::max(visit.start + visit.busy, arrival->tail);
   arrival[1] = {visit.start + latency, tail + latency};
 }
@@ -196,7 +200,8 @@ bool Fabric::book_after_past(Transfer& transfer, Link& link) {
   return true;
 }
 
-// What passes until the last byte lands: what others take of the links, latencies, bytes.
+// Splits the time until the last byte lands into its causes: links that others use, latencies,
+// bytes.
 CauseLog::Id Fabric::cause_of_delivery(const Transfer& transfer) const {
   CauseLog* const causes = engine_.causes();
   if (causes == nullptr) [[likely]]
@@ -300,6 +305,8 @@ void Fabric::undo(Visit& visit) {
 
 void Fabric::deliver(Transfer& transfer) {
   const Event delivered = transfer.delivered;
+  // The transfer is free before its receiver is called, because the receiver may send the next
+  // message in it.
   transfer.next_free = std::exchange(free_transfer_, &transfer);
   delivered_ = &transfer;
   delivered.function(delivered.object, delivered.argument);
@@ -331,6 +338,8 @@ void Fabric::drop(Link& link, Visit& visit) {
 void Fabric::retire(Link& link, Visit& visit) {
   unlink(link, visit);
   if (packet_ == 0) return put_back(visit);
+  // With packets the visit that is served must stay known, since one of a higher priority may
+  // interrupt it.
   if (link.serving != nullptr) put_back(*link.serving);
   link.serving = &visit;
 }

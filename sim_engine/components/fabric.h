@@ -15,9 +15,10 @@
 //              came from, then which was sent first.  If ties are shuffled, the order of the links
 //              from which heads come is drawn for each link and moment.
 // Events:      a message books the links of its way ahead, as long as each will be free for it
-//              between the messages that are known, and needs one event, its delivery.  What comes
-//              to a link before a booked message, and is in its way, undoes the booking from there
-//              on: then the message enters that link in an event, and books again (ADR-0187).
+//              between the messages that are known, and needs one event, its delivery.  A message
+//              that comes to a link before a booked one, and is in its way, undoes the booking from
+//              there on: then the booked one enters that link in an event, and books again
+//              (ADR-0187).
 
 #pragma once
 
@@ -56,8 +57,8 @@ class Fabric {
   void send(const Path& path, Bytes bytes, const Event& delivered, Time delay = Time{0},
             Priority priority = Priority::bulk, std::optional<CauseLog::Id> cause = std::nullopt);
 
-  // How long the head of the transfer that is being delivered has waited for links, and for the
-  // port of HBM.
+  // The time for which the head of the transfer that is being delivered has waited for links, and
+  // for the port of HBM.
   // REQUIRES: its `delivered` is being called; its path has hops
   struct Waiting {
     Time link{0};
@@ -71,10 +72,10 @@ class Fabric {
   // Bytes that have entered a link so far.
   Bytes carried(LinkId link) const { return as_of_now(links_[link]).carried; }
 
-  // How long a link has been busy with kernels' data so far.
+  // The time for which a link has been busy with kernels' data so far.
   Time busy(LinkId link) const { return as_of_now(links_[link]).server.busy(engine_.now()); }
 
-  // From now on it is kept when the links between cubes and SIPs are busy.
+  // Records from now on when the links between cubes and SIPs are busy.
   void keep_use_over_time();
   // When links have been busy with kernels' data, by LinkId; nullptr if it is not kept.  Over the
   // whole run a link's stretches add up to busy().
@@ -83,7 +84,7 @@ class Fabric {
   // Drops the transfers under way and the reservations beyond now (see Engine::clear()).
   void reset();
 
-  // From now on every message enters each link of its way in an event.  Times are the same.
+  // Makes every message enter each link of its way in an event from now on.  Times are the same.
   void step_through_links() { steps_ = true; }
 
  private:
@@ -115,7 +116,7 @@ class Fabric {
     Visit* serving = nullptr;  // the one served last, where others may go ahead of it
   };
   static_assert(sizeof(Visit) == 64 && sizeof(Link) == 64);
-  // When the head, and the last byte, reach a link.
+  // The times at which the head, and the last byte, reach a link.
   struct Arrival {
     Time head{0};
     Time tail{0};

@@ -9,7 +9,7 @@ namespace kernbench::sim {
 
 void Fabric::note_use(UseOverTime& use, const Link& link, const Visit& visit) const {
   const auto id = static_cast<LinkId>(&link - links_.data());
-  const UnitClass unit_class = routing_.class_of(id);
+  const UnitClass unit_class = routing_.find_class(id);
   if (unit_class != UnitClass::link && unit_class != UnitClass::ucie) return;
   if (visit.counts) use.add(id, visit.start, visit.busy);
 }

@@ -19,7 +19,7 @@ class FifoServer {
     return start;
   }
 
-  // When a request that comes at `now` would be served.
+  // The time at which a request that comes at `now` would be served.
   Time next_start(Time now) const { return std::max(now, free_at_); }
 
   // The time until `now` spent on requests that count.  While a reservation that does not count

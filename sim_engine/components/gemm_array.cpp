@@ -18,7 +18,7 @@ struct Folds {
   std::int64_t fill;    // further cycles of each fold: skew and loading
 };
 
-Folds folds_of(const GemmSpec& array, const GemmSize& size) {
+Folds compute_folds(const GemmSpec& array, const GemmSize& size) {
   const std::int64_t skew = std::int64_t{array.rows} + array.columns - 2;
   switch (array.dataflow) {
     case Dataflow::output_stationary:
@@ -41,7 +41,7 @@ std::optional<GemmArrayUse> gemm_array_use(const GemmSpec& array, const GemmSize
            size.k, size.k, size.n);
   if (size.m == 0 || size.n == 0 || size.k == 0) return GemmArrayUse{};
   constexpr UnsignedWide kMost = std::numeric_limits<std::int64_t>::max();
-  const Folds cut = folds_of(array, size);
+  const Folds cut = compute_folds(array, size);
   const UnsignedWide folds =
       static_cast<UnsignedWide>(cut.down) * static_cast<UnsignedWide>(cut.across);
   const UnsignedWide each =
@@ -56,7 +56,7 @@ ComputeTraffic gemm_traffic(const GemmSpec& array, const GemmSize& size,
   const Bytes b = size.k * size.n * operands.of_b;
   const Bytes c = size.m * size.n * operands.of_c;
   if (a == 0 || b == 0 || c == 0) return {};
-  const Folds cut = folds_of(array, size);
+  const Folds cut = compute_folds(array, size);
   if (array.dataflow == Dataflow::output_stationary) {
     return {a * cut.across + b * cut.down + operands.added_to, c};
   }

@@ -10,9 +10,9 @@
 //                input_stationary   A       ceil(k / R) ceil(m / C)  n  T + 2 R + C - 2
 //
 //              R + C - 2 is the skew of the wave front; the R more load what stays.
-//              What stays in place crosses the TCM's ports once.  The operand that streams does so
-//              for each fold, and sums that do not stay are written, and read again in f32, for
-//              each further part of k.
+//              The operand or result that stays in place crosses the TCM's ports once.  The operand
+//              that streams does so for each fold, and sums that do not stay are written, and read
+//              again in f32, for each further part of k.
 // Not modeled: folds that overlap, operands that arrive late within a fold.
 // Source:      SCALE-Sim v2 (its paper, ISPASS 2020, counts R more for output_stationary; its
 //              program prints the number of the last cycle, one less).

@@ -21,7 +21,7 @@ class HbmAllocator {
   Bytes allocate(int cube, int pe, Bytes bytes, Holder holder = Holder::tensor);
   void free(Bytes address, Bytes bytes, Holder holder = Holder::tensor);
 
-  // Returns the size of the block that so many bytes take.
+  // Returns the size of the block that this many bytes take.
   static Bytes block_bytes(Bytes bytes);
 
   Bytes capacity() const { return slice_bytes_ * slices_per_cube_ * topology_.cube_count(); }

@@ -22,7 +22,7 @@ Endpoint end_at(Endpoint::Kind kind, const PeLocation& at) {
   return {kind, at};
 }
 
-Endpoint buffer_of(const IpcqChannel::Ends& ends, BufferKind kind) {
+Endpoint make_buffer_endpoint(const IpcqChannel::Ends& ends, BufferKind kind) {
   if (ends.to == kSwitchLocation) return {Endpoint::Kind::network, {}};
   switch (kind) {
     case BufferKind::tcm:
@@ -48,9 +48,9 @@ IpcqChannel::IpcqChannel(Engine& engine, Fabric& fabric, const Ends& ends, const
       ends_(ends),
       params_(params),
       data_path_(&fabric.path(end_at(Endpoint::Kind::tcm, ends.from),
-                              buffer_of(ends, params.buffer_kind))),
-      pop_path_(
-          &fabric.path(buffer_of(ends, params.buffer_kind), end_at(Endpoint::Kind::tcm, ends.to))),
+                              make_buffer_endpoint(ends, params.buffer_kind))),
+      pop_path_(&fabric.path(make_buffer_endpoint(ends, params.buffer_kind),
+                             end_at(Endpoint::Kind::tcm, ends.to))),
       copy_path_(&fabric.path(end_at(Endpoint::Kind::tcm, ends.from),
                               end_at(Endpoint::Kind::tcm, ends.to))),
       credit_time_(fabric
@@ -94,7 +94,8 @@ CauseLog::Id IpcqChannel::cause_of_post(Time noticed) const {
   return cause_of_return(post->cause, post->issued + credit_time_, noticed);
 }
 
-// What left the receiver after `cause` reaches the sender at `there`, which notices it later.
+// A credit, or the news of a post, leaves the receiver after `cause` and reaches the sender at
+// `there`.  The sender notices it later if it polls.
 CauseLog::Id IpcqChannel::cause_of_return(CauseLog::Id cause, Time there, Time noticed) const {
   CauseLog& causes = *engine_.causes();
   return causes.add(causes.add(cause, there, Cause::credit), noticed, Cause::poll);
@@ -126,6 +127,8 @@ void IpcqChannel::deliver(std::uint32_t number, IpcqMessage message) {
   KB_CHECK(message.bytes <= params_.slot_bytes, "{} B in a slot of {} B", message.bytes,
            params_.slot_bytes);
   if (number != next_to_show_) {
+    // A message that goes through a slot and one that is copied take different ways, so a later one
+    // may come first.  It stays hidden until its turn.
     early_.emplace(number, Early{std::move(message), false});
     return;
   }
@@ -159,6 +162,8 @@ void IpcqChannel::show(std::uint32_t number, IpcqMessage message) {
   if (IpcqPost* post = posts_.find(number)) return hand_over(number, *post, std::move(message));
   KB_CHECK(number == posts_.next() + static_cast<std::uint32_t>(message_count_),
            "message {} arrived after {} of {}", number, message_count_, posts_.next());
+  // Most queues of large machines never hold a message in a slot, and then they need no memory for
+  // slots.
   if (slots_.empty()) slots_.resize(slot_mask_ + 1);
   slot(number) = std::move(message);
   ++message_count_;
@@ -168,6 +173,7 @@ void IpcqChannel::show(std::uint32_t number, IpcqMessage message) {
 void IpcqChannel::show_in_place(std::uint32_t number, IpcqMessage message) {
   ++next_to_show_;
   IpcqPost& post = *posts_.find(number);
+  // The kernel that posted the receive has failed, so its message is dropped when it comes.
   if (post.state == IpcqPost::State::discarded) return posts_.close(number);
   receiver_->receive_in_place(*this, post, std::move(message));
 }

@@ -6,12 +6,12 @@
 //              message PE_IPCQ takes out of its slot as soon as it is there; a credit that flies
 //              back when the slot has been emptied; and messages that are copied straight to where
 //              a posted receive wants them, without a slot, once the news of the post has come.
-//              Whoever waits is woken, or looks every poll_interval (IpcqParams).
+//              A kernel that waits is woken, or looks every poll_interval (IpcqParams).
 // Not modeled: head and tail pointers, and looks at them, as memory traffic of their own.
 // Timing:      a message takes the path into the buffer (Fabric), and the path out of it into the
 //              receiver's TCM; a credit, or the news of a post, takes the latency of the way back
-//              plus 16 bytes at its slowest link, and occupies no link (ADR-0033).  What is copied
-//              takes the path from TCM to TCM.
+//              plus 16 bytes at its slowest link, and occupies no link (ADR-0033).  A message that
+//              is copied takes the path from TCM to TCM.
 
 #pragma once
 
@@ -80,7 +80,8 @@ class IpcqChannel {
   // The time from which the sender has a credit: in the past if it has one now, in the future if
   // one is flying back.  nullopt if all slots are in use.
   std::optional<Time> next_credit() const;
-  // What the sender noticed the next credit, or the next post, after, for the log of causes.
+  // The cause after which the sender noticed the next credit, or the next post, for the log of
+  // causes.
   CauseLog::Id cause_of_credit(Time noticed) const;
   CauseLog::Id cause_of_post(Time noticed) const;
   // Takes a credit that has arrived by `clock`, the sender's own time, for the next message.
@@ -140,7 +141,7 @@ class IpcqChannel {
   // Asks the host's memory for what the end of a message touches beside the queue itself, in stages
   // (EventPrefetch).
   void prefetch(int stage) const;
-  // Likewise for what a kernel touches that posts receives or waits for them.
+  // Asks for the memory that a kernel touches which posts receives or waits for them.
   void prefetch_posts() const { posts_.prefetch(); }
 
   // Returns to the state after construction, after a run that failed.
@@ -170,8 +171,8 @@ class IpcqChannel {
   int on_the_way_ = 0;     // messages sent, not yet delivered
   int message_count_ = 0;  // delivered, and no post has taken them
   int being_emptied_ = 0;  // slots whose message was taken, not yet released
-  // When the credits under way arrive, earliest first: a ring of credits_in_flight_ from
-  // first_return_. They are collected when somebody asks.
+  // The times at which the credits under way arrive, earliest first: a ring of credits_in_flight_
+  // from first_return_.  Credits are collected when somebody asks.
   int credits_in_flight_ = 0;
   std::size_t first_return_ = 0;
   std::vector<Time> returns_;

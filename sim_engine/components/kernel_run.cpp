@@ -43,7 +43,8 @@ Command& KernelRun::issue_next() {
   return command;
 }
 
-// What the PE_CPU's time comes of: the issue of commands, after what it had waited for.
+// The cause of the PE_CPU's present time: it has issued commands since the last thing that it
+// waited for.
 CauseLog::Id KernelRun::cause_of_clock() const {
   CauseLog* const causes = pe_.services().engine.causes();
   if (causes == nullptr) [[likely]]
@@ -57,6 +58,8 @@ void KernelRun::submit(Command& command) {
   hazards_.clear();  // they hold scratch
 }
 
+// Commands on overlapping elements run in the order of their issue, so the new one waits for those
+// before it.
 void KernelRun::submit(Command& command, const MemoryUse& use, AccessIndex::Id& noted) {
   MemoryOrder& order = pe_.services().memory_order;
   order.find(accesses_, use, hazards_);
@@ -69,6 +72,8 @@ Tile KernelRun::load(const DeviceBuffer& buffer, const ElementRange& elements) {
   const std::int64_t count = elements.count();
   Command& command = issue_next();
   const Tile result = services.tiles.make(buffer.dtype, count, &account());
+  // The elements are bound when the load reaches the DMA.  Until then the value is a placeholder,
+  // which later commands can refer to.
   result->value = services.memory.declare(buffer.dtype, count);
   command.result = result;
   command.bytes = result->bytes;
@@ -115,8 +120,9 @@ Tile KernelRun::along_axis(AxisOp op, const Tile& tile, const AxisForm& form) {
   PeServices& services = pe_.services();
   Command& command = issue_next();
   command.operands[0] = tile;
-  return submit_math(command, services.memory.along_axis(op, tile->value, form),
-                     {math_cycles(services.topology.pe, op, form), name_of(op), 0, passes_of(op)});
+  return submit_math(
+      command, services.memory.along_axis(op, tile->value, form),
+      {math_cycles(services.topology.pe, op, form), name_of(op), 0, count_passes(op)});
 }
 
 Tile KernelRun::ramp(DType dtype, std::int64_t start, std::int64_t element_count) {
@@ -168,12 +174,14 @@ std::optional<GemmSize> KernelRun::choose_tile(const CompositePlan& plan, const 
 
 void KernelRun::composite(const CompositePlan& plan) {
   PeServices& services = pe_.services();
-  const std::vector<MemoryUse> uses = uses_of(plan);
+  const std::vector<MemoryUse> uses = list_memory_uses(plan);
   MemoryOrder& order = services.memory_order;
   for (const MemoryUse& use : uses) order.find(accesses_, use, hazards_);
 
   Command& command = issue_next();
   const Tile done = make_signal();
+  // The working set is reserved at once, because a composite that waited for scratch half-way could
+  // hold it up for ever.
   Tile scratch = services.tiles.make_scratch(working_set(plan), &account());
   composites_.push_back(
       std::make_unique<Composite>(pe_.scheduler(), command, plan, std::move(scratch), id_, waits_));
@@ -189,6 +197,8 @@ void KernelRun::composite(const CompositePlan& plan) {
 
 template <class Kind>
 void KernelRun::issue_send(IpcqChannel& channel, std::uint32_t number, const Tile& tile) {
+  // Sends count up and receives down: the balance at the end finds messages that nobody has
+  // received.
   ++balance_.of(channel.ends().in_one_sip());
   Command& command = issue_next();
   command.operands[0] = tile;
@@ -220,7 +230,7 @@ KernelRun::PostedReceive KernelRun::post_receive(IpcqChannel& channel, DType dty
 }
 
 std::optional<IpcqMessage> KernelRun::close_receive(const PostedReceive& receive) {
-  IpcqPost& post = post_of(receive);
+  IpcqPost& post = find_post(receive);
   const bool was_refused = post.state == IpcqPost::State::refused;
   KB_CHECK(was_refused || post.state == IpcqPost::State::arrived, "the message has not come");
   std::optional<IpcqMessage> refused;
@@ -300,6 +310,8 @@ void KernelRun::wake_at_next_end() {
 }
 
 void KernelRun::accepted(const IpcqMessage& message, bool in_one_sip, bool in_slot) {
+  // A message of another operation does not count here, or it would hide one of this operation's
+  // that is missing.
   if (message.operation == operation_) --balance_.of(in_one_sip);
   if (in_slot) ++outstanding_;
 }
@@ -320,6 +332,8 @@ void KernelRun::completed(const Command& command) {
   }
   --outstanding_;
   pe_.scratch_may_be_free();
+  // A kernel that waits for room is woken once for many ends, since each wake-up costs a switch of
+  // fibers.
   if (outstanding_ > wake_at_outstanding_ && !wake_at_next_end_) return;
   wake_at_outstanding_ = -1;
   wake_at_next_end_ = false;
@@ -337,7 +351,7 @@ void KernelRun::end(const work::Composite& composite, Time started) {
   traffic_.stored += stored_bytes(*composite.plan);
   const GemmSize& size = composite.plan->size;
   traffic_.operations += 2 * size.m * size.n * size.k;
-  const std::vector<MemoryUse> uses = uses_of(*composite.plan);
+  const std::vector<MemoryUse> uses = list_memory_uses(*composite.plan);
   for (std::size_t i = 0; i < uses.size(); ++i) {
     pe_.services().memory_order.forget(accesses_, uses[i].writes, composite.noted.at(i));
   }

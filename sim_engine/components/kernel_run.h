@@ -82,7 +82,7 @@ class KernelRun final : public ReceiveIssuer {
 
   // Posts a receive of the next message that no earlier post takes; its scratch is taken now.
   PostedReceive post_receive(IpcqChannel& channel, DType dtype, std::int64_t count);
-  static IpcqPost& post_of(const PostedReceive& receive) {
+  static IpcqPost& find_post(const PostedReceive& receive) {
     return receive.channel->posted(receive.number);
   }
   // Ends the wait for a message that has come.  Returns the message if it was refused, else
@@ -118,7 +118,7 @@ class KernelRun final : public ReceiveIssuer {
   Time composite_window() const { return composite_window_.end - composite_window_.begin; }
   int composites_under_way() const { return static_cast<int>(composites_.size()); }
 
-  // What the kernel and its commands have waited for so far.
+  // The waits of the kernel and its commands so far, by cause.
   Waits& waits() override { return waits_; }
   const Waits& waits() const { return waits_; }
 

@@ -60,7 +60,7 @@ class LinkArbiter {
   std::span<const Entry> interrupted() const {
     return std::span<const Entry>(under_way_).first(under_way_.size() - 1);
   }
-  // When to call begin_next() again.  REQUIRES: is_waited_for()
+  // The time at which begin_next() must be called again.  REQUIRES: is_waited_for()
   Time next_decision(Time now) const;
 
  private:
@@ -73,7 +73,7 @@ class LinkArbiter {
   Time anchor_{0};                // a packet of the last one under way begins here
   std::vector<Entry> under_way_;  // each has interrupted the one before it
   std::array<std::deque<Entry>, kPriorityCount> waiting_;
-  // By priority: its latest turn, and when it may go ahead again.
+  // Each priority has its latest turn, and the time from which it may go ahead again.
   struct Turn {
     Time end{-1};
     Time length{0};

@@ -17,7 +17,7 @@ const Topology& checked(const Topology& topology) {
   return topology;
 }
 
-std::vector<HbmAllocator> hbm_of(const Topology& topology) {
+std::vector<HbmAllocator> make_hbm(const Topology& topology) {
   std::vector<HbmAllocator> hbm;
   for (int sip = 0; sip < topology.system.sip_count; ++sip) hbm.emplace_back(topology, sip);
   return hbm;
@@ -32,7 +32,7 @@ Machine::Machine(const Topology& topology, const MachineOptions& options)
       memory_(options.data),
       op_log_(options.op_log_limit),
       launcher_(engine_, fabric_, topology_),
-      hbm_(hbm_of(topology_)),
+      hbm_(make_hbm(topology_)),
       queue_memory_(topology_, hbm_),
       services_{topology_, engine_,      fabric_, memory_, accesses_,
                 op_log_,   trace_.get(), {},      {},      {}} {
@@ -54,7 +54,7 @@ ProcessingElement& Machine::pe(const PeLocation& at) {
   return pes_[static_cast<std::size_t>(number)];
 }
 
-std::string Machine::place_of(Cause cause, std::uint32_t place) const {
+std::string Machine::place_name(Cause cause, std::uint32_t place) const {
   switch (cause) {
     case Cause::queue:
     case Cause::latency:
@@ -72,10 +72,10 @@ std::string Machine::place_of(Cause cause, std::uint32_t place) const {
   }
 }
 
-std::optional<UnitClass> Machine::link_class_of(Cause cause, std::uint32_t place) const {
+std::optional<UnitClass> Machine::find_link_class(Cause cause, std::uint32_t place) const {
   const bool is_link = cause == Cause::queue || cause == Cause::latency || cause == Cause::bytes ||
                        cause == Cause::hbm;
-  return is_link ? std::optional(fabric_.routing().class_of(place)) : std::nullopt;
+  return is_link ? std::optional(fabric_.routing().find_class(place)) : std::nullopt;
 }
 
 template <class Visit>
@@ -83,7 +83,7 @@ void Machine::visit_units(const Visit& visit) const {
   const Routing& routing = fabric_.routing();
   for (LinkId link = 0; link < routing.link_count(); ++link) {
     if (!routing.is_there(link)) continue;
-    visit(routing.class_of(link), fabric_.busy(link), [&] { return routing.name(link); });
+    visit(routing.find_class(link), fabric_.busy(link), [&] { return routing.name(link); });
   }
   for (const ProcessingElement& pe : pes_) {
     for (const PeUnitUse& use : pe.unit_uses()) {

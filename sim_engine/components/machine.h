@@ -60,9 +60,9 @@ class Machine {
   ProcessingElement& pe(const PeLocation& at);
   // The name of the place where a cause takes its time: "sip0.link.east", "sip0.cube0.pe3"; "" for
   // causes without one.
-  std::string place_of(Cause cause, std::uint32_t place) const;
+  std::string place_name(Cause cause, std::uint32_t place) const;
   // The class of that place, if it is a link.
-  std::optional<UnitClass> link_class_of(Cause cause, std::uint32_t place) const;
+  std::optional<UnitClass> find_link_class(Cause cause, std::uint32_t place) const;
   const ProcessingElement& pe(const PeLocation& at) const {
     return const_cast<Machine*>(this)->pe(at);
   }

@@ -7,7 +7,7 @@ namespace kernbench::sim {
 
 namespace {
 
-MathKind kind_of(MathOp op) {
+MathKind to_math_kind(MathOp op) {
   switch (op) {
     case MathOp::add:
     case MathOp::subtract:
@@ -87,12 +87,12 @@ std::int64_t softmax_cycles(const Topology::Pe& pe, const AxisForm& form) {
 
 }  // namespace
 
-MathPasses passes_of(AxisOp op) {
+MathPasses count_passes(AxisOp op) {
   return op == AxisOp::softmax ? MathPasses{3, 2} : MathPasses{};
 }
 
 std::int64_t math_cycles(const Topology::Pe& pe, MathOp op, std::int64_t element_count) {
-  const std::int64_t cycles = element_cycles(pe, kind_of(op), element_count);
+  const std::int64_t cycles = element_cycles(pe, to_math_kind(op), element_count);
   // erf is an exponential and a polynomial of degree 12.
   if (op == MathOp::erf) return cycles + 12 * element_cycles(pe, MathKind::fma, element_count);
   return cycles;

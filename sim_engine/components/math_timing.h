@@ -1,4 +1,4 @@
-// How many cycles PE_MATH takes for an operation.
+// Counts the cycles that PE_MATH takes for an operation.
 //
 // Elements:             ceil(elements / lanes) * cycles
 // sum, maximum, minimum (ceil(elements / lanes) + ceil(log2(min(length, lanes)))) * cycles
@@ -31,7 +31,7 @@ struct MathPasses {
   int reads = 1;
   int writes = 1;
 };
-MathPasses passes_of(AxisOp op);
+MathPasses count_passes(AxisOp op);
 
 std::int64_t math_cycles(const Topology::Pe& pe, MathOp op, std::int64_t element_count);
 std::int64_t math_cycles(const Topology::Pe& pe, AxisOp op, const AxisForm& form);

@@ -38,7 +38,7 @@ int PeIpcq::end(Direction direction) const {
   return static_cast<int>(std::max(out_[index].size(), in_[index].size()));
 }
 
-std::vector<IpcqChannel*> PeIpcq::all_of(const Table& table) {
+std::vector<IpcqChannel*> PeIpcq::list_channels(const Table& table) {
   std::vector<IpcqChannel*> all;
   for (const auto& channels : table) {
     std::ranges::copy_if(channels, std::back_inserter(all),

@@ -32,12 +32,12 @@ class PeIpcq final : public IpcqReceiver {
   // The first port of a direction at which no queue ends or begins.
   Port unused_port(Direction direction) const;
 
-  // How many queues begin or end here.
+  // The number of queues that begin or end here.
   int queue_count() const { return queue_count_; }
 
   // All queues that begin (outs) or end (ins) here, by direction and index.
-  std::vector<IpcqChannel*> outs() const { return all_of(out_); }
-  std::vector<IpcqChannel*> ins() const { return all_of(in_); }
+  std::vector<IpcqChannel*> outs() const { return list_channels(out_); }
+  std::vector<IpcqChannel*> ins() const { return list_channels(in_); }
 
   void receive(IpcqChannel& channel, IpcqPost& post, IpcqMessage message) override;
   void receive_in_place(IpcqChannel& channel, IpcqPost& post, IpcqMessage message) override;
@@ -61,7 +61,7 @@ class PeIpcq final : public IpcqReceiver {
   }
   void enter(Table& table, Port port, IpcqChannel* channel);
   int end(Direction direction) const;  // one above the highest index in use
-  static std::vector<IpcqChannel*> all_of(const Table& table);
+  static std::vector<IpcqChannel*> list_channels(const Table& table);
 
   bool accept(const IpcqChannel& channel, IpcqPost& post, const Tile& tile, IpcqMessage& message,
               bool in_slot);

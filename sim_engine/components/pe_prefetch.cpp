@@ -10,7 +10,7 @@ namespace kernbench::sim {
 
 namespace {
 
-const IpcqChannel* channel_of(const Work& work) {
+const IpcqChannel* find_channel(const Work& work) {
   return std::visit(
       [](const auto& of) -> const IpcqChannel* {
         if constexpr (requires { of.channel; }) return of.channel;
@@ -19,7 +19,7 @@ const IpcqChannel* channel_of(const Work& work) {
       work);
 }
 
-const work::HbmAccess* access_of(const Work& work) {
+const work::HbmAccess* find_hbm_access(const Work& work) {
   if (const auto* load = std::get_if<work::Load>(&work)) return load;
   return std::get_if<work::Store>(&work);
 }
@@ -35,7 +35,7 @@ const Path* PeScheduler::known_path(const Work& work) const {
   if (const auto* send = std::get_if<work::Send>(&work)) return &send->channel->data_path();
   if (const auto* copy = std::get_if<work::CopyTo>(&work)) return &copy->channel->copy_path();
   if (const auto* out = std::get_if<work::Receive>(&work)) return &out->channel->pop_path();
-  const work::HbmAccess* const access = access_of(work);
+  const work::HbmAccess* const access = find_hbm_access(work);
   if (access == nullptr || !(access->buffer.home == location_)) return nullptr;
   return std::holds_alternative<work::Load>(work) ? own_load_path_ : own_store_path_;
 }
@@ -46,10 +46,10 @@ void PeScheduler::prefetch_start(const Command& command, int stage) const {
     ask_for(&command, sizeof command);
     return ask_for(this, sizeof *this);
   }
-  const work::HbmAccess* const access = access_of(command.work);
+  const work::HbmAccess* const access = find_hbm_access(command.work);
   if (stage == 1) {
     ask_for(command.issuer, CommandIssuer::kTouched);
-    ask_for(channel_of(command.work), sizeof(IpcqChannel));
+    ask_for(find_channel(command.work), sizeof(IpcqChannel));
     ask_for(command.result.operator->(), sizeof(TileNode));
     ask_for(command.next_send, sizeof(Command));
   }
@@ -68,8 +68,8 @@ void PeScheduler::prefetch_end(const Command& command, int stage) const {
     ask_for(&command, sizeof command);
     return ask_for(this, sizeof *this);
   }
-  const IpcqChannel* const channel = channel_of(command.work);
-  const work::HbmAccess* const access = access_of(command.work);
+  const IpcqChannel* const channel = find_channel(command.work);
+  const work::HbmAccess* const access = find_hbm_access(command.work);
   if (stage == 1) {
     ask_for(command.issuer, CommandIssuer::kTouched);
     for (const Tile& operand : command.operands) {

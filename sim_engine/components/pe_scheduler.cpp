@@ -46,6 +46,8 @@ void PeScheduler::issue(Command& command, std::span<const Tile> hazards) {
 
 void PeScheduler::wait_for(Command& command, const Tile& operand) {
   if (!operand || operand->ready) return;
+  // A view has no command of its own that makes it ready, so the command waits for the tiles that
+  // it shows.
   for (const Tile& part : operand->parts) wait_for(command, part);
   if (!operand->parts.empty()) return;
   if (operand->first_waiter == nullptr) {
@@ -59,6 +61,7 @@ void PeScheduler::wait_for(Command& command, const Tile& operand) {
 // All operands are ready: schedules the dispatch to the unit.
 void PeScheduler::operands_ready(Command& command) {
   const Time now = services_.engine.now();
+  // The PE_CPU's clock may be ahead of simulated time, so a command may be issued in the future.
   const Time at = std::max(now, command.issued) + services_.topology.pe.scheduler_dispatch;
   const Event event =
       Engine::call<&PeScheduler::dispatch, &PeScheduler::prefetch_start>(this, command);
@@ -91,6 +94,8 @@ void PeScheduler::dispatch(Command& command) {
 
 void PeScheduler::start(Command& command, work::Load& load) {
   begin_access(load, Access::read);
+  // The load's value is bound here and not at the end, because a later store may overwrite the
+  // elements while the bytes are under way.
   services_.memory.bind(command.result->value,
                         services_.memory.load(load.buffer.region, load.elements));
   submit_dma(command.is_of_collective ? kCollectiveLoad : kLoad, command,
@@ -139,6 +144,7 @@ void PeScheduler::submit_dma(Channel channel, Command& command, const Path& path
   if (start > now) command.issuer->waits()[WaitCause::dma] += start - now;
   const Event end = path.hops.empty() ? call_at_end<&PeScheduler::finish>(command)
                                       : call_at_end<&PeScheduler::transferred>(command);
+  // Collectives' traffic goes ahead of users' at links with packets, since other PEs wait for it.
   const bool is_users = channel == kLoad || channel == kStore;
   services_.fabric.send(path, bytes, end, start + setup + extra - now,
                         is_users ? Priority::bulk : Priority::communication,
@@ -192,6 +198,8 @@ const Path& PeScheduler::store_path(const PeLocation& home) {
 // A load or store is under way from the moment its descriptor reaches the DMA.  At that moment a
 // load determines the version that it reads.
 void PeScheduler::begin_access(work::HbmAccess& access, Access kind) {
+  // A part of a composite is not tracked by itself: the composite has begun its accesses as a
+  // whole.
   if (!access.kernel) return;
   const AccessOrigin origin{kind == Access::read ? "tl.load" : "tl.store", location_,
                             *access.kernel};
@@ -215,6 +223,7 @@ void PeScheduler::start(Command& command, const work::Math& math) {
 }
 
 void PeScheduler::start(Command& command, const work::Gemm& gemm) {
+  // Products of a composite reach the array in order: the next one waits for this departure.
   if (command.departed) make_ready(command.departed);
   const GemmSpec& array = services_.topology.pe.gemm;
   const auto use = gemm_array_use(array, gemm.size);
@@ -247,6 +256,8 @@ void PeScheduler::compute(ComputeUnit& unit, Command& command, Time cycles,
   compute_traffic_ += traffic;
   if (command.started > now) command.issuer->waits()[WaitCause::unit] += command.started - now;
   const Time end = command.started + duration;
+  // A unit that waits for its ports would not be faster with a faster array, so the time counts for
+  // the port.
   const Cause why = duration > cycles ? Cause::tcm : Cause::compute;
   services_.engine.schedule_after(
       cause_after_wait(services_.engine, number_, wait, command.started, why, end), end - now,
@@ -260,6 +271,7 @@ CauseLog::Id PeScheduler::cause_of_service(Time start, Time end, Cause why) cons
 // Every command ends here.
 
 void PeScheduler::finish(Command& command) {
+  // The effect comes before the record and the wake-ups, so that whoever is woken finds the result.
   take_effect(command);
   record(command);
   if (command.result) make_ready(command.result);

@@ -46,9 +46,9 @@ class PeScheduler {
   // the tile ready.
   void finish_receive_in_place(const Command& command);
 
-  // How long each unit has been busy: load, store, communication, collective load, collective
-  // store (the DMA's channels, while they set up), the ports of TCM of those that compute, math,
-  // gemm.
+  // The time for which each unit has been busy: load, store, communication, collective load,
+  // collective store (the DMA's channels, while they set up), the ports of TCM of those that
+  // compute, math, gemm.
   std::array<PeUnitUse, 11> unit_uses() const;
   // Returns what commands that have reached PE_GEMM and PE_MATH read from TCM and write to it.
   const ComputeTraffic& compute_traffic() const { return compute_traffic_; }

@@ -33,7 +33,7 @@ struct PeServices {
   std::uint32_t next_arrow = 0;
   std::uint64_t kernel_count = 0;  // kernels started so far
 
-  // For kernel_time(): the time in which at least one kernel ran.
+  // Counts kernels for kernel_time(), the time in which at least one ran.
   int running_kernels = 0;
   Time running_since{0};
   Time ran_before{0};

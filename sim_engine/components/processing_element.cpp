@@ -20,6 +20,8 @@ void ProcessingElement::release() {
   KB_CHECK(is_claimed_, "{} runs no kernel", to_string(location()));
   is_claimed_ = !claims_.empty();
   if (claims_.empty()) return;
+  // The next kernel begins in an event of its own, so that the one that ends finishes its step
+  // first.
   services_.engine.schedule(Time{0}, claims_.front());
   claims_.erase(claims_.begin());
 }
@@ -36,6 +38,8 @@ void ProcessingElement::forget_scratch_waiter(const Event& event) {
 }
 
 void ProcessingElement::wake_scratch_waiters() {
+  // All waiters are woken, and those that still find too little room wait again: they may need
+  // different amounts.
   for (const Event& waiter : std::exchange(scratch_waiters_, {})) {
     waiter.function(waiter.object, waiter.argument);
   }

@@ -31,8 +31,8 @@ class ProcessingElement {
   const PeIpcq& ipcq() const { return ipcq_; }
 
   // The TCM as scratch: its capacity without what queues hold for good, and the bytes that values
-  // hold now.  Of a PE that queues lead to or from, users' kernels leave
-  // Topology::Communication::scratch to collectives, which may take all that is free (ADR-0178).
+  // hold now.  On a PE at the end of a queue, users' kernels leave Topology::Communication::scratch
+  // to collectives, which may take all that is free (ADR-0178).
   Bytes scratch_capacity() const { return services_.topology.pe.tcm.capacity - queue_bytes_; }
   Bytes scratch_capacity(bool for_collective) const {
     return scratch_capacity() - (for_collective ? 0 : reserved_scratch());
@@ -69,15 +69,17 @@ class ProcessingElement {
   // Adds time that the PE_CPU spends on issuing commands.
   void count_cpu(Time busy) { cpu_busy_ += busy; }
 
-  // What kernels that have ended, and their commands, have waited for.
+  // The waits of the kernels that have ended, and of their commands, by cause.
   Waits& waits() { return waits_; }
   const Waits& waits() const { return waits_; }
 
-  // How long each unit of this PE has been busy: cpu, and those of PeScheduler::unit_uses().
+  // The time for which each unit of this PE has been busy: cpu, and those of
+  // PeScheduler::unit_uses().
   std::array<PeUnitUse, 12> unit_uses() const;
   const ComputeTraffic& compute_traffic() const { return scheduler_.compute_traffic(); }
 
-  // So many bytes of the object are touched by each command.
+  // Each command touches this many bytes at the beginning of the object, which prefetching asks
+  // for.
   static constexpr std::size_t kTouched = 256;
 
   // Drops reservations, claims and waiters, after a run that failed.  Scratch comes back with the
@@ -91,7 +93,7 @@ class ProcessingElement {
     return std::min(services_.topology.communication.scratch, scratch_capacity());
   }
 
-  // What each command touches comes first.
+  // The members that each command touches come first, so that they share cache lines.
   PeServices& services_;
   PeScheduler scheduler_;
   Time cpu_busy_{0};

@@ -69,14 +69,14 @@ const LinkSpec& Routing::spec(LinkId link) const {
 }
 
 bool Routing::is_hbm(LinkId link) const {
-  return class_of(link) == UnitClass::hbm;
+  return find_class(link) == UnitClass::hbm;
 }
 
 bool Routing::is_there(LinkId link) const {
-  return class_of(link) != UnitClass::link || costs_time(spec(link));
+  return find_class(link) != UnitClass::link || costs_time(spec(link));
 }
 
-UnitClass Routing::class_of(LinkId link) const {
+UnitClass Routing::find_class(LinkId link) const {
   if (link >= core_link()) return UnitClass::link;
   const LinkId in_sip = link % per_sip_;
   if (in_sip < kIoOut) return UnitClass::host;
@@ -127,7 +127,7 @@ LinkId Routing::hbm_link(const PeLocation& at) const {
 }
 
 // A slice of HBM lies in the corner of its PEs, or in the middle if they have several.
-std::optional<int> Routing::corner_of(const Endpoint& end) const {
+std::optional<int> Routing::find_corner(const Endpoint& end) const {
   switch (end.kind) {
     case Endpoint::Kind::tcm:
     case Endpoint::Kind::pe_cpu:
@@ -145,7 +145,7 @@ std::optional<int> Routing::corner_of(const Endpoint& end) const {
 }
 
 void Routing::pass_corner(const Endpoint& end, LinkId direction, std::vector<LinkId>& links) const {
-  const std::optional<int> corner = corner_of(end);
+  const std::optional<int> corner = find_corner(end);
   if (!corner || corners_ == 0) return;
   links.push_back(cube_link(end.at.sip, end.at.cube,
                             kCorners + static_cast<LinkId>(*corner) * kPerCorner + direction));
@@ -240,7 +240,7 @@ void Routing::cross_sips(const Endpoint& from, const Endpoint& to,
   }
 }
 
-// From the endpoint's cube to the IO chiplet and over it.
+// Adds the links from the endpoint's cube to the IO chiplet and over it.
 void Routing::leave_sip(const Endpoint& from, std::vector<LinkId>& links) const {
   const int gate = io_cube(from.at.cube);
   cross_cubes(from.at.sip, from.at.cube, gate, links);
@@ -286,8 +286,8 @@ Path Routing::route(const Endpoint& from, const Endpoint& to) const {
   Path path;
   path.is_of_launch = !is_memory(from.kind) && !is_memory(to.kind);
   path.is_of_kernels = from.kind == Endpoint::Kind::tcm || to.kind == Endpoint::Kind::tcm;
-  const bool stays = from.at.sip == to.at.sip && from.at.cube == to.at.cube && corner_of(from) &&
-                     corner_of(from) == corner_of(to);
+  const bool stays = from.at.sip == to.at.sip && from.at.cube == to.at.cube && find_corner(from) &&
+                     find_corner(from) == find_corner(to);
   leave(from, path.links);
   if (!stays) pass_corner(from, kCornerOut, path.links);
   if (from.kind == Endpoint::Kind::network && to.kind == Endpoint::Kind::network) {
@@ -312,7 +312,7 @@ Path Routing::route(const Endpoint& from, const Endpoint& to) const {
   for (const LinkId id : path.links) {
     const LinkSpec& link = spec(id);
     path.latency += link.latency;
-    if (class_of(id) == UnitClass::hbm) path.hbm_latency += link.latency;
+    if (find_class(id) == UnitClass::hbm) path.hbm_latency += link.latency;
     if (link.bandwidth < path.bottleneck || id == path.links.front()) path.slowest = id;
     path.bottleneck = std::min(path.bottleneck, link.bandwidth);
     const bool is_turned = path.turn > Time{0} && id == path.links.back();
@@ -320,7 +320,7 @@ Path Routing::route(const Endpoint& from, const Endpoint& to) const {
     if (is_hbm(id)) path.hbm_hop = static_cast<int>(path.hops.size());
     path.hops.push_back(id);
   }
-  path.is_hbm_bound = !path.links.empty() && class_of(path.slowest) == UnitClass::hbm;
+  path.is_hbm_bound = !path.links.empty() && find_class(path.slowest) == UnitClass::hbm;
   return path;
 }
 

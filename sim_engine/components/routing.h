@@ -66,7 +66,7 @@ class Routing {
   // "sip0.link.east", "sip0.cube3.ucie.north", "sip0.cube3.pe5.tcm.read", ...
   std::string name(LinkId link) const;
 
-  UnitClass class_of(LinkId link) const;
+  UnitClass find_class(LinkId link) const;
 
   // False of a link between SIPs, or at an IO chiplet, that the topology does not have: it neither
   // costs time nor limits bandwidth.
@@ -82,7 +82,7 @@ class Routing {
   Path route(const Endpoint& from, const Endpoint& to) const;
 
   // A 32-bit number, unique per endpoint.
-  std::uint64_t key_of(const Endpoint& end) const {
+  std::uint64_t make_key(const Endpoint& end) const {
     const auto cube =
         static_cast<std::uint64_t>(end.at.sip) * static_cast<unsigned>(cubes_.count()) +
         static_cast<unsigned>(end.at.cube);
@@ -116,7 +116,7 @@ class Routing {
   }
   LinkId hbm_link(const PeLocation& at) const;
   bool is_hbm(LinkId link) const;
-  std::optional<int> corner_of(const Endpoint& end) const;
+  std::optional<int> find_corner(const Endpoint& end) const;
   void pass_corner(const Endpoint& end, LinkId direction, std::vector<LinkId>& links) const;
 
   void leave(const Endpoint& from, std::vector<LinkId>& links) const;

@@ -36,7 +36,7 @@ class SwitchSum final : public IpcqReceiver, public ReceiveIssuer {
   // The queues of the PE on a SIP.  REQUIRES: there is one
   const Member& of_sip(int sip) const;
 
-  // How the next messages are reduced: add, multiply, minimum or maximum.
+  // Sets how the next messages are reduced: add, multiply, minimum or maximum.
   // REQUIRES: no message is under way
   void set_operation(MathOp op) { op_ = op; }
 

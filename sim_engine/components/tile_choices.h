@@ -22,7 +22,7 @@ class TileChoices {
                                         const Topology::Pe& pe, const LinkSpec& way, Bytes scratch);
 
  private:
-  // All that choose_tile() looks at, but for pe.
+  // The key has all arguments that choose_tile() depends on except `pe`, which is the same for all.
   using Arguments = std::array<std::int64_t, 13>;
 
   std::map<Arguments, std::optional<GemmSize>> chosen_;

@@ -1,6 +1,6 @@
-// How long a unit was busy with kernels: a PE's CPU, a DMA channel, an array, a link, a memory's
-// port; and the units of a kind together.  What commands and kernels have waited for, and for how
-// long in sum.
+// UnitUse says how long a unit was busy with kernels: a PE's CPU, a DMA channel, an array, a link,
+// a memory's port, or all units of a kind together.  Waits says how long commands and kernels have
+// waited, by cause.
 
 #pragma once
 

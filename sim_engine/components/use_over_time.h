@@ -1,4 +1,4 @@
-// How long each of many units was busy in each stretch of a run.
+// Records how long each of many units was busy in each interval of a run.
 
 #pragma once
 

@@ -22,7 +22,7 @@ constexpr std::size_t kMaxDepth = 32;
 constexpr Bytes kMaxSize = Bytes{1} << 20;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-TextMark mark_of(const YAML::Mark& mark) {
+TextMark to_text_mark(const YAML::Mark& mark) {
   return {std::max(mark.line, 0) + 1, std::max(mark.column, 0) + 1};
 }
 
@@ -44,14 +44,14 @@ class TreeBuilder : public YAML::EventHandler {
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (has_document_) {
-      throw Stop{mark_of(mark), "KB-Y003", "a second document starts here; a file holds one"};
+      throw Stop{to_text_mark(mark), "KB-Y003", "a second document starts here; a file holds one"};
     }
     has_document_ = true;
   }
   void OnDocumentEnd() override {}
 
   void OnNull(const YAML::Mark& mark, YAML::anchor_t) override {
-    add(YamlNode::Kind::null, mark_of(mark));
+    add(YamlNode::Kind::null, to_text_mark(mark));
   }
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
                 const std::string& value) override {
@@ -59,30 +59,30 @@ class TreeBuilder : public YAML::EventHandler {
     check_text(mark, value);
     // yaml-cpp's own tags: "?" for a plain scalar, "!" for a quoted one.
     const bool is_plain = tag != "!";
-    if (wants_key()) return take_key(mark_of(mark), value, is_plain);
-    add(is_plain ? YamlNode::Kind::plain : YamlNode::Kind::quoted, mark_of(mark)).text = value;
+    if (wants_key()) return take_key(to_text_mark(mark), value, is_plain);
+    add(is_plain ? YamlNode::Kind::plain : YamlNode::Kind::quoted, to_text_mark(mark)).text = value;
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
                        YAML::EmitterStyle::value) override {
     check_tag(mark, tag);
-    open(YamlNode::Kind::list, mark_of(mark));
+    open(YamlNode::Kind::list, to_text_mark(mark));
   }
   void OnSequenceEnd() override { open_.pop_back(); }
   void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
                   YAML::EmitterStyle::value) override {
     check_tag(mark, tag);
-    open(YamlNode::Kind::map, mark_of(mark));
+    open(YamlNode::Kind::map, to_text_mark(mark));
   }
   void OnMapEnd() override { open_.pop_back(); }
 
   void OnAnchor(const YAML::Mark& mark, const std::string& name) override {
-    errors_.add(mark_of(mark), "KB-Y013",
+    errors_.add(to_text_mark(mark), "KB-Y013",
                 fmt::format("anchors are not supported ({}); write the value out where it is used",
                             in_quotes('&' + name)));
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
-    errors_.add(mark_of(mark), "KB-Y013", "aliases are not supported; write the value out");
-    add(YamlNode::Kind::refused, mark_of(mark));
+    errors_.add(to_text_mark(mark), "KB-Y013", "aliases are not supported; write the value out");
+    add(YamlNode::Kind::refused, to_text_mark(mark));
   }
 
  private:
@@ -105,7 +105,7 @@ class TreeBuilder : public YAML::EventHandler {
 
   void check_tag(const YAML::Mark& mark, const std::string& tag) {
     if (tag.empty() || tag == "?" || tag == "!") return;
-    errors_.add(mark_of(mark), "KB-Y011",
+    errors_.add(to_text_mark(mark), "KB-Y011",
                 fmt::format("tags are not supported ({})", in_quotes(tag)));
   }
 
@@ -114,7 +114,7 @@ class TreeBuilder : public YAML::EventHandler {
   void check_text(const YAML::Mark& mark, const std::string& value) {
     const auto fault = find_bad_character(value);
     if (!fault) return;
-    errors_.add(mark_of(mark), "KB-Y011",
+    errors_.add(to_text_mark(mark), "KB-Y011",
                 fmt::format("{} is no plain text: {}", in_quotes(value), fault->text));
   }
 
@@ -185,7 +185,7 @@ void run_parser(std::string_view text, TreeBuilder& builder) {
   } catch (const YAML::Exception& error) {
     // An alias to an unknown anchor is also reported as an alias.
     const bool is_alias = error.msg.starts_with(YAML::ErrorMsg::UNKNOWN_ANCHOR);
-    throw Stop{mark_of(error.mark), is_alias ? "KB-Y013" : "KB-Y001",
+    throw Stop{to_text_mark(error.mark), is_alias ? "KB-Y013" : "KB-Y001",
                is_alias ? "aliases are not supported; write the value out"
                         : "syntax error: " + shown(error.msg)};
   }
@@ -207,9 +207,9 @@ const YamlNode* YamlNode::find(std::string_view wanted) const {
   return found == children.end() ? nullptr : *found;
 }
 
-std::string path_of(const YamlNode& node) {
+std::string make_path(const YamlNode& node) {
   if (node.parent == nullptr) return "";
-  const std::string parent = path_of(*node.parent);
+  const std::string parent = make_path(*node.parent);
   if (node.parent->kind == YamlNode::Kind::list)
     return fmt::format("{}[{}]", parent, node.position);
   return parent.empty() ? shown(node.key) : parent + '.' + shown(node.key);

@@ -42,7 +42,7 @@ struct YamlNode {
 };
 
 // "cube.pe_layout.corners[2]"; empty for the root.
-std::string path_of(const YamlNode& node);
+std::string make_path(const YamlNode& node);
 
 class YamlDocument {
  public:

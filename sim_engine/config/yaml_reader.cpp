@@ -28,8 +28,8 @@ std::string describe(const YamlNode& node) {
 }
 
 // " in cube.noc"; empty for the root.
-std::string place_of(const YamlNode& map) {
-  const std::string path = path_of(map);
+std::string describe_place(const YamlNode& map) {
+  const std::string path = make_path(map);
   return path.empty() ? "" : " in " + path;
 }
 
@@ -40,7 +40,7 @@ std::string read_value(const YamlNode& node) {
   return text;
 }
 
-std::string one_of(std::span<const std::string_view> names) {
+std::string join_names(std::span<const std::string_view> names) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
@@ -65,7 +65,7 @@ void YamlReader::mark_failed(const YamlNode& node) {
 void YamlReader::fail_at(const YamlNode& node, std::string_view code, std::string_view text) {
   mark_failed(node);
   if (node.kind == YamlNode::Kind::refused) return;  // reported already
-  const std::string path = path_of(node);
+  const std::string path = make_path(node);
   errors_.add(node.mark, code, fmt::format("{}{}{}", path, path.empty() ? "" : ": ", text));
 }
 
@@ -129,12 +129,12 @@ std::string YamlReader::text(const YamlNode& node, std::string_view example) {
 }
 
 std::size_t YamlReader::choice(const YamlNode& node, std::span<const std::string_view> names) {
-  if (!is_scalar(node, fmt::format("one of {}", one_of(names)))) return 0;
+  if (!is_scalar(node, fmt::format("one of {}", join_names(names)))) return 0;
   const auto found = std::ranges::find(names, std::string_view(node.text));
   if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
   const std::string_view near = nearest(shown(node.text), names);
   fail_at(node, "KB-Y020",
-          fmt::format("{} is not one of {}{}", in_quotes(node.text), one_of(names),
+          fmt::format("{} is not one of {}{}", in_quotes(node.text), join_names(names),
                       near.empty() ? "" : fmt::format("; did you mean '{}'?", near)));
   return 0;
 }
@@ -142,7 +142,7 @@ std::size_t YamlReader::choice(const YamlNode& node, std::span<const std::string
 std::vector<std::string> YamlReader::choices(const YamlNode& node,
                                              std::span<const std::string_view> names) {
   std::vector<std::string> chosen;
-  for (const YamlNode* item : list(node, fmt::format("[{}]", one_of(names)))) {
+  for (const YamlNode* item : list(node, fmt::format("[{}]", join_names(names)))) {
     const std::size_t index = choice(*item, names);
     if (!is_fine(*item)) continue;
     if (std::ranges::find(chosen, names[index]) != chosen.end()) {
@@ -152,7 +152,7 @@ std::vector<std::string> YamlReader::choices(const YamlNode& node,
     chosen.emplace_back(names[index]);
   }
   if (chosen.empty() && is_fine(node)) {
-    fail_at(node, "KB-Y020", fmt::format("needs at least one of {}", one_of(names)));
+    fail_at(node, "KB-Y020", fmt::format("needs at least one of {}", join_names(names)));
   }
   return chosen;
 }
@@ -174,7 +174,7 @@ YamlMap::Asked& YamlMap::note(std::string_view key) {
 }
 
 std::string YamlMap::path() const {
-  if (node_ != nullptr) return path_of(*node_);
+  if (node_ != nullptr) return make_path(*node_);
   const std::string above = parent_ == nullptr ? "" : parent_->path();
   return above.empty() ? std::string(key_) : fmt::format("{}.{}", above, key_);
 }
@@ -237,7 +237,7 @@ std::string YamlMap::text(std::string_view key, std::string_view example) {
 }
 
 std::size_t YamlMap::read_choice(std::string_view key, std::span<const std::string_view> names) {
-  record(key, "name", one_of(names));
+  record(key, "name", join_names(names));
   const YamlNode* node = ask(key, names.front());
   return node == nullptr ? 0 : reader_.choice(*node, names);
 }
@@ -249,13 +249,13 @@ bool YamlMap::boolean(std::string_view key) {
 
 std::vector<std::string> YamlMap::choices(std::string_view key,
                                           std::span<const std::string_view> names) {
-  record(key, "list", one_of(names));
-  const YamlNode* node = ask(key, fmt::format("[{}]", one_of(names)));
+  record(key, "list", join_names(names));
+  const YamlNode* node = ask(key, fmt::format("[{}]", join_names(names)));
   if (node == nullptr) return {};
   return reader_.choices(*node, names);
 }
 
-std::optional<TextMark> YamlMap::mark_of(std::string_view key) const {
+std::optional<TextMark> YamlMap::find_mark(std::string_view key) const {
   const YamlNode* const value = is_map() ? node_->find(key) : nullptr;
   return value == nullptr ? std::nullopt : std::optional(value->mark);
 }
@@ -322,17 +322,18 @@ void YamlMap::report_unknown(const YamlNode& child, std::vector<std::string_view
   std::string_view meant = nearest(shown(child.key), missing);
   std::erase(missing, meant);
   if (meant.empty()) meant = nearest(shown(child.key), known);
-  reader_.errors_.add(child.key_mark, "KB-Y010",
-                      fmt::format("unknown key {}{}; {}", in_quotes(child.key), place_of(*node_),
-                                  meant.empty() ? "there are: " + one_of(known)
-                                                : fmt::format("did you mean '{}'?", meant)));
+  reader_.errors_.add(
+      child.key_mark, "KB-Y010",
+      fmt::format("unknown key {}{}; {}", in_quotes(child.key), describe_place(*node_),
+                  meant.empty() ? "there are: " + join_names(known)
+                                : fmt::format("did you mean '{}'?", meant)));
 }
 
 void YamlMap::report_missing(std::string_view key) {
   reader_.mark_failed(*node_);
   reader_.errors_.add(node_->key_mark, "KB-Y016",
-                      fmt::format("missing key '{}'{}; for example: {}: {}", key, place_of(*node_),
-                                  key, note(key).example));
+                      fmt::format("missing key '{}'{}; for example: {}: {}", key,
+                                  describe_place(*node_), key, note(key).example));
 }
 
 }  // namespace kernbench

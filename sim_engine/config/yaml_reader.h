@@ -114,10 +114,10 @@ class YamlMap {
   std::vector<std::string> choices(std::string_view key, std::span<const std::string_view> names);
 
   // Returns where the value of a key is written; nullopt if it is not there.
-  std::optional<TextMark> mark_of(std::string_view key) const;
+  std::optional<TextMark> find_mark(std::string_view key) const;
 
-  // For a map whose keys the user chooses: entries() returns all values (YamlNode::key names them)
-  // and makes their keys known; map() reads one of them as a map.
+  // The user chooses the keys of some maps.  For these entries() returns all values (YamlNode::key
+  // names them) and makes their keys known; map() reads one of them as a map.
   const std::vector<const YamlNode*>& entries();
   YamlMap map(const YamlNode& entry) { return reader_.map(entry); }
 

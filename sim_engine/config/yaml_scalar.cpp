@@ -69,7 +69,7 @@ std::string_view without_spaces(std::string_view text) {
 }
 
 // REQUIRES: at most kMaxDigits digits
-std::int64_t value_of(std::string_view digits) {
+std::int64_t parse_digits(std::string_view digits) {
   std::int64_t value = 0;
   for (const char digit : digits) value = value * 10 + (digit - '0');
   return value;
@@ -117,7 +117,7 @@ Number parse_number(std::string_view text) {
   return number;
 }
 
-// In the largest unit of which `value` is a whole number: "2 MiB", "1 s".
+// Writes `value` in the largest unit of which it is a whole number: "2 MiB", "1 s".
 std::string in_units(std::int64_t value, const Quantity& quantity) {
   const QuantityUnit* best = &quantity.units.front();
   for (const QuantityUnit& unit : quantity.units) {
@@ -173,11 +173,12 @@ ParsedScalar scaled(std::string_view text, const Number& number, const QuantityU
   }
   Wide denominator = 1;
   for (std::size_t i = 0; i < number.fraction.size(); ++i) denominator *= 10;
-  const Wide part = static_cast<Wide>(value_of(number.fraction)) * unit.scale;
+  const Wide part = static_cast<Wide>(parse_digits(number.fraction)) * unit.scale;
   if (part % denominator != 0) {
     return wrong_value(fmt::format("{} is finer than {}", shown(text), quantity.finest));
   }
-  const Wide value = static_cast<Wide>(value_of(number.whole)) * unit.scale + part / denominator;
+  const Wide value =
+      static_cast<Wide>(parse_digits(number.whole)) * unit.scale + part / denominator;
   if (value < quantity.min || value > quantity.max) return out_of_range(text, quantity);
   return {.value = static_cast<std::int64_t>(value)};
 }
@@ -195,7 +196,7 @@ ParsedScalar parse_integer(std::string_view text, std::int64_t min, std::int64_t
                                   has_zero ? ", which has a leading zero" : ""));
   }
   if (number.whole.size() <= kMaxDigits) {
-    const std::int64_t magnitude = value_of(number.whole);
+    const std::int64_t magnitude = parse_digits(number.whole);
     const std::int64_t value = number.is_negative ? -magnitude : magnitude;
     if (value >= min && value <= max) return {.value = value};
   }
@@ -255,7 +256,7 @@ ParsedScalar parse_quantity(std::string_view text, const Quantity& quantity) {
     return {.value = Bandwidth::kUnlimited};
   }
   const Number number = parse_number(text);
-  // More than one word after it: "1e3 ns" and "0x10 ns" are no decimal numbers with a unit.
+  // The unit must be one word: "1e3 ns" and "0x10 ns" are no decimal numbers with a unit.
   const bool has_number =
       number.is_well_formed && without_spaces(number.rest).find(' ') == std::string_view::npos;
   if (!has_number) {

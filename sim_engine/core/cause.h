@@ -10,7 +10,7 @@
 
 namespace kernbench::sim {
 
-// What passes between a cause and what it causes.
+// The kind of time that passes between a cause and its effect.
 enum class Cause : std::uint8_t {
   host,     // the host issues a launch or a collective
   launch,   // a launch, or the news of its end, is on its way

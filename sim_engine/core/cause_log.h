@@ -2,8 +2,9 @@
 // of a run is known exactly (ADR-0204).
 //
 // An event is scheduled by what had to happen last before it, since whatever comes earlier only
-// counts down or waits.  So its cause is the event that runs when it is scheduled, or one that is
-// noted in a component where that works ahead of time: a transfer's, the clock of a PE_CPU's.
+// counts down or waits.  Its cause is therefore the event that runs when it is scheduled.  A
+// component that works ahead of time notes the cause itself: a transfer does, and the clock of a
+// PE_CPU.
 
 #pragma once
 
@@ -23,7 +24,7 @@ class CauseLog {
 
   explicit CauseLog(Time begin) : moments_{{begin, Id::begin, 0}} {}
 
-  // What happens now.
+  // The event that runs now.
   Id current() const { return current_; }
   void set_current(Id id) { current_ = id; }
 

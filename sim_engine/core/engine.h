@@ -42,7 +42,7 @@ class Engine {
     return queue_.push(now() + delay, event, static_cast<std::uint32_t>(cause));
   }
 
-  // From now on causes are recorded.
+  // Records causes from now on.
   void record_causes() {
     if (causes_ == nullptr) causes_ = std::make_unique<CauseLog>(now());
   }
@@ -50,7 +50,7 @@ class Engine {
   CauseLog* causes() { return causes_.get(); }
   const CauseLog* causes() const { return causes_.get(); }
 
-  // From now on events of equal time run in any legal order, drawn at random: see
+  // Runs events of equal time in any legal order from now on, drawn at random: see
   // EventQueue::shuffle_ties().  Whatever the model itself decides by order asks tie_seed().
   void shuffle_ties(std::uint64_t seed) {
     tie_seed_ = seed;
@@ -86,7 +86,7 @@ class Engine {
     return {[](void* target, std::uint64_t address) {
               (static_cast<Object*>(target)->*Method)(*reinterpret_cast<Argument*>(address));
             },
-            object, reinterpret_cast<std::uintptr_t>(&argument), prefetch_of<Argument>()};
+            object, reinterpret_cast<std::uintptr_t>(&argument), make_prefetch<Argument>()};
   }
 
   // Does the same, and object->Prefetch(argument, stage) asks for memory.
@@ -141,7 +141,7 @@ class Engine {
 
  private:
   template <class Argument>
-  static EventPrefetch prefetch_of() {
+  static EventPrefetch make_prefetch() {
     if constexpr (requires(const Argument& argument) { argument.prefetch(0); }) {
       return [](const void*, std::uint64_t address, int stage) {
         reinterpret_cast<const Argument*>(address)->prefetch(stage);

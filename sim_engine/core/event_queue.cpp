@@ -58,7 +58,8 @@ void EventQueue::advance() {
 }
 
 void EventQueue::begin_looking_ahead() {
-  // So few events touch only memory that stays in the cache.
+  // Below this many events all that they touch stays in the cache, and looking ahead would only
+  // cost.
   constexpr std::size_t kFew = 512;
   ahead_.fill(kNone);
   if (size_ < kFew || node(current_.head).next == kNone) return;

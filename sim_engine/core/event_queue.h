@@ -1,12 +1,12 @@
 // The future-event list: events in order of time, equal times in order of insertion (or drawn at
 // random, to find what depends on that order).
 //
-// Simulated times are lattice-like: few distinct latencies, many ties.  So events are kept in bins
-// of equal time, each a first-in first-out list.  A direct-mapped table finds the bin of a time
-// that was used lately; a miss opens another bin for the same time, which is right because bins of
-// equal time are emptied in the order in which they were opened and only the youngest is appended
-// to.  A bin's entry in the table needs no removal: it can only be asked for times after now.
-// Events whose time is the present time go to a lane that needs neither table nor wheel.
+// Simulated times are lattice-like: few distinct latencies, many ties.  Events are therefore kept
+// in bins of equal time, each a first-in first-out list.  A direct-mapped table finds the bin of a
+// time that was used lately; a miss opens another bin for the same time, which is right because
+// bins of equal time are emptied in the order in which they were opened and only the youngest is
+// appended to.  A bin's entry in the table needs no removal: it can only be asked for times after
+// now.  Events whose time is the present time go to a lane that needs neither table nor wheel.
 //
 // Bins wait in a hierarchical timing wheel (Varghese and Lauck): a time is a number of eight
 // digits to the base 256, and a bin lies on the level of the highest digit in which its time
@@ -15,8 +15,8 @@
 // moves at most once per level, and mostly not at all, so the cost does not grow with the number of
 // bins.
 //
-// Events of one time run one after the other, mostly of ranks that do the same: what one of them
-// touches is asked for while those before it run (ADR-0231).
+// Events of one time run one after the other and mostly belong to ranks that do the same.  The
+// memory that one of them touches is asked for while those before it run (ADR-0231).
 //
 // Nothing is allocated once the slabs have grown to the number of pending events.
 
@@ -32,7 +32,7 @@
 
 namespace kernbench::sim {
 
-// What happens at an event: function(object, argument).
+// An event calls function(object, argument).
 using EventFunction = void (*)(void* object, std::uint64_t argument);
 
 // Asks the host's memory for what an event will touch: first for what it names (stage 0), then for
@@ -79,8 +79,9 @@ class EventQueue {
   // The cause of the event that was popped last.
   std::uint32_t popped_cause() const { return popped_cause_; }
 
-  // From now on pop() takes any of the earliest events, drawn at random.  Such an order is as legal
-  // as that of insertion, for what an event pushes still comes after it.  Equal seeds draw equally.
+  // Makes pop() take any of the earliest events from now on, drawn at random.  Such an order is as
+  // legal as that of insertion, for what an event pushes still comes after it.  Equal seeds draw
+  // equally.
   void shuffle_ties(std::uint64_t seed);
 
   // Drops all events; now() stays.
@@ -147,7 +148,7 @@ class EventQueue {
   void look_ahead(int stage);
   void begin_looking_ahead();
 
-  // While an event runs, the one so many places behind it is in a stage.
+  // While an event runs, the one this many places behind it is in a stage.
   static constexpr std::array<int, kPrefetchStages> kAhead = {12, 10, 8, 6, 4, 2};
 
   std::int64_t now_ = 0;

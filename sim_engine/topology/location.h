@@ -36,7 +36,7 @@ bool exists(const Topology& topology, const PeLocation& location);
 // All PEs are numbered from 0, by SIP, cube and PE.
 std::uint32_t pe_number(const Topology& topology, const PeLocation& location);
 
-// What a path begins or ends at.  `cube` and `pe` are 0 for kinds that have no cube or PE.
+// A path begins and ends at an endpoint.  `cube` and `pe` are 0 for kinds that have no cube or PE.
 struct Endpoint {
   enum class Kind : std::uint8_t {
     host,     // the host, as seen by one SIP
@@ -92,7 +92,7 @@ Grid sip_grid(const Topology& topology);
 
 // A PE's name for a neighbour to or from which it has a queue (ADR-0025).
 
-// Where a neighbour lies: inside the SIP, or in another SIP.
+// A neighbour lies inside the SIP, or in another SIP.
 enum class Direction : std::uint8_t {
   east,
   west,

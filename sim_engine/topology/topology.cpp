@@ -46,7 +46,7 @@ struct NamedCount {
 };
 
 // The numbers that must be at least 1 in every topology.
-std::vector<NamedCount> counts_of(const Topology& topology) {
+std::vector<NamedCount> list_counts(const Topology& topology) {
   const auto& [name, system, sip, cube, pe, communication, launch] = topology;
   return {{"system.sips.count", system.sip_count},
           {"system.sips.w", system.w},
@@ -84,7 +84,7 @@ std::vector<NamedCount> counts_of(const Topology& topology) {
 }  // namespace
 
 void Topology::check() const {
-  for (const auto& [key, value] : counts_of(*this)) {
+  for (const auto& [key, value] : list_counts(*this)) {
     if (value < 1) refuse(*this, fmt::format("{} is {}; it must be at least 1", key, value));
   }
   if (!is_enumerator(system.topology, kSipTopologies.size())) {

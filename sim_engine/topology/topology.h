@@ -14,7 +14,7 @@
 
 namespace kernbench {
 
-// How the SIPs are joined.  A SIP (system in package) is one device.
+// The network that joins the SIPs.  A SIP (system in package) is one device.
 enum class SipTopology : std::uint8_t {
   ring_1d,
   torus_2d,
@@ -61,7 +61,7 @@ std::string_view name_of(Edge edge);
 std::string_view name_of(Dataflow dataflow);
 std::string_view name_of(MathKind kind);
 
-// One directed link; every link is a pair of them, one each way (full duplex).
+// Describes one direction of a link; every link has two of them, one each way (full duplex).
 struct LinkSpec {
   Bandwidth bandwidth;
   Time latency{0};
@@ -69,7 +69,7 @@ struct LinkSpec {
   friend bool operator==(const LinkSpec&, const LinkSpec&) = default;
 };
 
-// What joins all SIPs, if their topology is a switch.
+// The switch joins all SIPs if their topology is `switch`.
 struct SwitchSpec {
   // All messages cross it: its bandwidth is that of all SIPs together.  Unlimited: non-blocking.
   LinkSpec core;
@@ -96,8 +96,8 @@ struct HbmSpec {
   Bandwidth bandwidth;  // of one channel, at its peak
   Time latency{0};
   Bytes capacity = 0;  // per cube
-  // What transfers get of the peak, in thousandths: refresh, turns between reading and writing, and
-  // closed rows take the rest (ADR-0248).
+  // Transfers get this share of the peak, in thousandths: refresh, turns between reading and
+  // writing, and closed rows take the rest (ADR-0248).
   int efficiency = 1000;
   // A write takes this time besides that of its bytes: the bus turns from reading to writing, and
   // back (ADR-0262).
@@ -116,7 +116,7 @@ struct TcmSpec {
   friend bool operator==(const TcmSpec&, const TcmSpec&) = default;
 };
 
-// How many cycles a lane of PE_MATH takes for one element.
+// The cycles that a lane of PE_MATH takes for one element.
 class MathCycles {
  public:
   MathCycles() { cycles_.fill(1); }
@@ -199,7 +199,7 @@ struct Topology {
     friend bool operator==(const Pe&, const Pe&) = default;
   } pe;
 
-  // What communication has of its own beside users' kernels (ADR-0177, ADR-0178).
+  // The resources that collectives have to themselves beside users' kernels (ADR-0177, ADR-0178).
   struct Communication {
     Bytes packet = 0;   // after which a transfer gives way on a link; 0: it keeps the link
     Bytes scratch = 0;  // of each TCM that queues lead to, which users' kernels leave free
@@ -207,7 +207,7 @@ struct Topology {
     friend bool operator==(const Communication&, const Communication&) = default;
   } communication;
 
-  // How the host's program launches (ADR-0250).
+  // Decides if the host's program waits for its launches (ADR-0250).
   struct Launch {
     bool blocking = false;  // a launch or collective returns to its rank when it is done
 
@@ -259,7 +259,7 @@ struct IpcqParams {
   Bytes slot_bytes = 16 << 10;  // capacity of a slot; 0: messages only go to posted receives
   WaitPolicy wait = WaitPolicy::sleep;
   Time poll_interval{100'000};  // REQUIRES: > 0
-  // What the protocol adds to each message, and the share of the bytes on a link that are data.
+  // A protocol adds a time to each message, and only a share of the bytes on a link is data.
   Time message_latency{0};
   int efficiency = kWhole;
   // The first message's number; any value gives the same simulated times and results.

@@ -100,7 +100,7 @@ Topology::System read_system(YamlMap system) {
   return result;
 }
 
-Topology::Sip sip_of(YamlMap sip) {
+Topology::Sip read_sip(YamlMap sip) {
   YamlMap mesh = sip.map("cube_mesh");
   YamlMap io_chiplet = sip.map("io_chiplet");
   LinkSpec io_hop;
@@ -192,7 +192,7 @@ TcmSpec read_tcm(YamlMap tcm) {
   return result;
 }
 
-Topology::Pe pe_of(YamlMap pe) {
+Topology::Pe read_pe(YamlMap pe) {
   YamlMap mmu = pe.map("mmu");
   YamlMap math = pe.map("math");
   return {.cpu_issue = pe.map("cpu").time("issue"),
@@ -251,9 +251,9 @@ Topology read_topology(YamlMap file, std::string name) {
   file.integer("kernbench_topology", 1, 1);  // the version of the format
   Topology topology{.name = std::move(name),
                     .system = read_system(file.map("system")),
-                    .sip = sip_of(file.map("sip")),
+                    .sip = read_sip(file.map("sip")),
                     .cube = read_cube(file.map("cube")),
-                    .pe = pe_of(file.map("pe")),
+                    .pe = read_pe(file.map("pe")),
                     .communication = {},
                     .launch = read_launch(file)};
   topology.communication = read_communication(file, topology.pe.tcm);

@@ -80,7 +80,7 @@ class CommandLog {
   Iterator begin() const { return {this, first_}; }
   Iterator end() const { return {this, size_}; }
 
-  // How many records were of this kind.
+  // Counts the records of this kind.
   std::int64_t count(OpKind kind) const { return counts_[static_cast<std::size_t>(kind)]; }
 
  private:

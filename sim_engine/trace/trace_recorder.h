@@ -48,8 +48,8 @@ class TraceRecorder {
   void span_in_lane(int sip, std::string_view unit, Label label, Time start, Time end,
                     TraceArrow arrow = {});
 
-  // From now on keeps the spans of units whose names begin so, and of these the first `most`. Drops
-  // what was recorded before.
+  // Keeps from now on the first `most` spans of units whose names begin so.  Drops everything that
+  // was recorded before.
   void keep_only(std::string_view prefix, std::size_t most);
 
   // Cuts off everything after `now`: a run that failed will not execute it.

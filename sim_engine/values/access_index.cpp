@@ -8,7 +8,7 @@ namespace kernbench::sim {
 namespace {
 
 // The same for each id in every run, and as good as random among ids.
-std::uint32_t priority_of(AccessIndex::Id id) {
+std::uint32_t make_priority(AccessIndex::Id id) {
   return (id + 1) * 0x9e3779b1;
 }
 
@@ -96,7 +96,7 @@ void AccessIndex::split(Id tree, Id at, Id& before, Id& after) {
 AccessIndex::Id AccessIndex::join(Id before, Id after) {
   if (before == kNone) return after;
   if (after == kNone) return before;
-  if (priority_of(before) > priority_of(after)) {
+  if (make_priority(before) > make_priority(after)) {
     nodes_[before].right = join(nodes_[before].right, after);
     update(before);
     return before;

@@ -18,8 +18,8 @@ namespace kernbench::sim {
 
 enum class Access : std::uint8_t { read, write };
 
-// Who accesses.  `operation` is the user's name for it, e.g. "tl.load"; it must outlive the access.
-// `kernel` distinguishes the kernels that run on one PE.
+// Identifies who accesses.  `operation` is the user's name for it, e.g. "tl.load"; it must outlive
+// the access.  `kernel` distinguishes the kernels that run on one PE.
 struct AccessOrigin {
   std::string_view operation;
   PeLocation pe;

@@ -96,7 +96,7 @@ inline constexpr std::size_t kAxisOpCount = 7;
 // "sum", "maximum", ...
 std::string_view name_of(AxisOp op);
 
-// Where an axis lies among the elements of a value: [outer][length][inner], stored row by row.
+// The place of an axis among the elements of a value: [outer][length][inner], stored row by row.
 struct AxisForm {
   std::int64_t outer = 1;
   std::int64_t length = 0;

@@ -24,7 +24,7 @@ void check_float_environment() {
 
 // Returns the node itself, or the node that it views as a whole, which has the same elements.
 ValueNode& without_aliases(ValueNode& node) {
-  const NodeRange base = base_of(node);
+  const NodeRange base = find_base(node);
   KB_CHECK(!base.node->is_placeholder(), "read of a value that was never bound");
   return base.node->count == node.count ? *base.node : node;
 }
@@ -172,7 +172,7 @@ void DataExecutor::run_on_threads(int thread_count) {
     // A node that is read through may be in the plan for another user; when it ends it drops its
     // source, so this node must not run before that.
     for (std::size_t i = 0; i < node->inputs.size() && node->inputs[i].node() != nullptr; ++i) {
-      const NodeRange base = base_of(*node->inputs[i].node());
+      const NodeRange base = find_base(*node->inputs[i].node());
       if (is_read_through(*node, i, base)) needs(*base.node);
     }
   }

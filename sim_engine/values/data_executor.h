@@ -35,7 +35,7 @@ class DataExecutor {
   // REQUIRES: the value's type is integral
   void read(const Value& value, std::span<std::int64_t> out);
 
-  // How many values have been computed, for reports and tests.
+  // Counts the values that have been computed, for reports and tests.
   std::int64_t computed_count() const { return computed_count_; }
   // The number of threads that the last read used.
   int last_thread_count() const { return last_thread_count_; }

@@ -161,13 +161,13 @@ struct Format8 {
   std::uint8_t not_a_number;
 };
 
-constexpr Format8 format_of(DType dtype) {
+constexpr Format8 find_format(DType dtype) {
   return dtype == DType::f8e4m3fn ? Format8{3, -6, 0x7e, 0x7f, 0x7f}
                                   : Format8{2, -14, 0x7b, 0x7c, 0x7f};
 }
 
 // The magnitude of a number of these bits, without their sign.
-float magnitude_of(const Format8& format, int bits) {
+float decode_magnitude(const Format8& format, int bits) {
   const int exponent = bits >> format.mantissa_bits;
   const int mantissa = bits & ((1 << format.mantissa_bits) - 1);
   const int leading = exponent == 0 ? 0 : 1 << format.mantissa_bits;
@@ -177,12 +177,12 @@ float magnitude_of(const Format8& format, int bits) {
 
 using Values8 = std::array<float, 256>;
 
-Values8 values_of(DType dtype) {
-  const Format8 format = format_of(dtype);
+Values8 decode_all(DType dtype) {
+  const Format8 format = find_format(dtype);
   Values8 values;
   for (int bits = 0; bits < 256; ++bits) {
     const int magnitude = bits & 0x7f;
-    float value = magnitude_of(format, magnitude);
+    float value = decode_magnitude(format, magnitude);
     if (magnitude > format.largest) {
       value = magnitude == format.beyond && format.beyond != format.not_a_number
                   ? std::numeric_limits<float>::infinity()
@@ -222,7 +222,7 @@ constexpr auto as_is = [](auto element) { return element; };
 }  // namespace
 
 std::uint8_t to_f8_bits(DType dtype, float value) {
-  const Format8 format = format_of(dtype);
+  const Format8 format = find_format(dtype);
   const auto sign = static_cast<std::uint8_t>(std::signbit(value) ? 0x80 : 0);
   const float magnitude = std::abs(value);
   if (std::isnan(value)) return sign | format.not_a_number;
@@ -239,8 +239,8 @@ std::uint8_t to_f8_bits(DType dtype, float value) {
 }
 
 float value_of_f8(DType dtype, std::uint8_t bits) {
-  static const Values8 kE4m3fn = values_of(DType::f8e4m3fn);
-  static const Values8 kE5m2 = values_of(DType::f8e5m2);
+  static const Values8 kE4m3fn = decode_all(DType::f8e4m3fn);
+  static const Values8 kE5m2 = decode_all(DType::f8e5m2);
   return (dtype == DType::f8e4m3fn ? kE4m3fn : kE5m2)[bits];
 }
 

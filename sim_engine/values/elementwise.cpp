@@ -12,7 +12,7 @@ namespace kernbench::sim {
 namespace {
 
 // A bijection under which floats that are not NaN are ordered as integers, -0 below +0.
-std::int32_t order_of(std::int32_t bits) {
+std::int32_t to_ordered_bits(std::int32_t bits) {
   return bits ^ ((bits >> 31) & 0x7fff'ffff);
 }
 
@@ -30,7 +30,7 @@ void choose_elements(Choose choose, const float* a, const float* b, float* out,
   std::transform(a, a + count, b, out, [choose](float left, float right) {
     const auto x = std::bit_cast<std::int32_t>(left);
     const auto y = std::bit_cast<std::int32_t>(right);
-    const std::int32_t chosen = order_of(choose(order_of(x), order_of(y)));
+    const std::int32_t chosen = to_ordered_bits(choose(to_ordered_bits(x), to_ordered_bits(y)));
     return std::bit_cast<float>(is_nan(x) || is_nan(y) ? kQuietNan : chosen);
   });
 }
@@ -52,7 +52,7 @@ void compare_elements(Holds holds, const float* a, const float* b, float* out, s
 // not, so it is rounded to odd: its last bit is 1 if anything was cut off, and then rounding it to
 // f32, which has less than half as many bits, gives what rounding the exact sum does (Boldo and
 // Melquiond, 2008).
-float fma_of(double a, double b, double c) {
+float compute_fma(double a, double b, double c) {
   const double product = a * b;
   const double sum = product + c;
   const double c_in_sum = sum - product;
@@ -66,7 +66,7 @@ float fma_of(double a, double b, double c) {
 
 void fma_elements(const Blocks& in, float* __restrict out, std::int64_t count) {
   const auto [a, b, c] = in;
-  for (std::int64_t i = 0; i < count; ++i) out[i] = fma_of(a[i], b[i], c[i]);
+  for (std::int64_t i = 0; i < count; ++i) out[i] = compute_fma(a[i], b[i], c[i]);
 }
 
 void clamp_elements(const Blocks& in, float* out, std::int64_t count) {

@@ -120,8 +120,8 @@ bool is_in_place(const ElementSource& source) {
   return source.dtype == DType::f32 && source.data != nullptr;
 }
 
-SourceInPlace block_of(const ElementSource& source, std::int64_t rows, std::int64_t columns,
-                       std::int64_t width, std::int64_t row, std::int64_t column) {
+SourceInPlace map_block(const ElementSource& source, std::int64_t rows, std::int64_t columns,
+                        std::int64_t width, std::int64_t row, std::int64_t column) {
   const std::int64_t pitch = source.pitch == 0 ? width : source.pitch;
   const auto* const floats = reinterpret_cast<const float*>(source.data);
   return {floats + row * pitch + column, rows, columns, Eigen::OuterStride<>(pitch)};
@@ -135,8 +135,8 @@ void add_products(const GemmProduct& product, const Part& part, GemmWorkspace& w
   for (std::int64_t first = 0; first < k; first += kDepth) {
     const std::int64_t depth = std::min(kDepth, k - first);
     if (are_floats && part.may_lie_anywhere() && depth >= kLeastInPlace) {
-      sum.noalias() += block_of(product.a, part.rows, depth, k, part.row, first) *
-                       block_of(product.b, depth, part.columns, n, first, part.column);
+      sum.noalias() += map_block(product.a, part.rows, depth, k, part.row, first) *
+                       map_block(product.b, depth, part.columns, n, first, part.column);
       continue;
     }
     const Block a{workspace.a(), part.rows, depth};

@@ -1,4 +1,4 @@
-// Which value's elements lie where in a region.
+// Maps the positions of a region to the values whose elements lie there.
 //
 // Intervals lie in leaves of a few, so that to write into a region of n intervals costs O(log n)
 // and moves no more than a leaf.

@@ -30,7 +30,7 @@ Value MemoryStore::load(RegionId id, const ElementRange& elements) {
     return loaded;
   }
   const IntervalMap::Interval& interval = from.values.at(place);
-  const NodeRange base = base_of(*interval.value.node());
+  const NodeRange base = find_base(*interval.value.node());
   if (base.node->kind == ValueKind::constant) {
     return repeated(*base.node, elements.count());
   }

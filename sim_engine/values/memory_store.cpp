@@ -82,7 +82,7 @@ void MemoryStore::check_own(const Value& value) const {
 
 namespace {
 
-std::int64_t element_of(DType dtype, const Scalar& number) {
+std::int64_t to_element(DType dtype, const Scalar& number) {
   if (dtype == DType::i64 && is_integral(number.type())) return number.whole();
   return to_whole_number(dtype, number.real());
 }
@@ -93,7 +93,7 @@ Value MemoryStore::constant(DType dtype, std::int64_t element_count, const Scala
   KB_CHECK(element_count >= 0, "a value of {} elements", element_count);
   if (!needs_node(element_count)) return {dtype, element_count};
   ValueNode* const node = pool_->create(ValueKind::constant, dtype, element_count);
-  node->whole = is_integral(dtype) ? element_of(dtype, scalar) : 0;
+  node->whole = is_integral(dtype) ? to_element(dtype, scalar) : 0;
   node->scalar =
       is_integral(dtype) ? static_cast<float>(node->whole) : round_to(dtype, scalar.real());
   return Value(node);
@@ -109,7 +109,7 @@ Value MemoryStore::repeated(const ValueNode& of, std::int64_t element_count) {
 namespace {
 
 template <class Number>
-Value data_of(ValuePool& pool, DType dtype, std::span<const Number> elements) {
+Value make_data(ValuePool& pool, DType dtype, std::span<const Number> elements) {
   const Value value(
       pool.create(ValueKind::data, dtype, static_cast<std::int64_t>(elements.size())));
   encode(dtype, elements, pool.allocate_data(*value.node()));
@@ -120,12 +120,12 @@ Value data_of(ValuePool& pool, DType dtype, std::span<const Number> elements) {
 
 Value MemoryStore::literal(DType dtype, std::span<const float> elements) {
   const auto count = static_cast<std::int64_t>(elements.size());
-  return needs_node(count) ? data_of(*pool_, dtype, elements) : Value(dtype, count);
+  return needs_node(count) ? make_data(*pool_, dtype, elements) : Value(dtype, count);
 }
 
 Value MemoryStore::literal(DType dtype, std::span<const std::int64_t> elements) {
   const auto count = static_cast<std::int64_t>(elements.size());
-  return needs_node(count) ? data_of(*pool_, dtype, elements) : Value(dtype, count);
+  return needs_node(count) ? make_data(*pool_, dtype, elements) : Value(dtype, count);
 }
 
 Value MemoryStore::ramp(DType dtype, std::int64_t start, std::int64_t element_count) {
@@ -235,13 +235,13 @@ void MemoryStore::bind(const Value& placeholder, const Value& source) {
   if (!needs_node(source.element_count())) return;
   ValueNode& node = *placeholder.node();
   KB_CHECK(node.is_placeholder(), "bound twice, or not a placeholder");
-  KB_CHECK(base_of(*source.node()).node != &node, "a placeholder bound to itself");
+  KB_CHECK(find_base(*source.node()).node != &node, "a placeholder bound to itself");
   node.inputs[0] = source.ref();
 }
 
 // Adds a piece, merged with the last one if both are consecutive in the same value.
 void MemoryStore::add_piece(const Value& value, std::int64_t offset, std::int64_t count) {
-  const NodeRange base = base_of(*value.node());
+  const NodeRange base = find_base(*value.node());
   const std::int64_t base_offset = base.offset + offset;
   if (!pieces_.empty() && continues(pieces_.back(), *base.node, base_offset)) {
     pieces_.back().count += count;

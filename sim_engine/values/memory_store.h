@@ -80,8 +80,7 @@ class MemoryStore {
 
   // A placeholder for the result of an operation that has been issued but has not happened yet.
   Value declare(DType dtype, std::int64_t element_count);
-  // From now on `placeholder` stands for `source` wherever it is used.  Call it once per
-  // placeholder.
+  // Makes `placeholder` stand for `source` wherever it is used.  Call it once per placeholder.
   // REQUIRES: the same type and number of elements; source does not depend on placeholder
   void bind(const Value& placeholder, const Value& source);
 
@@ -100,7 +99,7 @@ class MemoryStore {
   // region (stage 0), then for what that refers to (1), and so on.
   void prefetch(RegionId id, int stage) const;
 
-  // What is alive, for reports and tests.
+  // The nodes and bytes that are alive, for reports and tests.
   std::int64_t live_value_count() const { return pool_->live_node_count(); }
   Bytes live_bytes() const { return pool_->live_bytes(); }
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kPartElements = 64 * kBlock;
 
-std::byte* element_of(const ValueNode& node, std::int64_t index) {
+std::byte* find_element(const ValueNode& node, std::int64_t index) {
   return node.data.get() + index * size_of(node.dtype);
 }
 
@@ -41,13 +41,13 @@ Range stretches_of_part(const ValueNode& node, std::int64_t part) {
 }
 
 // Returns where the elements of an operand of a matrix product are.
-ElementSource source_of(const ValueNode& product, std::size_t input) {
-  NodeRange base = base_of(*product.inputs[input].node());
+ElementSource find_source(const ValueNode& product, std::size_t input) {
+  NodeRange base = find_base(*product.inputs[input].node());
   std::int64_t pitch = 0;
   if (is_read_through(product, input, base)) {
     const std::int64_t first = base.node->offset;
     pitch = base.node->form.length;
-    base = base_of(*base.node->inputs[0].node());
+    base = find_base(*base.node->inputs[0].node());
     base.offset += first;
   }
   const DType dtype = base.node->dtype;
@@ -55,10 +55,10 @@ ElementSource source_of(const ValueNode& product, std::size_t input) {
   return {dtype, elements_of(*base.node, product) + base.offset * size_of(dtype), 0, pitch};
 }
 
-GemmProduct product_of(const ValueNode& node) {
-  GemmProduct product{node.gemm_size(), source_of(node, 0), source_of(node, 1), {},
-                      node.dtype,       element_of(node, 0)};
-  if (node.inputs[2].node() != nullptr) product.accumulator = source_of(node, 2);
+GemmProduct make_product(const ValueNode& node) {
+  GemmProduct product{node.gemm_size(), find_source(node, 0), find_source(node, 1), {},
+                      node.dtype,       find_element(node, 0)};
+  if (node.inputs[2].node() != nullptr) product.accumulator = find_source(node, 2);
   return product;
 }
 
@@ -82,8 +82,8 @@ void compute_math(ValueNode& node, const Range& range) {
     BlocksOf<Number> blocks{};
     for (std::size_t i = 0; i < operand_total; ++i) blocks[i] = operands[i].block(first, count);
     apply(node.op, blocks, unrounded.data(), count);
-    encode(node.dtype, std::span<const Number>(span_of(unrounded.data(), count)),
-           element_of(node, first));
+    encode(node.dtype, std::span<const Number>(make_span(unrounded.data(), count)),
+           find_element(node, first));
   }
 }
 
@@ -94,7 +94,7 @@ void compute_broadcast(ValueNode& node, const Range& range) {
   elements.open(node, node);
   for (std::int64_t first = range.first; first < range.end; first += kBlock) {
     const std::int64_t count = std::min(kBlock, range.end - first);
-    encode(node.dtype, span_of(elements.block(first, count), count), element_of(node, first));
+    encode(node.dtype, make_span(elements.block(first, count), count), find_element(node, first));
   }
 }
 
@@ -106,8 +106,8 @@ void compute_ramp(ValueNode& node, const Range& range) {
     for (std::int64_t i = 0; i < count; ++i) {
       numbers[static_cast<std::size_t>(i)] = static_cast<Number>(node.whole + first + i);
     }
-    encode(node.dtype, std::span<const Number>(span_of(numbers.data(), count)),
-           element_of(node, first));
+    encode(node.dtype, std::span<const Number>(make_span(numbers.data(), count)),
+           find_element(node, first));
   }
 }
 
@@ -141,19 +141,19 @@ void fill(const ValueNode& constant, std::int64_t count, std::byte* target) {
 // Copies `count` elements of `node` from `offset` on; returns where the copy ends.
 std::byte* copy_elements(ValueNode& node, std::int64_t offset, std::int64_t count,
                          std::byte* target) {
-  const NodeRange base = base_of(node);
+  const NodeRange base = find_base(node);
   const Bytes bytes = count * size_of(node.dtype);
   if (base.node->kind == ValueKind::constant) {
     fill(*base.node, count, target);
   } else {
-    std::memcpy(target, element_of(*base.node, base.offset + offset),
+    std::memcpy(target, find_element(*base.node, base.offset + offset),
                 static_cast<std::size_t>(bytes));
   }
   return target + bytes;
 }
 
 void compute_copy(ValueNode& node) {
-  std::byte* target = element_of(node, 0);
+  std::byte* target = find_element(node, 0);
   if (node.kind == ValueKind::view) {
     copy_elements(*node.inputs[0].node(), node.offset, node.count, target);
     return;
@@ -169,14 +169,14 @@ void compute_copy(ValueNode& node) {
 
 void compute_transpose(ValueNode& node, const Range& stretches) {
   const auto [outer, rows, columns] = node.form;
-  const NodeRange base = base_of(*node.inputs[0].node());
+  const NodeRange base = find_base(*node.inputs[0].node());
   for (std::int64_t i = stretches.first; i < stretches.end; ++i) {
     const std::int64_t first = i * rows * columns;
     if (base.node->kind == ValueKind::constant) {
-      fill(*base.node, rows * columns, element_of(node, first));
+      fill(*base.node, rows * columns, find_element(node, first));
     } else {
-      transpose(element_of(*base.node, base.offset + first), rows, columns, size_of(node.dtype),
-                element_of(node, first));
+      transpose(find_element(*base.node, base.offset + first), rows, columns, size_of(node.dtype),
+                find_element(node, first));
     }
   }
 }
@@ -198,7 +198,7 @@ void compute_along_axis(ValueNode& node, const Range& stretches) {
     } else {
       math.reduce(node.axis_op, in, length, inner, results.data());
     }
-    encode(node.dtype, std::span<const Number>(results), element_of(node, i * result_size));
+    encode(node.dtype, std::span<const Number>(results), find_element(node, i * result_size));
   }
 }
 
@@ -286,7 +286,7 @@ void compute_part(ValueNode& node, std::int64_t part, GemmWorkspace& workspace) 
       return is_of_integers(node) ? compute_elements<std::int64_t>(node, part)
                                   : compute_elements<float>(node, part);
     case ValueKind::gemm:
-      return compute_gemm_part(product_of(node), part, workspace);
+      return compute_gemm_part(make_product(node), part, workspace);
     default:
       return compute_copy(node);
   }

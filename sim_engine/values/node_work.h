@@ -22,11 +22,11 @@ bool is_read_through(const ValueNode& node, std::size_t input, const NodeRange& 
 template <class Visit>
 void visit_needs(ValueNode& node, const Visit& visit) {
   for (std::size_t i = 0; i < node.inputs.size() && node.inputs[i].node() != nullptr; ++i) {
-    const NodeRange base = base_of(*node.inputs[i].node());
+    const NodeRange base = find_base(*node.inputs[i].node());
     const bool through = is_read_through(node, i, base);
-    visit(through ? *base_of(*base.node->inputs[0].node()).node : *base.node);
+    visit(through ? *find_base(*base.node->inputs[0].node()).node : *base.node);
   }
-  for (const ValuePiece& piece : node.pieces) visit(*base_of(*piece.value.node()).node);
+  for (const ValuePiece& piece : node.pieces) visit(*find_base(*piece.value.node()).node);
 }
 
 // Gives the node storage for its elements: that of an operand to which nobody else refers, if it

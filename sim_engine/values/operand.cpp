@@ -9,12 +9,12 @@ namespace kernbench::sim {
 
 template <class Number>
 void Operand<Number>::open(ValueNode& node, const ValueNode& result) {
-  NodeRange base = base_of(node);
+  NodeRange base = find_base(node);
   is_broadcast_ = base.node->is_broadcast();
   if (is_broadcast_) {
     form_ = base.node->form;
     begin_ = base.offset;
-    base = base_of(*base.node->inputs[0].node());
+    base = find_base(*base.node->inputs[0].node());
   }
   KB_CHECK(is_computed(*base.node), "an operand that is not computed");
   dtype_ = base.node->dtype;
@@ -42,7 +42,7 @@ const Number* Operand<Number>::elements(std::int64_t first, std::int64_t count,
 
 template <class Number>
 const Number* Operand<Number>::converted_block(const std::byte* source, std::int64_t count) {
-  decode(dtype_, source, span_of(converted_.data(), count));
+  decode(dtype_, source, make_span(converted_.data(), count));
   return converted_.data();
 }
 
@@ -59,7 +59,7 @@ const Number* Operand<Number>::broadcast_block(std::int64_t first, std::int64_t 
     const std::int64_t run = std::min(left, count - done);
     const std::byte* const source = data_ + (row * inner + column) * size_of(dtype_);
     Number* const target = converted_.data() + done;
-    decode(dtype_, source, span_of(target, inner == 1 ? 1 : run));
+    decode(dtype_, source, make_span(target, inner == 1 ? 1 : run));
     if (inner == 1) std::fill_n(target + 1, run - 1, *target);
     done += run;
     at += run;

@@ -14,8 +14,8 @@
 
 namespace kernbench::sim {
 
-// How many elements are worked on at a time: four blocks of f32 and some more fit into the L1
-// cache.
+// The number of elements that are worked on at a time: four blocks of f32 and some more fit into
+// the L1 cache.
 inline constexpr std::int64_t kBlock = 1024;
 
 inline bool is_computed(const ValueNode& node) {
@@ -29,7 +29,7 @@ inline const std::byte* elements_of(const ValueNode& node, const ValueNode& resu
 }
 
 template <class Number>
-std::span<Number> span_of(Number* first, std::int64_t count) {
+std::span<Number> make_span(Number* first, std::int64_t count) {
   return {first, static_cast<std::size_t>(count)};
 }
 

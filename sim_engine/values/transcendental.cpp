@@ -28,7 +28,7 @@ constexpr double kLog2E = 0x1.71547652b82fep+0;
 
 // e^x = 2^k e^r with whole k and |r| <= ln(2) / 2, and Taylor's series of e^r up to r^11, whose
 // remainder is 2^-47 of the result.
-double exp_of(double x) {
+double compute_exp(double x) {
   constexpr double kFarthest = 150;  // beyond, every f32 result is 0 or infinite
   x = x > kFarthest ? kFarthest : x;
   x = x < -kFarthest ? -kFarthest : x;  // NaN stays
@@ -64,7 +64,7 @@ double log_of_normal(double x) {
   return k * kLn2High + (2 * s * sum + k * kLn2Low);
 }
 
-double log_of(double x) {
+double compute_log(double x) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   const double result = log_of_normal(x);
@@ -102,7 +102,7 @@ Angle large_angle(float x) {
   return x < 0 ? Angle{-quarters, -rest * kPiBy2To63} : Angle{quarters, rest * kPiBy2To63};
 }
 
-Angle angle_of(float x) {
+Angle reduce_angle(float x) {
   constexpr float kSmall = 128;
   if (std::abs(x) >= kSmall) return large_angle(x);
   // pi / 2 in two parts; the product of the first with a whole number up to 8 bits is exact.
@@ -127,9 +127,9 @@ double cos_of_rest(double r) {
 }
 
 // The sine of x + turn pi / 2.
-float sin_of(float x, std::uint64_t turn) {
+float compute_sin(float x, std::uint64_t turn) {
   if (!std::isfinite(x)) return std::numeric_limits<float>::quiet_NaN();
-  const Angle angle = angle_of(x);
+  const Angle angle = reduce_angle(x);
   const std::uint64_t quarters = angle.quarters + turn;
   const double size = quarters % 2 == 0 ? sin_of_rest(angle.rest) : cos_of_rest(angle.rest);
   return static_cast<float>(quarters & 2 ? -size : size);
@@ -147,7 +147,7 @@ constexpr auto kOddInverses = [] {
   return inverses;
 }();
 
-double erf_of(double x) {
+double compute_erf(double x) {
   constexpr double kFarthest = 4;
   constexpr double kTwoBySqrtPi = 0x1.20dd750429b6dp+0;
   x = x > kFarthest ? kFarthest : x;
@@ -156,17 +156,17 @@ double erf_of(double x) {
   double sum = 1;
 #pragma GCC unroll 64
   for (std::size_t i = kErfTerms; i-- > 0;) sum = 1 + sum * (z * kOddInverses[i]);
-  return kTwoBySqrtPi * x * exp_of(-x * x) * sum;
+  return kTwoBySqrtPi * x * compute_exp(-x * x) * sum;
 }
 
 }  // namespace
 
 void exp_elements(const float* __restrict in, float* __restrict out, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<float>(exp_of(in[i]));
+  for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<float>(compute_exp(in[i]));
 }
 
 void log_elements(const float* __restrict in, float* __restrict out, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<float>(log_of(in[i]));
+  for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<float>(compute_log(in[i]));
 }
 
 void sqrt_elements(const float* __restrict in, float* __restrict out, std::int64_t count) {
@@ -181,7 +181,7 @@ void rsqrt_elements(const float* __restrict in, float* __restrict out, std::int6
 
 void sigmoid_elements(const float* __restrict in, float* __restrict out, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
-    out[i] = static_cast<float>(1 / (1 + exp_of(-static_cast<double>(in[i]))));
+    out[i] = static_cast<float>(1 / (1 + compute_exp(-static_cast<double>(in[i]))));
   }
 }
 
@@ -191,23 +191,23 @@ void floor_elements(const float* __restrict in, float* __restrict out, std::int6
 
 void exp2_elements(const float* __restrict in, float* __restrict out, std::int64_t count) {
   constexpr double kLn2 = kLn2High + kLn2Low;
-  for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<float>(exp_of(in[i] * kLn2));
+  for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<float>(compute_exp(in[i] * kLn2));
 }
 
 void log2_elements(const float* __restrict in, float* __restrict out, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<float>(log_of(in[i]) * kLog2E);
+  for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<float>(compute_log(in[i]) * kLog2E);
 }
 
 void sin_elements(const float* __restrict in, float* __restrict out, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) out[i] = sin_of(in[i], 0);
+  for (std::int64_t i = 0; i < count; ++i) out[i] = compute_sin(in[i], 0);
 }
 
 void cos_elements(const float* __restrict in, float* __restrict out, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) out[i] = sin_of(in[i], 1);
+  for (std::int64_t i = 0; i < count; ++i) out[i] = compute_sin(in[i], 1);
 }
 
 void erf_elements(const float* __restrict in, float* __restrict out, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<float>(erf_of(in[i]));
+  for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<float>(compute_erf(in[i]));
 }
 
 }  // namespace kernbench::sim

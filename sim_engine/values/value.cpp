@@ -21,7 +21,7 @@ void skip_one(ValueNode& view) {
 
 }  // namespace
 
-NodeRange base_of(ValueNode& node) {
+NodeRange find_base(ValueNode& node) {
   if (!node.is_bound_view()) return {&node, 0};
   while (node.inputs[0].node()->is_bound_view()) {
     // Each pass halves the path for all that are on it.

@@ -68,7 +68,7 @@ class Value {
     return node() == other.node() && count_ == other.count_ && dtype_ == other.dtype_;
   }
 
-  // For the store and the executor.  Null if the value has no node (see above).
+  // The store and the executor read the node.  It is null if the value has no node (see above).
   ValueNode* node() const { return ref_.node(); }
   const NodeRef& ref() const { return ref_; }
 
@@ -123,7 +123,7 @@ struct NodeRange {
 
 // Looks through views to where the elements of `node` come from.  It shortens the path, so that
 // long chains of views cost little.
-NodeRange base_of(ValueNode& node);
+NodeRange find_base(ValueNode& node);
 
 // Allocates nodes from slabs and a free list.  It lives until its owner has closed it and the last
 // value is gone, so that a value may outlive its store.

@@ -1,4 +1,4 @@
-// What a wrong command line, a wrong file and a full disk look like.
+// Tests the texts and exit codes of a wrong command line, a wrong file and a full disk.
 
 #include <catch2/catch.hpp>
 
@@ -54,61 +54,55 @@ TEST_CASE("every command has help with an example", "[cli]") {
 }
 
 TEST_CASE("a wrong command line is told with what would be right", "[cli][errors]") {
-  using Case = std::pair<std::vector<std::string>, std::string>;
+  using Case = std::pair<std::vector<std::string>, test::Says>;
   const std::vector<Case> cases = {
-      {{}, "[KB-U001] A subcommand is required\n  see: kernbench --help\n"},
-      {{"rum"}, "[KB-U001] unknown command 'rum'; did you mean 'run'?\n  see: kernbench --help\n"},
-      {{"run"}, "[KB-U001] --bench is required\n  see: kernbench run --help\n"},
+      {{}, test::Says("KB-U001", "subcommand", "kernbench --help")},
+      {{"rum"}, test::Says("KB-U001", "'rum'", "'run'", "kernbench --help")},
+      {{"run"}, test::Says("KB-U001", "--bench", "required", "kernbench run --help")},
       {{"run", "--bench", "x", "--topolgy=y"},
-       "[KB-U001] unknown option '--topolgy'; did you mean '--topology'?\n"
-       "  see: kernbench run --help\n"},
+       test::Says("KB-U001", "'--topolgy'", "'--topology'", "kernbench run --help")},
       {{"run", "--bench", "ccl-allreduse"},
-       "[KB-U002] no bench is named 'ccl-allreduse'; did you mean 'ccl-allreduce'?\n"},
+       test::Says("KB-U002", "'ccl-allreduse'", "'ccl-allreduce'")},
       {{"run", "--bench", "ccl-allreduce", "--topology", "rin_1d_6"},
-       "[KB-U004] no topology is named 'rin_1d_6', and there is no such file; did you mean "
-       "'ring_1d_6'?\n"},
+       test::Says("KB-U004", "'rin_1d_6'", "'ring_1d_6'")},
       {{"run", "--bench", "ccl-allreduce", "--json", "-", "--csv", "-"},
-       "[KB-U001] only one of --json, --csv, --trace and --report may be -\n"},
+       test::Says("KB-U001", "one of", "--json", "--csv", "--trace", "--report")},
       {small_run({"--set", "n_elm=4"}),
-       "[KB-U011] --set: no key is named 'n_elm'; did you mean 'n_elem' of the bench "
-       "ccl-allreduce?\n"},
-      {small_run({"--seed", "-1"}),
-       "[KB-U012] --seed '-1': expected an integer from 0 to 2^64 - 1\n"},
-      {small_run({"--seed", "1x"}),
-       "[KB-U012] --seed '1x': expected an integer from 0 to 2^64 - 1\n"},
+       test::Says("KB-U011", "--set", "'n_elm'", "'n_elem'", "ccl-allreduce")},
+      {small_run({"--seed", "-1"}), test::Says("KB-U012", "--seed", "'-1'", "0", "2^64 - 1")},
+      {small_run({"--seed", "1x"}), test::Says("KB-U012", "--seed", "'1x'", "0", "2^64 - 1")},
       {small_run({"--shuffle-ties", "first"}),
-       "[KB-U012] --shuffle-ties 'first': expected an integer from 0 to 2^64 - 1\n"},
+       test::Says("KB-U012", "--shuffle-ties", "'first'", "0", "2^64 - 1")},
       {small_run({"--tie-orders", "-1"}),
-       "[KB-U012] --tie-orders '-1': expected an integer from 0 to 1000\n"},
-      {small_run({"--jobs", "0"}), "[KB-U012] --jobs '0': expected an integer from 1 to 1024\n"},
-      {small_run({"--jobs", "two"}),
-       "[KB-U012] --jobs 'two': expected an integer from 1 to 1024\n"},
-      {small_run({"--set", "dtype=f61"}),
-       "[KB-U012] --set dtype: 'f61' is not known; did you mean 'f16'?\n"},
+       test::Says("KB-U012", "--tie-orders", "'-1'", "0", "1000")},
+      {small_run({"--jobs", "0"}), test::Says("KB-U012", "--jobs", "'0'", "1", "1024")},
+      {small_run({"--jobs", "two"}), test::Says("KB-U012", "--jobs", "'two'", "1", "1024")},
+      {small_run({"--set", "dtype=f61"}), test::Says("KB-U012", "--set dtype", "'f61'", "'f16'")},
       {small_run({"--set", "algorithm=intercube_alreduce"}),
-       "[KB-U003] unknown algorithm 'intercube_alreduce'; did you mean 'intercube_allreduce'?\n"},
+       test::Says("KB-U003", "'intercube_alreduce'", "'intercube_allreduce'")},
       {{"probe", "path", "--from", "sip0", "--to", "sip0.cube0.pe0", "--bytes", "1"},
-       "[KB-U012] --from 'sip0': expected a PE such as sip0.cube0.pe0\n"},
+       test::Says("KB-U012", "--from", "'sip0'", "sip0.cube0.pe0")},
       {{"probe", "path", "--from", "sip0.cube0.pe0", "--to", "sip2.cube0.pe0", "--bytes", "1"},
-       "[KB-U012] --to sip2.cube0.pe0: there are sip0 to sip1, cube0 to cube15, pe0 to pe7\n"},
+       test::Says("KB-U012", "--to", "sip2.cube0.pe0", "sip1", "cube15", "pe7")},
       {{"probe", "bound", "--bytes", "1", "--collective", "all_reduc"},
-       "[KB-U005] no bound is known for the collective 'all_reduc'; did you mean 'all_reduce'?\n"},
+       test::Says("KB-U005", "'all_reduc'", "'all_reduce'")},
       {{"probe", "gemm", "--m", "4", "--n", "4"},
-       "[KB-U001] --k is required\n  see: kernbench probe gemm --help\n"},
-      {gemm({"--m", "0"}), "[KB-U012] --m '0': 0 not in [1, 999999999999999999]\n"},
-      {gemm({"--m", "4.5"}), "[KB-U012] --m '4.5': expected an integer such as 4, got '4.5'\n"},
-      {gemm({"--m", "1", "--rows", "0"}), "[KB-U012] --rows '0': 0 not in [1, 1048576]\n"},
+       test::Says("KB-U001", "--k", "required", "kernbench probe gemm --help")},
+      {gemm({"--m", "0"}), test::Says("KB-U012", "--m", "'0'", "1", "999999999999999999")},
+      {gemm({"--m", "4.5"}), test::Says("KB-U012", "--m", "'4.5'", "integer")},
+      {gemm({"--m", "1", "--rows", "0"}), test::Says("KB-U012", "--rows", "'0'", "1", "1048576")},
       {gemm({"--m", "1", "--columns", "99999999"}),
-       "[KB-U012] --columns '99999999': 99999999 not in [1, 1048576]\n"},
+       test::Says("KB-U012", "--columns", "'99999999'", "1", "1048576")},
       {gemm({"--m", "1", "--dataflow", "output_stationery"}),
-       "[KB-U012] --dataflow 'output_stationery': not known; did you mean 'output_stationary'?\n"},
+       test::Says("KB-U012", "--dataflow", "'output_stationery'", "'output_stationary'")},
       {gemm({"--m", "999999999999999999", "--rows", "1"}),
-       "[KB-U012] --m 999999999999999999 --n 64 --k 64: the cycles do not fit in 64 bits\n"},
+       test::Says("KB-U012", "--m 999999999999999999", "--n 64", "--k 64", "64 bits")},
   };
   for (const auto& [arguments, text] : cases) {
     const ProgramResult result = run_program(arguments);
     CHECK(result.exit_code == 2);
-    CHECK(result.err == "kernbench: error: " + text);
+    CHECK_THAT(result.err, StartsWith("kernbench: error: "));
+    CHECK_THAT(result.err, text);
   }
   CHECK_THAT(run_program({"run", "--bench", "xyz"}).err,
              StartsWith("kernbench: error: [KB-U002] no bench is named 'xyz'; there are: ") &&
@@ -160,8 +154,7 @@ TEST_CASE("results that would take each other's place are refused at once", "[cl
   const ProgramResult same = run_program(small_run({"--json", file, "--csv", file}));
   CHECK(same.exit_code == 2);
   CHECK(same.out.empty());
-  CHECK(same.err == "kernbench: error: [KB-U001] two results are to be written to '" + file +
-                        "': give --json, --csv, --trace, --report and --out names that differ\n");
+  CHECK_THAT(same.err, test::Says("KB-U001", "two", "'" + file + "'", "names", "differ"));
   const std::string report = folder.path("out/report.json");
   const ProgramResult in_folder = run_program(small_run(
       {"--out", folder.path("out"), "--csv", folder.path("out/../out/") + "report.json"}));
@@ -229,8 +222,7 @@ TEST_CASE("what cannot be written is found before anything is simulated", "[cli]
   for (const std::string option : {"--json", "--csv", "--trace", "--out"}) {
     const ProgramResult result = run_program(small_run({option, file + "/x"}));
     CHECK(result.exit_code == 4);
-    CHECK(result.err ==
-          "kernbench: error: [KB-I010] cannot create '" + file + "/x': Not a directory\n");
+    CHECK_THAT(result.err, test::Says("KB-I010", "'" + file + "/x'", "Not a directory"));
     CHECK(result.out.empty());
   }
   CHECK(run_program(small_run({"--json", folder.path("")})).exit_code == 4);

@@ -1,4 +1,4 @@
-// What --trace writes, against what the Perfetto UI needs.
+// Checks the files of --trace against the needs of the Perfetto UI.
 
 #include <algorithm>
 #include <catch2/catch.hpp>

@@ -1,4 +1,4 @@
-// What lies on the shards of a collective's tensors, and what counts as wrong there.
+// Tests the elements on the shards of a collective's tensors, and which of them count as wrong.
 
 #include "benches/collectives/collective_values.h"
 

@@ -74,7 +74,7 @@ void check_losses(int steps) {
   const auto f32 = test::torch_steps("gpt", "torch_gpt.txt");
   const auto f64 = test::torch_steps("gpt-f64", "torch_gpt.txt");
   REQUIRE(f64.size() == 100);
-  const double spread = test::spread_of(f32, f64);
+  const double spread = test::compute_spread(f32, f64);
   const std::vector<double> losses = losses_of(steps);
   for (std::size_t i = 0; i < losses.size(); ++i) {
     CAPTURE(i, spread);

@@ -16,7 +16,7 @@ namespace {
 using Catch::Contains;
 using Errors = std::vector<std::string>;
 
-// What a value may be, as in an OpenAPI schema without additional properties.
+// Describes a value, as an OpenAPI schema without additional properties does.
 struct Schema {
   enum class Type { string, integer, quantity, array, object };
   Type type = Type::string;

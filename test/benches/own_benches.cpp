@@ -1,5 +1,5 @@
-// What a user's program looks like: benches of its own, and main() hands over.  Most of them fail
-// in one way each, to see what the user is told.
+// A user's program looks like this: it has benches of its own, and main() hands over.  Most of them
+// fail in one way each, to see what the user is told.
 
 #include <fmt/format.h>
 #include <kernbench/kernbench.h>

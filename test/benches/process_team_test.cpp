@@ -34,7 +34,7 @@ namespace {
 
 constexpr int kPoints = 9;
 
-// What has been sent to each process and not been received.
+// The messages that have been sent to each process and not been received.
 struct Wires {
   std::mutex mutex;
   std::array<std::deque<TeamTransport::Received>, 4> to;
@@ -98,7 +98,7 @@ class PlayedMember {
   Wire wire_;
 };
 
-// What happens at a point, besides its copy.
+// Is done at a point, besides its copy.
 using Deed = std::function<void(int process, int point)>;
 
 struct Outcome {

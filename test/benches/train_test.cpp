@@ -12,7 +12,7 @@
 namespace kernbench::benches {
 namespace {
 
-using test::spread_of;
+using test::compute_spread;
 using test::torch_steps;
 
 // Trains as the only rank of a device with 2 cubes of 2 PEs.
@@ -32,7 +32,7 @@ TEST_CASE("language models learn as with torch, loss by loss", "[train]") {
   const std::string name(name_of(kind));
   const auto f32 = torch_steps(name);
   const auto f64 = torch_steps(name + "-f64");
-  const double spread = spread_of(f32, f64);
+  const double spread = compute_spread(f32, f64);
   const bool is_gpt = kind == train::ModelKind::gpt;
   train_on_device(
       {.model = kind, .cubes = is_shared && !is_gpt ? 2 : 1, .pes = is_shared && is_gpt ? 2 : 1},
@@ -52,7 +52,7 @@ TEST_CASE("language models learn in f16 and bf16 as with torch", "[train]") {
   const DType dtype = GENERATE(DType::f16, DType::bf16);
   const auto rounded = torch_steps("gpt-" + std::string(name_of(dtype)));
   const auto f64 = torch_steps("gpt-f64");
-  const double spread = spread_of(rounded, f64);
+  const double spread = compute_spread(rounded, f64);
   train_on_device({.dtype = dtype}, [&](train::Training& training) {
     for (std::size_t i = 0; i < f64.size(); ++i) {
       INFO(name_of(dtype) << " step " << i << ", torch's " << rounded[i].loss);

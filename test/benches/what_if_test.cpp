@@ -116,7 +116,7 @@ TEST_CASE("with everything infinite nothing takes time, and one resource takes i
 
 namespace {
 
-// What an explanation says of the resource that helps most.
+// The sentence of an explanation about the resource that helps most.
 struct Sentence {
   std::string key;
   std::string value;

@@ -42,7 +42,7 @@ struct AllReduce {
   std::string text() const;
 };
 
-// What every holder of every rank ends with.
+// The results of every holder of every rank.
 struct AllReduceResult {
   std::vector<std::vector<ShardInfo>> shards;             // by rank
   std::vector<std::vector<std::vector<float>>> elements;  // by rank and shard; none without data

@@ -1,4 +1,4 @@
-// Which algorithm runs: the one that ccl.yaml says, or the fastest by the model.
+// Tests the choice of an algorithm: the one that ccl.yaml names, or the fastest by the model.
 
 #include "ccl/backend/choice.h"
 

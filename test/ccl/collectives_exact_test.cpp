@@ -80,7 +80,7 @@ void check_everywhere(const Call& call) {
         for (int turn = 0; turn < 3; ++turn, ++number) {
           const std::size_t count = placements().size();
           const DPPolicy& gives = placements()[number % count];
-          // What is taken may lie differently on each rank.
+          // The output may be placed differently on each rank.
           const DPPolicy& takes =
               placements()[(3 * number + 1 + static_cast<std::size_t>(member.rank)) % count];
           const std::string wrong = call(member, shape, dtype_of(number), gives, takes);
@@ -104,7 +104,7 @@ int global(const Member& member, int rank) {
   return member.ranks[static_cast<std::size_t>(rank)];
 }
 
-// What all members bring, reduced.
+// Reduces the elements that all members bring.
 Elements reduced(const Member& member, ReduceOp op, std::int64_t count, std::int64_t first = 0) {
   Elements all = elements_of(global(member, 0), count, first);
   for (int rank = 1; rank < member.size(); ++rank) {

@@ -1,4 +1,4 @@
-// What a wrong worker gets: an error at once that names the ranks, and never a hang.
+// A wrong worker gets an error at once that names the ranks, and never a hang.
 
 #include <fmt/format.h>
 
@@ -62,7 +62,7 @@ std::string mismatch(const Call& first, const Call& second, std::string_view asp
       first.print, second.print, aspects, first.called, line, second.called, line);
 }
 
-// What a rank brings to an all_reduce, and how it is described.
+// A rank's call of all_reduce, with its description in errors.
 Call all_reduce_of(std::string_view shape, std::string_view dtype, std::string_view placement) {
   return {fmt::format("SequenceNumber=0, OpType=ALLREDUCE, TensorShape={}, TensorDtypes={}, "
                       "ReduceOp=SUM, Placement=({})",

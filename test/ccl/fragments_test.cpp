@@ -30,9 +30,9 @@ std::map<std::int64_t, int> visits(const std::vector<Side>& sides, std::int64_t 
   std::vector<BlockLayout> blocks;
   std::vector<std::vector<ShardInfo>> shards;
   for (const Side& side : sides) {
-    blocks.push_back(
-        {std::make_shared<const ccl::TensorLayout>(ccl::layout_of(side.shape, side.dp, kTopology)),
-         side.first});
+    blocks.push_back({std::make_shared<const ccl::TensorLayout>(
+                          ccl::make_layout(side.shape, side.dp, kTopology)),
+                      side.first});
     shards.push_back(place(side.dp, side.shape, kTopology, 0));
   }
   std::vector<Fragment> fragments;
@@ -100,7 +100,7 @@ TEST_CASE("a tensor that lies alike on both sides is cut by shards, each of one 
           "[ccl][fragments]") {
   const DPPolicy dp{.cube = Shard::column_wise, .pe = Shard::row_wise};
   const auto tensor =
-      std::make_shared<const ccl::TensorLayout>(ccl::layout_of({8, 6}, dp, kTopology));
+      std::make_shared<const ccl::TensorLayout>(ccl::make_layout({8, 6}, dp, kTopology));
   const auto fragments =
       ccl::cut_in_fragments(std::vector<BlockLayout>{{tensor, 0}, {tensor, 0}}, 48, DType::f32);
   REQUIRE(fragments.size() == 4);
@@ -114,7 +114,7 @@ TEST_CASE("a tensor that lies alike on both sides is cut by shards, each of one 
 TEST_CASE("copies share the work in shares of 16 KiB at least", "[ccl][fragments]") {
   const auto lanes_of = [](std::int64_t count) {
     const auto tensor =
-        std::make_shared<const ccl::TensorLayout>(ccl::layout_of({count}, DPPolicy{}, kTopology));
+        std::make_shared<const ccl::TensorLayout>(ccl::make_layout({count}, DPPolicy{}, kTopology));
     std::set<ccl::Lane> lanes;
     for (const Fragment& fragment :
          ccl::cut_in_fragments(std::vector<BlockLayout>{{tensor, 0}}, count, DType::f32)) {
@@ -131,18 +131,18 @@ TEST_CASE("copies share the work in shares of 16 KiB at least", "[ccl][fragments
 
 TEST_CASE("parts of a fragment differ by one row or column", "[ccl][fragments]") {
   const Fragment row{1, 10, {}, {{0, 3, 10}}};
-  CHECK(ccl::part_of(row, 0, 1, 3).columns == 3);
-  CHECK(ccl::part_of(row, 2, 3, 3).columns == 4);
-  CHECK(ccl::part_of(row, 2, 3, 3).at.front() == FragmentAt{0, 3 + 6, 4});
-  CHECK(ccl::part_of(row, 0, 2, 3).columns == 6);
-  CHECK(ccl::part_of(row, 0, 1, 11).count() == 0);
+  CHECK(ccl::make_part(row, 0, 1, 3).columns == 3);
+  CHECK(ccl::make_part(row, 2, 3, 3).columns == 4);
+  CHECK(ccl::make_part(row, 2, 3, 3).at.front() == FragmentAt{0, 3 + 6, 4});
+  CHECK(ccl::make_part(row, 0, 2, 3).columns == 6);
+  CHECK(ccl::make_part(row, 0, 1, 11).count() == 0);
   CHECK(ccl::elements_before(row, 2, 3) == 6);
   const Fragment rows{5, 4, {}, {{0, 3, 9}}};
-  CHECK(ccl::part_of(rows, 1, 2, 2).rows == 3);
-  CHECK(ccl::part_of(rows, 1, 2, 2).at.front() == FragmentAt{0, 3 + 2 * 9, 9});
+  CHECK(ccl::make_part(rows, 1, 2, 2).rows == 3);
+  CHECK(ccl::make_part(rows, 1, 2, 2).at.front() == FragmentAt{0, 3 + 2 * 9, 9});
   CHECK(ccl::elements_before(rows, 1, 2) == 2 * 4);
-  CHECK(ccl::part_of(rows, 2, 4, 6).columns == 1);  // fewer rows than parts: by columns
-  CHECK(ccl::part_of(rows, 2, 4, 6).at.front() == FragmentAt{0, 3 + 1, 9});
+  CHECK(ccl::make_part(rows, 2, 4, 6).columns == 1);  // fewer rows than parts: by columns
+  CHECK(ccl::make_part(rows, 2, 4, 6).at.front() == FragmentAt{0, 3 + 1, 9});
 }
 
 TEST_CASE("parts that are joined again are consecutive elements", "[ccl][fragments]") {
@@ -175,7 +175,7 @@ TEST_CASE("equal blocks are cut once, and old cuts are forgotten", "[ccl][cuts]"
   const Tensor x = torch.zeros({64, 8});
   const Tensor like_x = torch.zeros({64, 8});
   const auto cut = [&](const Tensor& tensor, std::int64_t first) {
-    return cache.cut({{cache.layout_of(tensor), first}}, 8, DType::f32, {.most = 8});
+    return cache.cut({{cache.find_layout(tensor), first}}, 8, DType::f32, {.most = 8});
   };
   CHECK(cut(x, 8) == cut(like_x, 8));
   CHECK(cut(x, 8) != cut(x, 16));

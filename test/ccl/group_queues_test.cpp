@@ -1,4 +1,4 @@
-// What groups cost, and what is refused.
+// Tests what groups cost, and which of them are refused.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

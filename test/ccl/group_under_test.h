@@ -22,8 +22,8 @@ Elements elements_of(int rank, std::int64_t count, std::int64_t first = 0);
 Tensor make(RuntimeContext& torch, const Shape& shape, const TensorOptions& options,
             const Elements& elements);
 
-// What is wrong with a tensor that should be `expected` in every copy, and not be partial: "" if
-// nothing.
+// Says what is wrong with a tensor that should be `expected` in every copy, and not be partial; ""
+// if nothing is.
 std::string wrong(const Tensor& x, const Elements& expected);
 
 // The placements that tests use, for SIPs of several cubes and PEs.

@@ -20,7 +20,7 @@ using Integers = std::vector<std::int64_t>;
 constexpr std::int64_t kBig = (std::int64_t{1} << 53) + 1;
 constexpr int kRanks = 3;
 
-// What a rank brings.
+// The elements that a rank brings.
 Integers brought(int rank) {
   return {kBig + rank, -rank, 1LL << (10 + rank), rank % 2, 7 - rank};
 }

@@ -71,8 +71,8 @@ TEST_CASE("on six SIPs the centre is faster than the corner by every measure", "
 }
 
 // Beside the IO chiplet a root is two cubes nearer to other SIPs, and its cubes' kernels begin
-// first. So less is left of what the centre saves (on a ring nothing), and the slowest kernel,
-// which began before the others, shows nothing of it.
+// first. The centre therefore saves less (on a ring nothing), and the slowest kernel, which began
+// before the others, shows nothing of it.
 TEST_CASE("on the 2 x 3 torus the centre still ends earlier than the corner beside the IO chiplet",
           "[ccl][root]") {
   const auto topology = Topology::load(KERNBENCH_ROOT "/topologies/torus_2d_2x3.yaml");

@@ -35,7 +35,7 @@ class LayoutUnderTest {
         torch_.simulation().machine().pe(place_of(participant, cube, pe)).ipcq().out(port);
     if (out == nullptr) return std::nullopt;
     const PeLocation& to = out->ends().to;
-    const int receiver = layout().participant_of(to);
+    const int receiver = layout().find_participant(to);
     CHECK(to == place_of(receiver, cube, pe));  // lanes do not meet
     return std::pair{receiver, out->ends().in};
   }
@@ -225,7 +225,7 @@ TEST_CASE("rank = PE: PEs are numbered by SIP, cube and PE", "[ccl][layout]") {
   CHECK(layout.pe(1) == PeLocation{0, 0, 1});
   CHECK(layout.pe(7) == PeLocation{0, 3, 1});
   CHECK(layout.pe(8) == PeLocation{1, 0, 0});
-  for (int i = 0; i < 16; ++i) CHECK(layout.participant_of(layout.pe(i)) == i);
+  for (int i = 0; i < 16; ++i) CHECK(layout.find_participant(layout.pe(i)) == i);
 }
 
 TEST_CASE("rank = PE: the grid is as square as can be, and wide", "[ccl][layout]") {

@@ -24,7 +24,7 @@ constexpr Time kAlpha{500'000};
 constexpr Time kByte{20};  // beta
 constexpr Time kNews = kAlpha + 16 * kByte;
 
-// What a message pays on the switch is one latency on each side of it.
+// A message through the switch pays one latency on each side of it.
 Topology switch_of(int count, bool adds_up = true) {
   Topology topology = joined_topology(SipTopology::switched, count);
   topology.system.sip_link.latency = kAlpha / 2;

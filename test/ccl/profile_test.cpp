@@ -275,7 +275,7 @@ TEST_CASE("what a link was busy for is the sum over time, of each link", "[ccl][
   int used = 0;
   for (sim::LinkId link = 0; link < fabric.routing().link_count(); ++link) {
     const auto busy = use->of(link);
-    if (fabric.routing().class_of(link) != sim::UnitClass::link) continue;
+    if (fabric.routing().find_class(link) != sim::UnitClass::link) continue;
     CHECK(std::accumulate(busy.begin(), busy.end(), Time{0}) == fabric.busy(link));
     used += busy.empty() ? 0 : 1;
   }

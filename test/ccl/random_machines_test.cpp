@@ -197,8 +197,8 @@ Range range_of(const Drawn& drawn, const std::vector<int>& ranks, const Call& ca
 
 enum class Times { equal, of_ties, different };
 
-// Where simultaneous events meet, the first in the order of ranks goes first.  So renamed ranks
-// take another time if that order matters: one that lies among the times of other orders.
+// Where simultaneous events meet, the first in the order of ranks goes first.  Renamed ranks
+// therefore take another time if that order matters: one that lies among the times of other orders.
 Times compare_times(const Drawn& drawn, const std::vector<int>& others, const Call& call) {
   std::vector<int> ranks = others;
   std::ranges::sort(ranks);
@@ -248,8 +248,8 @@ std::vector<Topology> with_half_of_one_rate(const Topology& topology) {
   return slower;
 }
 
-// Messages that are large enough pass no slots, which is faster.  So four times the bytes are never
-// faster, but twice the bytes may be.
+// Messages that are large enough pass no slots, which is faster.  Four times the bytes are
+// therefore never faster, but twice the bytes may be.
 TEST_CASE("on 200 random machines half of one rate, or four times the bytes, are not faster",
           "[ccl][random][network][doubling]") {
   int machines = 0;

@@ -10,10 +10,10 @@
 
 namespace kernbench::test {
 
-// The package itself is not at hand.  What it does: events with a stream are the device's; their
-// time goes from the start of the first to the end of the last; what none covers is idle; names
-// with "ncclKernel" are communication, with "Memcpy" or "Memset" memory, all others computation;
-// what is neither idle nor computation is non-compute time.
+// The package itself is not at hand.  It works like this: events with a stream are the device's;
+// their time goes from the start of the first to the end of the last; what none covers is idle;
+// names with "ncclKernel" are communication, with "Memcpy" or "Memset" memory, all others
+// computation; what is neither idle nor computation is non-compute time.
 struct TemporalBreakdown {
   int rank = -1;
   Time idle{0};

@@ -1,4 +1,4 @@
-// What a user sees of each class of failure: the exit code, and standard error byte for byte.
+// Tests what a user sees of each class of failure: the exit code, and standard error byte for byte.
 //
 // The texts are in test/golden/failures.txt; with KERNBENCH_WRITE_GOLDEN set this test writes them.
 

@@ -40,7 +40,7 @@ Words words_for(const KeysArguments& keys) {
   return words;
 }
 
-// What all commands take that run a bench.
+// The options that every command takes that runs a bench.
 void add_run_options(Words& words, const RunArguments& run) {
   add(words, "--topology", run.topology);
   add(words, "--ccl", run.ccl);

@@ -11,7 +11,7 @@
 
 namespace kernbench::fuzz {
 
-// What mutations put in.
+// Mutations insert words and lines from here.
 struct Material {
   std::vector<std::string> words;      // of the shipped files and of the parser
   const std::string* other = nullptr;  // another input, to take lines from

@@ -1,4 +1,4 @@
-// What a campaign's child leaves behind when it crashes: memory that it shares with its parent.
+// A campaign's child shares this memory with its parent, which reads it when the child has crashed.
 
 #pragma once
 

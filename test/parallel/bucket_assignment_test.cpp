@@ -21,7 +21,7 @@ std::vector<BucketItem> of_kib(const std::vector<Bytes>& sizes) {
   return items;
 }
 
-// What torch 1.13.1 answers.
+// The expected buckets are those of torch 1.13.1.
 TEST_CASE("a bucket is closed when it has reached its limit, as in torch", "[ddp]") {
   CHECK(bucket_assignment(of_kib({400, 400, 400, 400, 10, 20}), kDefaults) ==
         Buckets{{0, 1, 2}, {3, 4, 5}});

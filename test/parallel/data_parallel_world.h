@@ -34,7 +34,7 @@ struct DataParallelWorld {
 
   // Each rank on the device of its number.
   void spawn(const std::function<void(int)>& body) { run_on_devices(torch, size, body); }
-  // What the first failing rank is refused with.
+  // Returns the error of the first rank that fails.
   std::string refusal(const std::function<void(int)>& body) {
     return error_of<SpawnException>([&] { spawn(body); });
   }

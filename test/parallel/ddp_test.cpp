@@ -1,4 +1,4 @@
-// What DistributedDataParallel promises, as in torch 1.13.1.
+// Tests what DistributedDataParallel promises, as in torch 1.13.1.
 
 #include "runtime/nn/module.h"
 #include "test/parallel/data_parallel_world.h"

@@ -1,4 +1,4 @@
-// What fully_shard refuses, in torch's words where torch has them.
+// Tests what fully_shard refuses, in torch's words where torch has them.
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
-// What fully_shard sends, in which order and when: TRAINING's table of schedules, and times in
-// closed form.
+// Tests what fully_shard sends, in which order and when, against TRAINING's table of schedules and
+// times in closed form.
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// What ranks hold of a module that fully_shard has cut, in exact bytes.
+// Tests in exact bytes what ranks hold of a module that fully_shard has cut.
 
 #include <cstddef>
 

@@ -69,7 +69,7 @@ Learned learn_alone(const Program& program) {
   return learned;
 }
 
-// What a scheme makes of a net.
+// A net as a scheme of data parallelism has wrapped it.
 struct Wrapped {
   std::function<Tensor(const Tensor& x, bool uses_spare)> call;
   std::function<void(const std::function<void()>& pass)> without_sync;
@@ -298,7 +298,7 @@ TEST_CASE("random models learn on several ranks what one rank does", "[ddp][fsdp
   }
 }
 
-// What one rank of an illegal program does.
+// The fault of one rank of an illegal program.
 enum class Fault {
   marks_twice,
   skips_a_bucket,

@@ -1,5 +1,5 @@
-// What each scheme sends in a step, and when: collectives and their bytes, between the forward
-// passes of modules and the gradients that arrive, as rank 0 issues them.
+// Tests what each scheme sends in a step, and when: collectives and their bytes, between the
+// forward passes of modules and the gradients that arrive, as rank 0 issues them.
 
 #include <fmt/ranges.h>
 
@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t kSide = 512;  // so that a weight has 1 MiB
 constexpr TensorOptions kF32{.dtype = DType::f32, .dp = DPPolicy::on_one_pe()};
 
-// What rank 0 does, in its order.
+// The actions of rank 0, in their order.
 class Journal {
  public:
   Journal(RuntimeContext& torch, int rank) : torch_(torch), rank_(rank) {}
@@ -70,7 +70,7 @@ nn::Sequential make_model(const RuntimeContext& torch, Journal& journal, bool ha
   return model;
 }
 
-// What rank 0 does while it makes its model, and in each of three steps.
+// The actions of rank 0 while it makes its model, and in each of three steps.
 using Schedule = std::vector<std::string>;
 
 template <class Model, class Finish>

@@ -1,4 +1,4 @@
-// What of a step's communication is hidden, beside the recurrence
+// Tests how much of a step's communication is hidden, against the recurrence
 //   S_k = max(R_k, E_k-1), E_k = S_k + T(n_k)
 // for the times R at which buckets are ready, S at which they start and E at which they end.
 

@@ -81,7 +81,8 @@ struct Setting {
   int replicas = 1;  // of fsdp2: groups of ranks that have the same shards (HSDP)
 };
 
-// Of two steps; a third one's sums need more than 24 bits.
+// The results of two steps.  A third one's sums need more than 24 bits, so they would no longer be
+// exact.
 struct Learned {
   std::vector<double> losses = std::vector<double>(2);  // summed over the batch
   std::vector<double> norms = std::vector<double>(2);
@@ -267,7 +268,8 @@ TEST_CASE("whole states are gathered over dp and tp, and each rank takes its par
   });
 }
 
-// What is multiplied by a coefficient is no longer exact.
+// Gradients that are multiplied by a coefficient are no longer exact, so they are compared within a
+// bound.
 TEST_CASE("gradients are clipped by the norm over all ranks that hold a model's parts",
           "[ddp][tp]") {
   const auto scheme = GENERATE(Scheme::ddp, Scheme::megatron, Scheme::zero1, Scheme::fsdp2);

@@ -11,7 +11,7 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-Lines lines_of(const std::string& path) {
+Lines read_lines(const std::string& path) {
   std::ifstream text(path);
   REQUIRE(text.is_open());
   Lines lines;
@@ -27,10 +27,10 @@ struct Block {
 };
 
 // The blocks between ```language and ``` of a guide.
-std::vector<Block> blocks_of(const std::string& path) {
+std::vector<Block> read_blocks(const std::string& path) {
   std::vector<Block> blocks;
   bool inside = false;
-  for (const std::string& line : lines_of(path)) {
+  for (const std::string& line : read_lines(path)) {
     if (line.starts_with("```")) {
       if (!inside) blocks.push_back({line.substr(3), {}});
       inside = !inside;
@@ -42,11 +42,11 @@ std::vector<Block> blocks_of(const std::string& path) {
   return blocks;
 }
 
-std::vector<Lines> snippets_of(const std::vector<std::string>& sources) {
+std::vector<Lines> read_snippets(const std::vector<std::string>& sources) {
   std::vector<Lines> all;
   for (const std::string& path : sources) {
     bool inside = false;
-    for (const std::string& line : lines_of(path)) {
+    for (const std::string& line : read_lines(path)) {
       if (line.starts_with("// guide: ")) {
         inside = line == "// guide: begin";
         if (inside) all.emplace_back();
@@ -64,9 +64,9 @@ struct Run {
   std::string expected;
 };
 
-std::vector<Run> runs_of(const std::string& path) {
+std::vector<Run> read_runs(const std::string& path) {
   std::vector<Run> runs;
-  for (const Block& block : blocks_of(path)) {
+  for (const Block& block : read_blocks(path)) {
     if (block.language != "console") continue;
     for (const std::string& line : block.lines) {
       if (line.starts_with("$ ")) {
@@ -83,9 +83,9 @@ std::vector<Run> runs_of(const std::string& path) {
 }  // namespace
 
 void check_code(const Guide& guide, std::size_t least_pieces) {
-  const std::vector<Lines> compiled = snippets_of(guide.sources);
+  const std::vector<Lines> compiled = read_snippets(guide.sources);
   std::vector<Lines> shown;
-  for (const Block& block : blocks_of(guide.english)) {
+  for (const Block& block : read_blocks(guide.english)) {
     if (block.language != "cpp") continue;
     CAPTURE(block.lines.front());
     CHECK(std::ranges::count(compiled, block.lines) == 1);
@@ -99,8 +99,8 @@ void check_code(const Guide& guide, std::size_t least_pieces) {
 }
 
 void check_translation(const Guide& guide) {
-  const std::vector<Block> english = blocks_of(guide.english);
-  const std::vector<Block> korean = blocks_of(guide.korean);
+  const std::vector<Block> english = read_blocks(guide.english);
+  const std::vector<Block> korean = read_blocks(guide.korean);
   REQUIRE(english.size() == korean.size());
   for (std::size_t i = 0; i < english.size(); ++i) {
     CAPTURE(i, english[i].lines.front());
@@ -110,7 +110,7 @@ void check_translation(const Guide& guide) {
 
 std::vector<GuideFile> files_in(const Guide& guide, std::string_view language) {
   std::vector<GuideFile> files;
-  for (const Block& block : blocks_of(guide.english)) {
+  for (const Block& block : read_blocks(guide.english)) {
     if (block.language != language) continue;
     GuideFile file{block.lines.front().substr(2), ""};
     for (const std::string& line : block.lines) file.text += line + "\n";
@@ -120,7 +120,7 @@ std::vector<GuideFile> files_in(const Guide& guide, std::string_view language) {
 }
 
 void check_commands(const Guide& guide, std::size_t least_commands, const OutputOf& output_of) {
-  const std::vector<Run> runs = runs_of(guide.english);
+  const std::vector<Run> runs = read_runs(guide.english);
   CHECK(runs.size() >= least_commands);
   for (const Run& run : runs) {
     std::istringstream text(run.command);

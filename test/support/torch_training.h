@@ -1,4 +1,5 @@
-// What the real torch's training runs gave: test/golden/torch_training.txt and torch_gpt.txt.
+// Reads the results of the real torch's training runs: test/golden/torch_training.txt and
+// torch_gpt.txt.
 
 #pragma once
 
@@ -37,7 +38,7 @@ inline std::vector<TorchStep> torch_steps(const std::string& name,
 }
 
 // The largest distance of torch's f32 losses from its f64 ones.
-inline double spread_of(const std::vector<TorchStep>& f32, const std::vector<TorchStep>& f64) {
+inline double compute_spread(const std::vector<TorchStep>& f32, const std::vector<TorchStep>& f64) {
   double most = 0;
   for (std::size_t i = 0; i < f32.size(); ++i) {
     most = std::max(most, std::abs(f32[i].loss - f64[i].loss));

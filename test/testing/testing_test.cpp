@@ -58,7 +58,7 @@ TEST_CASE("what goes wrong in a world keeps its type") {
 
 TEST_CASE("an assertion that failed in a rank is not reported a second time") {
   World world(2);
-  // What REQUIRE throws when it has reported.
+  // REQUIRE throws this when it has reported.
   CHECK_THROWS_AS(world.run([](int rank) {
     if (rank == 1) throw Catch::TestFailureException();
   }),

@@ -163,7 +163,8 @@ const Rooms::value_type* room_of(const Rooms& rooms, std::string_view path) {
   return nullptr;
 }
 
-// What the compiler sees of a line, nearly: a comment's two slashes may also stand in a string.
+// Leaves nearly what the compiler sees of a line: a comment's two slashes may also stand in a
+// string.
 std::string_view without_comment(std::string_view text) {
   return text.substr(0, text.find("//"));
 }

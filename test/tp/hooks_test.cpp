@@ -11,7 +11,7 @@ namespace {
 
 const WorldOptions kWorld{.parallel = {.tensor_model_parallel_size = 2}};
 
-// What the layer gives for x with hooks that double the input and negate the output.
+// The layer's result for x with hooks that double the input and negate the output.
 template <class Layer>
 void check_hooks(Layer& layer, const Tensor& x) {
   const Floats plain = layer.forward(x).to_vector();

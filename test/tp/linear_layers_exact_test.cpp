@@ -13,7 +13,7 @@ namespace {
 constexpr std::int64_t kIn = 8;
 constexpr std::int64_t kOut = 6;
 
-// That ranks share.
+// The sizes of the whole layers, which ranks share.
 struct Sizes {
   std::int64_t tokens = 12;
   std::int64_t hidden = 24;

@@ -284,7 +284,7 @@ TEST_CASE("of an input that needs no gradient none is computed or sent", "[tp][l
   });
 }
 
-// What the seeds' MLP test asks: real-valued weights, and the same bits on all ranks.
+// The MLP has real-valued weights here, and all ranks must have the same bits.
 TEST_CASE("a two-layer MLP of real numbers has the same bits on all ranks", "[tp][layers]") {
   constexpr int kRanks = 4;
   for (const char* backend : {"local", "ahbm"}) {

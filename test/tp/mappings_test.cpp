@@ -1,5 +1,5 @@
-// What is particular to some mappings; mapping_placements_test.cpp has all of them, forward and
-// backward.
+// Tests the peculiarities of some mappings; mapping_placements_test.cpp has all of them, forward
+// and backward.
 
 #include "tp/mappings.h"
 

@@ -81,7 +81,7 @@ TEST_CASE("mappings along a dimension refuse a tensor that has none", "[tp][misu
   });
 }
 
-// What is said of a rank 0 that calls alone.
+// Returns the report about a rank 0 that calls alone.
 std::string report_of(const std::function<void(TensorParallelWorld&)>& call) {
   TensorParallelWorld world(2, {.parallel = {.tensor_model_parallel_size = 2}});
   return error_of<DeadlockError>([&] {

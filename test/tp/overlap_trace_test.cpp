@@ -18,7 +18,7 @@ struct Span {
   double end;
 };
 
-// Of SIP 0, those whose label begins so.
+// Returns the spans of SIP 0 whose label begins so.
 std::vector<Span> spans_of(const Json& trace, const std::string& label) {
   std::vector<Span> spans;
   for (const Json& event : trace["traceEvents"]) {

@@ -12,7 +12,8 @@ namespace {
 
 using tp::ModelParallelOptions;
 
-// What each rank of a world finds, with groups made before spawn() and by the ranks themselves.
+// The state that each rank of a world finds, with groups made before spawn() and by the ranks
+// themselves.
 void check_on_each_rank(int world_size, const ModelParallelOptions& options,
                         const std::function<void(RuntimeContext&, int)>& body) {
   LocalWorld before(world_size);

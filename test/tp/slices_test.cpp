@@ -26,7 +26,7 @@ TEST_CASE("a slice of what is replicated may be cut: each PE takes its part", "[
     const Tensor rows = tp::slice(x, 0, 1, 4, ops::placement_of(like));
     CHECK(rows.to_vector() == kMatrix.rows_from(1, 4).elements);
   }
-  // Of what is cut, along the other dimension.
+  // The tensor is cut along dimension 0 and sliced along the other one.
   const Tensor cut = world.tensor(kMatrix, {.dp = on_pes(Shard::row_wise)});
   CHECK(tp::slice(cut, 1, 3, 4, ops::placement_of(cut)).to_vector() ==
         kMatrix.columns_from(3, 4).elements);

@@ -1,4 +1,4 @@
-// What re-implementations of Megatron's tensor parallelism get wrong, a test for each.
+// Each test is about something that re-implementations of Megatron's tensor parallelism get wrong.
 
 #include <catch2/catch.hpp>
 #include <cmath>

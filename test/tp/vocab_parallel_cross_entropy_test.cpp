@@ -55,7 +55,7 @@ void check_close(const Floats& values, const std::vector<double>& expected, doub
   }
 }
 
-// Of each of `ranks` ranks; the logits are eighths between -2 and 2.
+// Checks each of `ranks` ranks.  The logits are eighths between -2 and 2.
 void check_against_dense(int ranks, const std::string& backend, double label_smoothing) {
   CAPTURE(ranks, backend, label_smoothing);
   Matrix logits = Matrix::of_integers(5, 24, 16, 3);

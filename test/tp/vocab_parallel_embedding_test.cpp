@@ -28,7 +28,7 @@ Matrix looked_up(const Floats& ids) {
   return rows;
 }
 
-// What flows back into the table: of each word the sum of its rows' gradients.
+// The table's gradient: each word gets the sum of its rows' gradients.
 Matrix added_up(const Floats& ids, const Matrix& dy) {
   Matrix sums(kWords, kWidth);
   for (std::size_t i = 0; i < ids.size(); ++i) {

@@ -62,7 +62,7 @@ TEST_CASE("with a stride a rank has a chunk of each part", "[tp][weights]") {
     row = whole_weight<RowParallelLinear>(world.torch, 1);
     column = whole_weight<ColumnParallelLinear>(world.torch, 1);
   });
-  // Of chunks 0 1 0 1 of 4 rows.
+  // The weight has chunks 0 1 0 1 of 4 rows each.
   const auto rows_of = [](const Matrix& whole, int rank) {
     Matrix made(8, 16);
     for (int i = 0; i < 8; ++i) {

@@ -85,7 +85,7 @@ class AddRms : public OperatorCase {
 
   std::vector<Value> forward(const Inputs& inputs) const override {
     const Value h = inputs["x"] + inputs["residual"];
-    const Value y = rms_of(cast(h, DType::f32), inputs["weight"]);
+    const Value y = rms_graph(cast(h, DType::f32), inputs["weight"]);
     return {h, cast(y, h.dtype())};
   }
 

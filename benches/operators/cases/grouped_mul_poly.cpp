@@ -34,7 +34,7 @@ tl::Tensor load_all_coefficients(tl::Context& tl, tl::Pointer weight, tl::Pointe
 }
 
 // Row by row of [4, rows], as columns.
-PolyCoefficients columns_of(tl::Context& tl, const tl::Tensor& rows_of_four, std::int64_t rows) {
+PolyCoefficients split_columns(tl::Context& tl, const tl::Tensor& rows_of_four, std::int64_t rows) {
   const tl::Tensor flat = tl.reshape(rows_of_four, {4 * rows});
   const auto column = [&](std::int64_t i) {
     return tl.reshape(tl.narrow(flat, i * rows, rows), {rows, 1});
@@ -42,7 +42,7 @@ PolyCoefficients columns_of(tl::Context& tl, const tl::Tensor& rows_of_four, std
   return {column(0), column(1), column(2), column(3)};
 }
 
-tl::Tensor four_rows_of(tl::Context& tl, const PolyCoefficients& columns, std::int64_t rows) {
+tl::Tensor join_four_rows(tl::Context& tl, const PolyCoefficients& columns, std::int64_t rows) {
   std::vector<tl::Tensor> flat;
   for (const tl::Tensor& column : columns) flat.push_back(tl.reshape(column, {rows}));
   return tl.reshape(tl.cat(flat), {4, rows});
@@ -62,12 +62,12 @@ class Experts {
 
   PolyCoefficients at(std::int64_t begin, std::int64_t rows) {
     const tl::Tensor experts = one_hot(tl_, offsets_, share_.first + begin, rows, true);
-    return columns_of(tl_, tl_.dot(all_, experts), rows);
+    return split_columns(tl_, tl_.dot(all_, experts), rows);
   }
 
   void add(std::int64_t begin, std::int64_t rows, const PolyCoefficients& gradients) {
     const tl::Tensor experts = one_hot(tl_, offsets_, share_.first + begin, rows, false);
-    const tl::Tensor of_rows = four_rows_of(tl_, gradients, rows);
+    const tl::Tensor of_rows = join_four_rows(tl_, gradients, rows);
     sums_ = sums_ ? tl_.dot(of_rows, experts, std::move(*sums_)) : tl_.dot(of_rows, experts);
   }
 
@@ -185,8 +185,9 @@ class CompiledFused : public Provider {
  public:
   explicit CompiledFused(OperatorRun& run)
       : run_(run),
-        look_up_(define({spec_of(run, "weight"), spec_of(run, "bias"), spec_of(run, "offsets")},
-                        look_up, run.problem())),
+        look_up_(
+            define({find_spec(run, "weight"), find_spec(run, "bias"), find_spec(run, "offsets")},
+                   look_up, run.problem())),
         inputs_({run.input("weight"), run.input("bias"), run.input("offsets"), run.saved("d0"),
                  run.saved("d1"), run.saved("d2"), run.saved("d3")}),
         part_(run, look_up_, inputs_),
@@ -208,7 +209,7 @@ class CompiledFused : public Provider {
   }
 
  private:
-  static const InputSpec& spec_of(const OperatorRun& run, std::string_view name) {
+  static const InputSpec& find_spec(const OperatorRun& run, std::string_view name) {
     return *std::ranges::find(run.definition().inputs, name, &InputSpec::name);
   }
 
@@ -227,7 +228,7 @@ class CompiledFused : public Provider {
 };
 
 // Offsets that give experts very different numbers of tokens, some of them none.
-std::vector<float> offsets_of(const Problem& problem) {
+std::vector<float> draw_offsets(const Problem& problem) {
   std::mt19937_64 draw(problem.seed);
   const auto tokens = static_cast<std::uint64_t>(problem.size.tokens());
   std::vector<float> offsets = {0, static_cast<float>(tokens)};
@@ -247,7 +248,7 @@ class GroupedMulPoly : public OperatorCase {
     return {token_input("x", problem), token_input("mul", problem),
             expert_parameter("weight", problem, kExperts, 3, 0.5, 0.25),
             expert_parameter("bias", problem, kExperts, 1, 0, 0.25),
-            expert_offsets("offsets", offsets_of(problem))};
+            expert_offsets("offsets", draw_offsets(problem))};
   }
 
   std::vector<Value> forward(const Inputs& inputs) const override {

@@ -56,8 +56,8 @@ tl::Tensor compute_poly(tl::Context& tl, const tl::Tensor& x, const PolyNorms& n
   return tl.fma(tl.fma(tl.fma(x, a3, a2), x, a1), x, coefficients[3]);
 }
 
-PolyGradients gradients_of(tl::Context& tl, const tl::Tensor& x, const tl::Tensor& gradient,
-                           const PolyNorms& norms, const PolyCoefficients& coefficients) {
+PolyGradients compute_gradients(tl::Context& tl, const tl::Tensor& x, const tl::Tensor& gradient,
+                                const PolyNorms& norms, const PolyCoefficients& coefficients) {
   const auto& [r3, r2, r1] = norms;
   const tl::Tensor db = row_sum(tl, gradient);
   tl::Tensor product = gradient * x;

@@ -44,8 +44,8 @@ struct PolyGradients {
   tl::Tensor x;                   // [rows, dim]
   PolyCoefficients coefficients;  // of each row: [rows, 1]
 };
-PolyGradients gradients_of(tl::Context& tl, const tl::Tensor& x, const tl::Tensor& gradient,
-                           const PolyNorms& norms, const PolyCoefficients& coefficients);
+PolyGradients compute_gradients(tl::Context& tl, const tl::Tensor& x, const tl::Tensor& gradient,
+                                const PolyNorms& norms, const PolyCoefficients& coefficients);
 
 // Sums over tokens of the coefficients' gradients.
 class CoefficientSums {
@@ -104,7 +104,8 @@ void poly_forward(tl::Context& tl, const TokenShare& share, const PolyForward& a
   for_each_block(share, rows_per_block(share, per_row, fixed), load, work);
 }
 
-// Likewise.  take(begin, rows, gradients) gets those of the coefficients.
+// Computes the gradient of x, block by block like poly_forward().  take(begin, rows, gradients)
+// receives the gradients of the coefficients.
 template <class CoefficientsAt, class Take>
 void poly_backward(tl::Context& tl, const TokenShare& share, const PolyBackward& at, Bytes fixed,
                    const CoefficientsAt& coefficients_at, const Take& take) {
@@ -133,7 +134,7 @@ void poly_backward(tl::Context& tl, const TokenShare& share, const PolyBackward&
       tl.store(*at.dmul + begin * dim, tl.cast(dmul, dtype));
       gradient = gradient * tl.cast(*loaded.mul, DType::f32);
     }
-    const PolyGradients found = gradients_of(tl, x, gradient, loaded.norms, coefficients);
+    const PolyGradients found = compute_gradients(tl, x, gradient, loaded.norms, coefficients);
     tl.store(at.dx + begin * dim, tl.cast(found.x, dtype));
     take(begin, rows, found.coefficients);
   };

@@ -72,7 +72,7 @@ class Rms : public OperatorCase {
   }
 
   std::vector<Value> forward(const Inputs& inputs) const override {
-    const Value y = rms_of(cast(inputs["x"], DType::f32), inputs["weight"]);
+    const Value y = rms_graph(cast(inputs["x"], DType::f32), inputs["weight"]);
     return {cast(y, inputs["x"].dtype())};
   }
 

@@ -13,7 +13,7 @@ namespace kernbench::benches::operators {
 inline constexpr double kRmsEps = 1e-6;
 
 // The definition, for graphs.
-inline Value rms_of(const Value& x, const Value& weight) {
+inline Value rms_graph(const Value& x, const Value& weight) {
   return x * rsqrt(mean(power(x, 2)) + kRmsEps) * weight;
 }
 

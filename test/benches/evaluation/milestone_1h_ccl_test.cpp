@@ -8,7 +8,7 @@
 
 namespace kernbench::test::milestone_1h_ccl_test {
 
-// What `gnuplot latency.gp` draws is what the program has drawn.
+// `gnuplot latency.gp` draws the same figure as the program.
 void check_drawn_again(const TemporaryFolder& folder) {
   if (!std::filesystem::exists(folder.path("o/latency.svg"))) {
     WARN("there is no gnuplot here");

@@ -97,7 +97,7 @@ struct SumNorm : AuthorsCase {
                          parameter("weight", problem, problem.size.dim, 1, 0.25)};
     };
     formula = [](const Inputs& in) {
-      return std::vector{rms_of(in["x"] + in["residual"], in["weight"])};
+      return std::vector{rms_graph(in["x"] + in["residual"], in["weight"])};
     };
   }
 };

@@ -6,7 +6,7 @@
 
 namespace kb = kernbench;
 
-// What each rank does; a rank is one device.
+// Each rank calls this; a rank is one device.
 void worker(int rank, kb::RuntimeContext& torch) {
   torch.ahbm.set_device(rank);
   kb::Tensor x = torch.full({1, 1024}, rank + 1, {.dtype = kb::DType::f16});

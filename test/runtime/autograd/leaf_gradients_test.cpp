@@ -1,4 +1,4 @@
-// What leaves get and what a graph keeps.
+// Tests what leaves get and what a graph keeps.
 
 #include "test/runtime/functional/operators_under_test.h"
 

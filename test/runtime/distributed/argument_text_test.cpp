@@ -1,4 +1,4 @@
-// What misuse is told, word for word: the rows of PYTORCH.md 1.3 that are about arguments.
+// Tests the errors of misuse word for word: the rows of PYTORCH.md 1.3 that are about arguments.
 //
 // Tested elsewhere:
 //   distributed_test.cpp    before init; init twice; unknown backend; bad URL; rank >= world;

@@ -1,4 +1,4 @@
-// What collectives compute, rank by rank, on the backend `local`.
+// Tests what collectives compute, rank by rank, on the backend `local`.
 
 #include <fmt/format.h>
 

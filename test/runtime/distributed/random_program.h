@@ -54,7 +54,7 @@ struct ProgramOptions {
 
 RandomProgram make_program(std::mt19937& random, int ranks, const ProgramOptions& options);
 
-// What a rank has after each step, if it took part: [step] -> elements.
+// A rank's elements after each step in which it took part: [step] -> elements.
 using History = std::vector<std::vector<float>>;
 History expected_history(const RandomProgram& program, int rank);
 

@@ -1,4 +1,4 @@
-// What a fiber costs its host: memory while parked, allocations while switching.
+// Tests what a fiber costs its host: memory while parked, allocations while switching.
 // (AddressSanitizer has costs of its own, so its build leaves this out.)
 
 #include <catch2/catch.hpp>

@@ -1,4 +1,4 @@
-// What a product's epilogue does: a factor and a bias, before the one rounding.
+// Tests a product's epilogue: a factor and a bias, before the one rounding.
 
 #include <limits>
 

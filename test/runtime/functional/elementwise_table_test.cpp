@@ -23,7 +23,7 @@ Floats operand(std::int64_t count, int which, double least) {
   return elements;
 }
 
-// Of an element of the result, the index of the element of an operand.
+// Returns the index of the operand's element that belongs to an element of the result.
 std::size_t source_of(const Shape& result, const Shape& operand, std::int64_t index) {
   std::int64_t source = 0;
   std::int64_t stride = 1;

@@ -44,7 +44,7 @@ inline DPPolicy on_all(Shard cube, Shard pe) {
   return {.cube = cube, .pe = pe, .num_cubes = 3, .num_pes = 2};
 }
 
-// Of a gradient of what lies so.
+// The placement of the gradient of a tensor with this placement.
 inline DPPolicy gradient_policy(DPPolicy dp) {
   if (dp.cube == Shard::partial) dp.cube = Shard::replicate;
   if (dp.pe == Shard::partial) dp.pe = Shard::replicate;

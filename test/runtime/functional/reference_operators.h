@@ -1,4 +1,4 @@
-// What operators compute, operation by operation as their kernels do, with bounds.
+// Computes operators operation by operation as their kernels do, with bounds.
 
 #pragma once
 

@@ -12,8 +12,8 @@
 
 namespace kernbench::test {
 
-// What plain mathematics says, in double, and how far a device that computes the same in f32, each
-// operation rounded to nearest, may be off it.
+// A value by plain mathematics, in double, and a bound for the error of a device that computes the
+// same in f32, with each operation rounded to nearest.
 struct Bounded {
   double value = 0;
   double error = 0;

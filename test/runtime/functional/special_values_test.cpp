@@ -1,5 +1,5 @@
-// NaN, infinities, ties, and tensors without elements or dimensions.  What is expected is what
-// torch 1.13.1 computes on a CPU.
+// NaN, infinities, ties, and tensors without elements or dimensions.  The expected values are those
+// that torch 1.13.1 computes on a CPU.
 
 #include "test/runtime/functional/operators_under_test.h"
 

@@ -1,4 +1,4 @@
-// What launch() refuses, and what a PE does when kernels meet on it.
+// Tests what launch() refuses, and what a PE does when kernels meet on it.
 
 #include <catch2/catch.hpp>
 

@@ -181,10 +181,10 @@ TEST_CASE("what a kernel throws is thrown by launch", "[launch][error]") {
         },
         x);
   };
-  CHECK(error_of<DeviceError>([&] { launch_throwing(std::runtime_error("boom"), 0); }) ==
-        "[KB-K001] kernel 'bad' on sip0.cube0.pe0 raised: boom");
-  CHECK(error_of<DeviceError>([&] { launch_throwing(std::runtime_error("boom"), 3); }) ==
-        "[KB-K001] kernel 'bad' on sip0.cube1.pe1 raised: boom");
+  CHECK_THAT(error_of<DeviceError>([&] { launch_throwing(std::runtime_error("boom"), 0); }),
+             test::Says("KB-K001", "'bad'", "sip0.cube0.pe0", "boom"));
+  CHECK_THAT(error_of<DeviceError>([&] { launch_throwing(std::runtime_error("boom"), 3); }),
+             test::Says("KB-K001", "'bad'", "sip0.cube1.pe1", "boom"));
   CHECK_THAT(error_of<DeviceError>([&] { launch_throwing(42, 1); }),
              test::Says("KB-K001", "'bad'", "sip0.cube0.pe1"));
   CHECK(error_of<UsageError>([&] { launch_throwing(UsageError("KB-U001", "as it is"), 1); }) ==

@@ -1,4 +1,4 @@
-// What a module calls around forward(), its type, and modules by name.
+// Tests what a module calls around forward(), its type, and modules by name.
 
 #include "runtime/nn/layers.h"
 #include "runtime/optim/optimizer.h"

@@ -1,4 +1,4 @@
-// What programs do with queued launches beyond the first one: loops, several streams, host copies,
+// Tests programs with queued launches beyond the first one: loops, several streams, host copies,
 // profiles (ADR-0190, ADR-0236).
 
 #include <catch2/catch.hpp>

@@ -1,4 +1,4 @@
-// What tensors hold of a device's memory: how much, the most at a time, and which ones.
+// Tests what tensors hold of a device's memory: how much, the most at a time, and which ones.
 
 #include "test/runtime/functional/operators_under_test.h"
 

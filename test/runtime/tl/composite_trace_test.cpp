@@ -1,4 +1,4 @@
-// What the trace shows of a kernel whose units overlap.
+// Tests what the trace shows of a kernel whose units overlap.
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -79,7 +79,7 @@ TEST_CASE("loads are on the trace while the array works, stores as well",
       return product.start <= span.start && span.end <= product.end;
     });
   };
-  // Those of the first product come before it, the last result is stored after it.
+  // The loads of the first product come before it, and the last result is stored after it.
   CHECK(std::ranges::count_if(spans["cube0.pe0.load"], is_under_a_product) >= 14);
   CHECK(std::ranges::count_if(spans["cube0.pe0.store"], is_under_a_product) == 15);
 }

@@ -145,8 +145,8 @@ TEST_CASE("any two shapes are broadcast as in numpy", "[tl][elementwise][broadca
     }
   }
   // In a dimension that both shapes have, 7 of the 9 pairs of sizes fit, all but (2, 3) and (3, 2);
-  // in one that a shape lacks, each of the 3 sizes fits.  So 7^r of two shapes of r dimensions fit,
-  // and with i more dimensions on one of two sides 2 * 7^r * 3^i.
+  // in one that a shape lacks, each of the 3 sizes fits.  Of two shapes of r dimensions 7^r
+  // therefore fit, and with i more dimensions on one of two sides 2 * 7^r * 3^i.
   CHECK(fitting == (1 + 7 + 49 + 343) + 2 * 3 * (1 + 7 + 49) + 2 * 9 * (1 + 7) + 2 * 27);
 }
 

@@ -33,8 +33,8 @@ void issue(tl::Context& tl, const tl::Pointer& p, std::int64_t count) {
   for (std::int64_t i = 1; i < count; ++i) tl.store(p, value);
 }
 
-// run_limits.h is not installed, so the figures stand in RuntimeOptions once more.  That is no
-// literal type: no static_assert can compare them.
+// run_limits.h is not installed, so the figures stand in RuntimeOptions once more.  RuntimeOptions
+// is no literal type, so no static_assert can compare them.
 TEST_CASE("the limits of RuntimeOptions are those of RunLimits", "[tl][endless]") {
   CHECK(RuntimeOptions().command_limit == runtime::RunLimits().commands);
   CHECK(RuntimeOptions().kernel_time_limit == runtime::RunLimits().kernel_time);

@@ -1,5 +1,5 @@
-// What every operation of tl computes, in every type, against a plain loop in exact integers
-// (soft_float.h) or in long double: NaN, infinities, both zeros, subnormals, odd sizes.
+// Compares every operation of tl, in every type, with a plain loop in exact integers (soft_float.h)
+// or in long double: NaN, infinities, both zeros, subnormals, odd sizes.
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -261,9 +261,9 @@ TEST_CASE("sums, maxima and minima along an axis are those of a plain loop, to t
         expect(extreme(MathOp::minimum)));
 }
 
-// Of numbers up to 8 in magnitude: a difference is off by 16 * 2^-24 at most, which a power has
-// relatively, and a rounding of 2^-24; so has the sum, and (ceil(n / 16) + 3) more roundings; the
-// quotient has one, and that to the type.
+// The bound holds for numbers up to 8 in magnitude.  A difference is off by 16 * 2^-24 at most,
+// which is a power's relative error besides its rounding of 2^-24.  The sum has the same error and
+// (ceil(n / 16) + 3) more roundings, and the quotient has one, and that to the type.
 TEST_CASE("softmax is that of a plain loop within the bound of its roundings", "[tl][numerics]") {
   const DType dtype = GENERATE(DType::f16, DType::bf16, DType::f32);
   const std::size_t length = GENERATE(std::size_t{1}, std::size_t{13}, std::size_t{101});

@@ -1,4 +1,4 @@
-// What kernels and their commands have waited for, by cause.
+// Tests what kernels and their commands have waited for, by cause.
 
 #include <catch2/catch.hpp>
 

@@ -1,5 +1,5 @@
-// What a user of PyTorch types of tensors, line by line: each expression compiles and runs.  What
-// the operators compute is tested elsewhere.
+// Compiles and runs the expressions that a user of PyTorch types, line by line.  Other tests check
+// what the operators compute.
 
 #include <sstream>
 

@@ -46,13 +46,13 @@ TEST_CASE("a document is a tree with 1-based positions and paths", "[yaml]") {
   CHECK(b.text == "1");
   CHECK(b.mark == TextMark{2, 8});
   CHECK(b.key_mark == TextMark{2, 5});
-  CHECK(path_of(b) == "a.b");
+  CHECK(make_path(b) == "a.b");
   CHECK(root.find("a")->find("c")->kind == YamlNode::Kind::quoted);
   CHECK(root.find("a")->find("c")->text == "x y");
   const YamlNode& list = *root.find("list");
   CHECK(list.kind == YamlNode::Kind::list);
   CHECK(list.children.at(0)->mark == TextMark{4, 5});
-  CHECK(path_of(*list.children.at(1)->find("k")) == "list[1].k");
+  CHECK(make_path(*list.children.at(1)->find("k")) == "list[1].k");
   CHECK(root.find("none")->kind == YamlNode::Kind::null);
   CHECK(root.find("b") == nullptr);
   CHECK(b.find("b") == nullptr);

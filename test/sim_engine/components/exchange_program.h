@@ -77,7 +77,7 @@ class ExchangeProgram {
     // Has the next receive posted, and is woken when its message is there.
     bool has_received(IpcqChannel& in) {
       if (!posted) posted = run->post_receive(in, DType::f32, kElements);
-      IpcqPost& post = KernelRun::post_of(*posted);
+      IpcqPost& post = KernelRun::find_post(*posted);
       post.wakes = post.state == IpcqPost::State::open;
       return !post.wakes;
     }

@@ -141,7 +141,7 @@ TEST_CASE("what leaves a corner takes the corner's way, PEs and slices of one co
   CHECK(way({Endpoint::Kind::host, {0, 0, 0}}, hbm(0, 3)) ==
         std::vector<std::string>{"sip0.host.down", "sip0.cube0.ucie.from_io", "sip0.cube0.SE.in",
                                  "sip0.cube0.hbm3"});
-  CHECK(routing.class_of(routing.route(tcm(0, 0, 1), hbm(0, 2)).links.at(2)) == UnitClass::noc);
+  CHECK(routing.find_class(routing.route(tcm(0, 0, 1), hbm(0, 2)).links.at(2)) == UnitClass::noc);
 }
 
 TEST_CASE("PEs of a corner meet on its way, those of two corners do not", "[fabric][timing]") {

@@ -28,7 +28,7 @@ struct PostsUnderTest {
   }
   KernelRun::PostedReceive post() { return receiver.run.post_receive(channel, DType::f32, 4); }
   static State state(const KernelRun::PostedReceive& receive) {
-    return KernelRun::post_of(receive).state;
+    return KernelRun::find_post(receive).state;
   }
   Bytes in_use() { return dut.machine.pe(kPe1).scratch_in_use(); }
   int credits_at_the_end() {

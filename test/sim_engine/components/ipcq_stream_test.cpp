@@ -34,7 +34,7 @@ struct StreamUnderTest {
   void receive_more() {
     while (to_receive > 0) {
       if (!posted) posted = receiver.post_receive(channel, DType::f32, (*tile)->element_count);
-      IpcqPost& post = KernelRun::post_of(*posted);
+      IpcqPost& post = KernelRun::find_post(*posted);
       post.wakes = post.state == IpcqPost::State::open;
       if (post.wakes) return;
       receiver.close_receive(*posted);

@@ -1,4 +1,4 @@
-// What PE_MATH's operations take: by hand for 16 lanes, and against the formula for others.
+// Tests the time of PE_MATH's operations: by hand for 16 lanes, and against the formula for others.
 
 #include "sim_engine/components/math_timing.h"
 

@@ -261,8 +261,8 @@ TEST_CASE("a load sees the version of the store before it, not of the one after"
   pe.kernel.run.store(pe.buffer, 0, two);
   const Tile after = pe.kernel.run.load(pe.buffer, 0, 16);
   pe.kernel.end();
-  CHECK(base_of(*before->value.node()).node->scalar == 1);
-  CHECK(base_of(*after->value.node()).node == two->value.node());
+  CHECK(find_base(*before->value.node()).node->scalar == 1);
+  CHECK(find_base(*after->value.node()).node == two->value.node());
 }
 
 TEST_CASE("sends of one direction depart in order, whichever operand is ready first",

@@ -142,7 +142,7 @@ TEST_CASE("every key that is not optional is required, and its error names it wi
     std::string text = complete_topology();
     const std::string error = topology_error_of(
         text.replace(offset_of(text, node->key_mark), node->key.size(), "something_else"));
-    const std::string parent = path_of(*node->parent);
+    const std::string parent = make_path(*node->parent);
     INFO(error);
     CHECK_THAT(error,
                Says("KB-Y016", "'" + node->key + "'" + (parent.empty() ? "" : " in " + parent),
@@ -180,7 +180,8 @@ TEST_CASE("the list of numeric fields is complete", "[topology]") {
   const YamlDocument document = YamlDocument::parse(complete_topology(), "t.yaml");
   std::vector<std::string> in_file;
   for (const YamlNode* node : all_nodes(document.root())) {
-    if (!node->text.empty() && std::isdigit(node->text.front())) in_file.push_back(path_of(*node));
+    if (!node->text.empty() && std::isdigit(node->text.front()))
+      in_file.push_back(make_path(*node));
   }
   std::vector<std::string> in_list;
   for (const NumericField& field : numeric_fields()) in_list.push_back(field.path);

@@ -59,7 +59,7 @@ std::vector<const YamlNode*> all_nodes(const YamlNode& node) {
 std::string with(const std::string& path, const std::string& value, std::string text) {
   const YamlDocument document = YamlDocument::parse(text, "t.yaml");
   for (const YamlNode* node : all_nodes(document.root())) {
-    if (path_of(*node) != path) continue;
+    if (make_path(*node) != path) continue;
     REQUIRE(!node->text.empty());
     return text.replace(offset_of(text, node->mark), node->text.size(), value);
   }
@@ -72,7 +72,7 @@ std::string error_at(const std::string& path, const std::string& value) {
   const YamlDocument original = YamlDocument::parse(complete_topology(), "t.yaml");
   const std::string error = topology_error_of(text);
   for (const YamlNode* node : all_nodes(original.root())) {
-    if (path_of(*node) != path) continue;
+    if (make_path(*node) != path) continue;
     const std::string where = fmt::format("t.yaml:{}:{}: ", node->mark.line, node->mark.column);
     CHECK_THAT(error, Catch::StartsWith(where));
     return error.substr(std::min(where.size(), error.size()));

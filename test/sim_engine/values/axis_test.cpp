@@ -35,7 +35,7 @@ Elements format_line(const Elements& elements, const AxisForm& form, std::int64_
   return line;
 }
 
-// What AxisOp says of sums.
+// Adds up in the order that AxisOp prescribes.
 float sum_in_order(const Elements& line) {
   Elements partial;
   for (std::size_t i = 0; i < line.size(); ++i) {

@@ -9,7 +9,7 @@ namespace kernbench::sim::interval_map_test {
 
 namespace {
 
-// What lies at a position: element `offset` of a value, which is known by its number of elements.
+// The element at a position: element `offset` of a value, which is known by its number of elements.
 struct Element {
   std::int64_t value = 0;
   std::int64_t offset = 0;
