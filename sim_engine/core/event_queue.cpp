@@ -61,8 +61,8 @@ void EventQueue::begin_looking_ahead() {
   // Below this many events all that they touch stays in the cache, and looking ahead would only
   // cost.
   constexpr std::size_t kFew = 512;
-  ahead_.fill(kNone);
-  if (size_ < kFew || node(current_.head).next == kNone) return;
+  looks_ahead_ = size_ >= kFew && node(current_.head).next != kNone;
+  if (!looks_ahead_) return;
   for (int stage = 0; stage < kPrefetchStages; ++stage) {
     ahead_[static_cast<std::size_t>(stage)] = node(current_.head).next;
     for (int i = 1; i < kAhead[static_cast<std::size_t>(stage)]; ++i) look_ahead(stage);
@@ -124,7 +124,7 @@ void EventQueue::clear() {
   size_ = 0;
   current_ = {};
   lane_ = {};
-  ahead_.fill(kNone);
+  looks_ahead_ = false;
   due_.clear();
   nodes_.clear();
   free_node_ = kNone;
