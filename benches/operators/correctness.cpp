@@ -230,7 +230,6 @@ void Check::check_bound(const Where& where, double value, double bound) const {
   const std::optional<NodeId> node = reference_->unbounded();
   throw NumericsError(
       "KB-N041",
-
       "{}, {}: {} at [{}, {}] is {} in f64, and has no bound on its roundings: {}; add an eps, or "
       "if tokens that are 0 are none of the operator's, set has_small_rows of its inputs to false",
       case_.name(), describe(definition_.problem), where.result.name, where.row, where.column,

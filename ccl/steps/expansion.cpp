@@ -184,7 +184,7 @@ class Expansion {
   const PlaceOf& place_of_;
   const CubeFilter cubes_;
   const PartOrder order_;
-  const int interval_ = plan_.interval > 0 ? plan_.interval : std::max((plan_.length + 1) / 2, 1);
+  const int interval_ = plan_.window_interval();
   std::map<std::pair<int, int>, ChunkPlace> places_;  // by giver and taker
   LaneSteps lists_;
 };

@@ -110,7 +110,6 @@ void CollectiveLedger::check_match(const Record& record, const CollectiveCall& b
   const int later = member(b.rank).global_rank;
   throw CollectiveMismatchError(
       "KB-C001",
-
       "Detected mismatch between collectives on ranks. Rank {} is running collective: {}, but Rank "
       "{} is running collective: {}. Collectives differ in the following aspects: {}\n  rank {} "
       "called {}\n  rank {} called {}",

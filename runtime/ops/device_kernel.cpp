@@ -89,7 +89,6 @@ void launch_on_rows(std::string_view name, const std::vector<Tensor>& results,
     } catch (const DeviceError& error) {
       if (error.code() != "KB-M010") throw;
       throw DeviceError("KB-M010",
-
                         "{}: a row of {} elements is needed whole in scratch, in f32 and several "
                         "times; share columns among ranks (of logits: a vocabulary parallel loss), "
                         "make rows shorter, or use a topology with a larger pe.tcm.capacity\n  {}",

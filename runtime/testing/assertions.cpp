@@ -129,7 +129,6 @@ void assert_equal(const Tensor& actual, std::span<const float> expected,
     }
     throw NumericsError(
         "KB-N030",
-
         "Tensor-likes are not equal! at {}\n  tensor '{}' {} {}\n  first at index {}: {} is not {}",
         describe_place(location), actual.name(), to_string(actual.shape()), name_of(actual.dtype()),
         index_text(static_cast<std::int64_t>(i), actual.shape()), elements[i], expected[i]);

@@ -105,7 +105,6 @@ void Context::refuse(const sim::IpcqChannel& channel, const sim::IpcqMessage& me
   if (!share_messages(message.operation, run_.operation())) {
     throw DeviceError(
         "KB-Q003",
-
         "{}: the oldest message of {} ({} B, sent at {}) was left there by {}; every tl.send needs "
         "its tl.recv before the queue is used for something else",
         where("tl.recv"), channel.name(), message.bytes, to_string(message.sent),
