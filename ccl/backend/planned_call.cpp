@@ -217,16 +217,17 @@ void PlannedCall::find_grain(Bytes least_part) {
   }
   const auto cubes = static_cast<std::size_t>(cubes_.count);
   summands = std::max<std::size_t>(summands / cubes, 1);
-  grain_ = ccl::find_grain(*find_plan(0), {.topology = topology_,
-                                         .dtype = block.tensor.dtype(),
-                                         .count = block.count,
-                                         .lanes = std::max<std::int64_t>(shards / cubes_.count, 1),
-                                         .summands = summands,
-                                         .kept = most_units_kept(summands),
-                                         .cubes = cubes_.count,
-                                         .are_pes = devices_.are_pes(),
-                                         .slot = uses_slots_ ? settings_.slot_bytes : 0,
-                                         .least_part = least_part});
+  grain_ =
+      ccl::find_grain(*find_plan(0), {.topology = topology_,
+                                      .dtype = block.tensor.dtype(),
+                                      .count = block.count,
+                                      .lanes = std::max<std::int64_t>(shards / cubes_.count, 1),
+                                      .summands = summands,
+                                      .kept = most_units_kept(summands),
+                                      .cubes = cubes_.count,
+                                      .are_pes = devices_.are_pes(),
+                                      .slot = uses_slots_ ? settings_.slot_bytes : 0,
+                                      .least_part = least_part});
 }
 
 // Cuts

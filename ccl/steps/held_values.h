@@ -9,7 +9,7 @@
 #include "ccl/steps/step.h"
 #include "runtime/tl/tiles.h"
 #include "sim_engine/base/check.h"
-#include "sim_engine/components/tile_handle.h"
+#include "sim_engine/components/kernel_handles.h"
 
 namespace kernbench::ccl {
 

@@ -5,7 +5,7 @@
 #include "runtime/ops/fusion.h"
 #include "runtime/tensor/tensor_storage.h"
 
-namespace kernbench::compiled {
+namespace kernbench::compilation {
 
 struct Call::State {
   explicit State(runtime::Simulation& simulation)
@@ -30,4 +30,4 @@ void Call::end(const Tensors& results) const {
   if (state_ != nullptr && !state_->is_inside) ops::compute(results);
 }
 
-}  // namespace kernbench::compiled
+}  // namespace kernbench::compilation

@@ -18,7 +18,7 @@
 
 namespace kernbench {
 
-namespace compiled {
+namespace compilation {
 
 // The tensors among a function's arguments or results.
 using Tensors = std::vector<Tensor>;
@@ -57,7 +57,7 @@ class Call {
   std::unique_ptr<State> state_;  // null: no argument is on a device
 };
 
-}  // namespace compiled
+}  // namespace compilation
 
 // See compile().
 template <class Function>
@@ -67,15 +67,15 @@ class Compiled {
 
   template <class... Arguments>
   auto operator()(Arguments&&... arguments) const {
-    compiled::Tensors tensors;
-    (compiled::collect(tensors, arguments), ...);
-    const compiled::Call call(tensors);
+    compilation::Tensors tensors;
+    (compilation::collect(tensors, arguments), ...);
+    const compilation::Call call(tensors);
     if constexpr (std::is_void_v<std::invoke_result_t<Function&, Arguments...>>) {
       function_(std::forward<Arguments>(arguments)...);
     } else {
       auto result = function_(std::forward<Arguments>(arguments)...);
       tensors.clear();
-      compiled::collect(tensors, result);
+      compilation::collect(tensors, result);
       call.end(tensors);
       return result;
     }

@@ -184,9 +184,9 @@ sim::PostedReceive Tiles::post(sim::IpcqChannel& channel, DType dtype, std::int6
 Time Tiles::wait(const sim::PostedReceive& receive) {
   const sim::IpcqChannel& channel = *receive.channel;
   const Time began = tl_.run_.clock();
-  while (sim::KernelRun::post_of(receive).state == sim::IpcqPost::State::open) {
+  while (sim::KernelRun::find_post(receive).state == sim::IpcqPost::State::open) {
     const QueueWait wait(tl_.local_, channel.ends().from, began);
-    sim::KernelRun::post_of(receive).wakes = true;
+    sim::KernelRun::find_post(receive).wakes = true;
     tl_.fibers_.park([&] {
       return fmt::format("a message of {} ({} B; empty)", channel.name(), receive.tile->bytes);
     });

@@ -12,9 +12,9 @@
 
 #include "runtime/fiber/function_ref.h"
 #include "runtime/tl/tl.h"
-#include "sim_engine/base/scalar.h"
-#include "sim_engine/components/tile_handle.h"
-#include "sim_engine/values/math_op.h"
+#include "sim_engine/base/dtype.h"
+#include "sim_engine/components/kernel_handles.h"
+#include "sim_engine/values/compute_ops.h"
 
 namespace kernbench::tl {
 

@@ -5,6 +5,7 @@
 
 #include "benches/bench/inputs.h"
 #include "benches/collectives/measured_collective.h"
+#include "ccl/backend/ahbm_registration.h"
 #include "ccl/core/config.h"
 #include "runtime/torch/runtime_context.h"
 
@@ -54,8 +55,8 @@ void check_growth(const Swept& swept, double begin, double end) {
 }  // namespace
 
 TEST_CASE("times of one PE grow with sizes, at any depth", "[collectives][growth]") {
-  const std::string name = GENERATE("ring_1d_6", "torus_2d_2x3", "torus_2d_3x2", "mesh_2d_no_wrap_2x3",
-                                    "default");
+  const std::string name =
+      GENERATE("ring_1d_6", "torus_2d_2x3", "torus_2d_3x2", "mesh_2d_no_wrap_2x3", "default");
   const Topology topology = with_one_pe(load_topology(name));
   for (const MeasuredCollective collective :
        {MeasuredCollective::all_reduce, MeasuredCollective::all_gather,
@@ -76,7 +77,7 @@ TEST_CASE("one PE of each SIP reduces 4 MiB near its bound", "[collectives][grow
   const Goal goal = GENERATE(Goal{"ring_1d_6", 110}, Goal{"torus_2d_2x3", 110},
                              Goal{"mesh_2d_no_wrap_2x3", 130}, Goal{"default", 110});
   const Topology topology = with_one_pe(load_topology(goal.topology));
-  ccl::register_ahbm_backend();
+  ccl::prepare_program();
   RuntimeContext torch(topology, {.data = false});
   collectives::MeasuredInput input;
   input.blocks = {.ranks = topology.system.sip_count, .count = 1 << 20};

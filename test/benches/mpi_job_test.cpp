@@ -130,12 +130,12 @@ void validate(const YamlNode& node, const Schema& schema, Errors& errors);
 
 void validate_object(const YamlNode& node, const Schema& schema, Errors& errors) {
   for (const std::string& key : schema.required) {
-    if (node.find(key) == nullptr) errors.push_back(path_of(node) + ": " + key + " is missing");
+    if (node.find(key) == nullptr) errors.push_back(make_path(node) + ": " + key + " is missing");
   }
   for (const YamlNode* child : node.children) {
     const auto property = schema.properties.find(child->key);
     if (property == schema.properties.end()) {
-      errors.push_back(path_of(*child) + ": unknown");
+      errors.push_back(make_path(*child) + ": unknown");
     } else {
       validate(*child, property->second, errors);
     }
@@ -160,7 +160,7 @@ bool has_type(const YamlNode& node, Schema::Type type) {
 
 void validate(const YamlNode& node, const Schema& schema, Errors& errors) {
   if (!has_type(node, schema.type)) {
-    errors.push_back(path_of(node) + ": of another type");
+    errors.push_back(make_path(node) + ": of another type");
     return;
   }
   if (schema.type == Schema::Type::object) return validate_object(node, schema, errors);
@@ -169,7 +169,7 @@ void validate(const YamlNode& node, const Schema& schema, Errors& errors) {
   }
   if (!schema.choices.empty() &&
       std::ranges::find(schema.choices, node.text) == schema.choices.end()) {
-    errors.push_back(path_of(node) + ": '" + node.text + "' is not a choice");
+    errors.push_back(make_path(node) + ": '" + node.text + "' is not a choice");
   }
 }
 

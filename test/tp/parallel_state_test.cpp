@@ -4,8 +4,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "tp/global_memory_buffer.h"
 #include "test/runtime/distributed/local_world.h"
+#include "tp/global_memory_buffer.h"
 
 namespace kernbench::test::parallel_state_test {
 namespace {

@@ -252,8 +252,8 @@ TEST_CASE("a rank's part of a parameter is as its attributes say", "[tensor_para
   CHECK(is(tensor_parallel::find_part(parameters[1], 1, 24, 1, 2), {0, 1, 12, 12}));
   CHECK(is(tensor_parallel::find_part(parameters[2], 24, 8, 1, 2), {12, 12, 0, 8}));
   CHECK(is(tensor_parallel::find_part(parameters[3], 1, 8, 1, 2), {0, 1, 0, 8}));
-  CHECK(is(tensor_parallel::find_part_tokens(mlp_input(1, true), 1, 2), {6, 6, 0, 8}));
-  CHECK(is(tensor_parallel::find_part_tokens(mlp_input(1, false), 1, 2), {0, 12, 0, 8}));
+  CHECK(is(tensor_parallel::part_of_tokens(mlp_input(1, true), 1, 2), {6, 6, 0, 8}));
+  CHECK(is(tensor_parallel::part_of_tokens(mlp_input(1, false), 1, 2), {0, 12, 0, 8}));
 }
 
 }  // namespace kernbench::benches::training_step_test
