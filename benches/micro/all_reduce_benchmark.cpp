@@ -10,6 +10,7 @@
 
 namespace kernbench::benches::micro {
 
+namespace all_reduce_benchmark {
 namespace {
 
 enum Data : std::int64_t { timing_only, op_log, values };
@@ -89,5 +90,6 @@ void all_reduce_of_1024(benchmark::State& state) {
 BENCHMARK(all_reduce_of_1024)->Unit(benchmark::kMillisecond)->Iterations(1);
 
 }  // namespace
+}  // namespace all_reduce_benchmark
 
 }  // namespace kernbench::benches::micro

@@ -14,6 +14,7 @@
 
 namespace kernbench::benches::micro {
 
+namespace group_benchmark {
 namespace {
 
 Topology grid_of(int sips) {
@@ -163,5 +164,6 @@ BENCHMARK_CAPTURE(per_rank, all_gather_object, objects)
     ->Unit(benchmark::kMillisecond);
 
 }  // namespace
+}  // namespace group_benchmark
 
 }  // namespace kernbench::benches::micro

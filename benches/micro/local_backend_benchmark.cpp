@@ -9,6 +9,7 @@
 
 namespace kernbench::benches::micro {
 
+namespace local_backend_benchmark {
 namespace {
 
 constexpr double kLimit = 5e-6;  // seconds for one
@@ -37,5 +38,6 @@ BENCHMARK(local_all_reduce_of_6)
     ->Unit(benchmark::kMicrosecond);
 
 }  // namespace
+}  // namespace local_backend_benchmark
 
 }  // namespace kernbench::benches::micro
