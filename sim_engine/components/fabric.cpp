@@ -92,26 +92,32 @@ Time Fabric::busy_time(const Transfer& transfer, const Link& link) {
   return transfer.hop + 1 == path.hops.size() ? moved + path.turn : moved;
 }
 
-// The visit of the next hop's link.
-inline void Fabric::fill(Visit& visit, Transfer& transfer, Time busy) {
-  visit.arrival = transfer.arrivals[transfer.hop].head;
-  visit.busy = busy;
+// What all visits of a transfer have in common.
+inline Fabric::Visit Fabric::visit_of(Transfer& transfer) {
+  Visit visit;
   visit.bytes = transfer.bytes;
-  visit.number = transfer.number & kNumbers;
+  visit.number_low = static_cast<std::uint32_t>(transfer.number);
+  visit.number_high = static_cast<std::uint8_t>(transfer.number >> 32);
   visit.transfer = &transfer;
-  visit.hop = transfer.hop & 0xffff;
-  visit.is_booked = false;
   visit.counts = transfer.path->is_of_kernels;
   visit.priority = transfer.priority;
+  return visit;
+}
+
+inline Fabric::Visit& Fabric::take_visit() {
+  if (free_visit_ == nullptr) free_visit_ = &visits_.emplace_back();
+  Visit& visit = *std::exchange(free_visit_, free_visit_->next);
+  ask_for(free_visit_, sizeof(Visit));  // the next one
+  return visit;
 }
 
 // Adds the visit of the next hop's link, behind those that will be there earlier.
 Fabric::Visit& Fabric::announce(Transfer& transfer, Link& link) {
-  if (free_visit_ == nullptr) free_visit_ = &visits_.emplace_back();
-  Visit& visit = *std::exchange(free_visit_, free_visit_->next);
-  ask_for(free_visit_, sizeof(Visit));  // the next one
-  fill(visit, transfer, busy_time(transfer, link));
-  visit.next = nullptr;
+  Visit& visit = take_visit();
+  visit = visit_of(transfer);
+  visit.arrival = transfer.arrivals[transfer.hop].head;
+  visit.busy = busy_time(transfer, link);
+  visit.hop = static_cast<std::uint16_t>(transfer.hop);
   visit.previous = link.last;
   while (visit.previous != nullptr && precedes(visit, *visit.previous)) {
     visit.next = visit.previous;
@@ -146,15 +152,11 @@ void Fabric::go_on(Transfer& transfer) {
   const std::span<const LinkId> hops = transfer.path->hops;
   Link* const links = links_.data();
   const Time now = engine_.now();
-  for (const LinkId id : hops.subspan(transfer.hop)) {
-    __builtin_prefetch(&links[id]);  // all misses at once
-  }
-  for (const LinkId id : hops.subspan(transfer.hop)) {
-    __builtin_prefetch(links[id].first);  // whom the loop below meets there
-  }
+  Visit booked = visit_of(transfer);
+  booked.is_booked = true;
   while (transfer.hop < hops.size()) {
     Link& link = links[hops[transfer.hop]];
-    if (book_after_past(transfer, link)) continue;
+    if (book_behind_all(transfer, link, booked)) continue;
     Visit& visit = replace_past(transfer, link);
     if (!can_book(link, visit)) {
       transfer.pending = engine_.schedule_after(transfer.cause, visit.arrival - now,
@@ -175,25 +177,54 @@ bool Fabric::leaves_at_once(const Transfer& transfer, const Link& link) {
   return link.spec.latency == Time{0} && transfer.hop + 1 < transfer.path->hops.size();
 }
 
-// Books the next hop if its link has one visit, which is over when the transfer comes, as is mostly
-// so: it takes that visit's place.  Returns false, and changes nothing, if this is not so.
-bool Fabric::book_after_past(Transfer& transfer, Link& link) {
-  Visit* const visit = link.first;
-  if (visit == nullptr || visit != link.last || steps_) return false;
-  const Time now = engine_.now();
-  if (visit->arrival >= now) return false;
-  const Arrival* const arrival = &transfer.arrivals[transfer.hop];
-  if (transfer.hop > 0 && arrival[-1].head == arrival->head) return false;  // see can_book()
-  if (leaves_at_once(transfer, link)) return false;
-  // Others may interrupt what is under way, where there are packets.
-  if (packet_ > 0 && link.server.next_start(visit->arrival) + visit->busy > now) return false;
-  serve_for_good(link, *visit);
+// Serves what has arrived, and returns the last of these visits if nobody needs it any more, to be
+// used again; else nullptr.
+inline Fabric::Visit* Fabric::serve_past(Link& link, Time now) {
+  Visit* over = nullptr;
+  for (Visit* visit = link.first; visit != nullptr && visit->arrival < now; visit = link.first) {
+    if (over != nullptr) put_back(*over);
+    over = visit;
+    serve_for_good(link, *visit);
+    link.first = visit->next;
+    (link.first == nullptr ? link.last : link.first->previous) = nullptr;
+    // Others may interrupt what is under way, where there are packets.
+    if (packet_ == 0 || link.server.next_start(now) == now) continue;
+    if (link.serving != nullptr) put_back(*link.serving);
+    link.serving = std::exchange(over, nullptr);
+  }
+  return over;
+}
+
+// Books the next hop if the transfer comes to its link after all others, and need not wait for
+// those that are still to come, as is mostly so.  Returns false if it is not so; then no visit of
+// the link is over.  `booked` is visit_of() of the transfer, with a booking.
+[[gnu::always_inline]] inline bool Fabric::book_behind_all(Transfer& transfer, Link& link,
+                                                           Visit& booked) {
+  if (steps_ || leaves_at_once(transfer, link)) return false;
+  const Arrival* const arrival = transfer.arrivals.data() + transfer.hop;
+  const Time head = arrival->head;
+  if (transfer.hop > 0 && arrival[-1].head == head) return false;  // see can_book()
+  Visit* visit = serve_past(link, engine_.now());
+  Visit* const last = link.last;
+  const Time start = link.server.next_start(head);
+  const bool is_behind = last == nullptr || (last->arrival < head && last->is_booked &&
+                                             last->start + last->busy <= start);
+  if (!is_behind || (packet_ > 0 && start > head)) {
+    if (visit != nullptr) put_back(*visit);
+    return false;
+  }
   const bool may_turn = turns_ && transfer.path->hbm_hop == static_cast<int>(transfer.hop);
-  const bool is_alike = visit->bytes == transfer.bytes && !may_turn;
-  const Time busy = is_alike ? visit->busy : busy_time(transfer, link);
-  fill(*visit, transfer, busy);
-  visit->start = link.server.next_start(visit->arrival);
-  visit->is_booked = true;
+  const Visit* const other = visit != nullptr ? visit : last;
+  const bool is_alike = other != nullptr && other->bytes == transfer.bytes && !may_turn;
+  booked.arrival = head;
+  booked.start = start;
+  booked.busy = is_alike ? other->busy : busy_time(transfer, link);
+  booked.previous = last;
+  booked.hop = static_cast<std::uint16_t>(transfer.hop);
+  if (visit == nullptr) visit = &take_visit();
+  *visit = booked;
+  (last == nullptr ? link.first : last->next) = visit;
+  link.last = visit;
   pass(transfer, *visit, link.spec.latency);
   return true;
 }
@@ -215,11 +246,7 @@ CauseLog::Id Fabric::cause_of_delivery(const Transfer& transfer) const {
 
 // Serves what has arrived, and adds the visit of the next hop's link.
 Fabric::Visit& Fabric::replace_past(Transfer& transfer, Link& link) {
-  const Time now = engine_.now();
-  while (link.first != nullptr && link.first->arrival < now) {
-    serve_for_good(link, *link.first);
-    retire(link, *link.first);
-  }
+  if (Visit* const over = serve_past(link, engine_.now())) put_back(*over);
   return announce(transfer, link);
 }
 
@@ -262,7 +289,7 @@ void Fabric::enter_link(Transfer& transfer) {
 
 // Lets the link serve what is before the transfer, which enters it now.
 void Fabric::let_pass(Link& link, const Transfer& transfer) {
-  while (link.first->number != transfer.number || link.first->hop != transfer.hop) {
+  while (link.first->number() != transfer.number || link.first->hop != transfer.hop) {
     Visit& before = *link.first;
     if (before.is_booked) {
       serve_for_good(link, before);
@@ -290,7 +317,7 @@ void Fabric::undo(Visit& visit) {
   for (std::size_t hop = visit.hop + 1; hop < known; ++hop) {
     Link& link = links_[transfer.path->hops[hop]];
     Visit* later = link.last;
-    while (later->number != visit.number || later->hop != hop) later = later->previous;
+    while (later->number() != visit.number() || later->hop != hop) later = later->previous;
     drop(link, *later);
   }
   visit.is_booked = false;
@@ -345,35 +372,6 @@ Fabric::Link Fabric::as_of_now(const Link& link) const {
   }
   result.first = result.last = result.serving = nullptr;
   return result;
-}
-
-bool Fabric::precedes(const Visit& a, const Visit& b) const {
-  if (a.arrival != b.arrival) return a.arrival < b.arrival;
-  const Transfer& first = *a.transfer;
-  const Transfer& second = *b.transfer;
-  if (second.number != b.number) return false;  // b was delivered meanwhile
-  if (engine_.tie_seed()) {
-    if (const auto one = draw_order(a), other = draw_order(b); one != other) return one < other;
-  }
-  for (std::uint32_t i = 1; i <= std::min(a.hop, b.hop) + 1; ++i) {
-    const Time one = i <= a.hop ? first.arrivals[a.hop - i].head : first.sent;
-    const Time other = i <= b.hop ? second.arrivals[b.hop - i].head : second.sent;
-    if (one != other) return one < other;
-  }
-  return a.number < b.number;
-}
-
-// Equal for all heads that come to a link over the same one at a time.
-std::uint64_t Fabric::draw_order(const Visit& visit) const {
-  const std::vector<LinkId>& hops = visit.transfer->path->hops;
-  const std::uint64_t from = visit.hop == 0 ? links_.size() : hops[visit.hop - 1];
-  std::uint64_t draw = *engine_.tie_seed();
-  for (const std::uint64_t part :
-       {from, std::uint64_t{hops[visit.hop]}, static_cast<std::uint64_t>(visit.arrival.count())}) {
-    draw = (draw ^ part) * 0x9e3779b97f4a7c15;
-    draw ^= draw >> 32;
-  }
-  return draw;
 }
 
 void Fabric::reset() {

@@ -99,12 +99,16 @@ class Fabric {
     Bytes bytes = 0;
     Transfer* transfer = nullptr;
     Visit* previous = nullptr;
-    Visit* next = nullptr;          // of the link; or the next free one
-    std::uint64_t number : 40 = 0;  // the transfer's
-    std::uint64_t hop : 16 = 0;
+    Visit* next = nullptr;  // of the link; or the next free one
+    // The transfer's number has 40 bits, in two parts: bit fields would be packed at each booking.
+    std::uint32_t number_low = 0;
+    std::uint8_t number_high = 0;
     bool is_booked : 1 = false;
     bool counts : 1 = false;  // as kernels' use of the link
     Priority priority : 2 = Priority::bulk;
+    std::uint16_t hop = 0;
+
+    std::uint64_t number() const { return std::uint64_t{number_high} << 32 | number_low; }
   };
   struct alignas(64) Link {
     FifoServer server;  // without what is booked
@@ -145,12 +149,14 @@ class Fabric {
 
   Transfer& take_transfer();
   static Time busy_time(const Transfer& transfer, const Link& link);
-  static void fill(Visit& visit, Transfer& transfer, Time busy);
+  static Visit visit_of(Transfer& transfer);
+  Visit& take_visit();
   Visit& announce(Transfer& transfer, Link& link);
   Visit& replace_past(Transfer& transfer, Link& link);
   void go_on(Transfer& transfer);
   static bool leaves_at_once(const Transfer& transfer, const Link& link);
-  bool book_after_past(Transfer& transfer, Link& link);
+  Visit* serve_past(Link& link, Time now);
+  bool book_behind_all(Transfer& transfer, Link& link, Visit& booked);
   CauseLog::Id cause_of_delivery(const Transfer& transfer) const;
   bool can_book(const Link& link, const Visit& visit) const;
   static void pass(Transfer& transfer, const Visit& visit, Time latency);

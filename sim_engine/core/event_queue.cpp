@@ -60,8 +60,8 @@ void EventQueue::advance() {
 void EventQueue::begin_looking_ahead() {
   // So few events touch only memory that stays in the cache.
   constexpr std::size_t kFew = 512;
-  ahead_.fill(kNone);
-  if (size_ < kFew || node(current_.head).next == kNone) return;
+  looks_ahead_ = size_ >= kFew && node(current_.head).next != kNone;
+  if (!looks_ahead_) return;
   for (int stage = 0; stage < kPrefetchStages; ++stage) {
     ahead_[static_cast<std::size_t>(stage)] = node(current_.head).next;
     for (int i = 1; i < kAhead[static_cast<std::size_t>(stage)]; ++i) look_ahead(stage);
@@ -123,7 +123,7 @@ void EventQueue::clear() {
   size_ = 0;
   current_ = {};
   lane_ = {};
-  ahead_.fill(kNone);
+  looks_ahead_ = false;
   due_.clear();
   nodes_.clear();
   free_node_ = kNone;

@@ -157,6 +157,7 @@ class EventQueue {
   List lane_;     // events pushed for now_ while it is now
   std::array<std::uint32_t, kPrefetchStages> ahead_ = {kNone, kNone, kNone,
                                                        kNone, kNone, kNone};  // in current_
+  bool looks_ahead_ = false;  // some of ahead_ are not kNone, perhaps
   std::vector<Node> nodes_;
   std::uint32_t free_node_ = kNone;
   std::uint32_t used_levels_ = 0;  // a bit for each level that holds bins
@@ -222,7 +223,9 @@ inline EventHandle EventQueue::push(Time time, const Event& event, std::uint32_t
 inline Event EventQueue::pop() {
   for (;;) {
     if (current_.head == kNone) advance();
-    for (int stage = 0; stage < kPrefetchStages; ++stage) look_ahead(stage);
+    if (looks_ahead_) {
+      for (int stage = 0; stage < kPrefetchStages; ++stage) look_ahead(stage);
+    }
     const std::uint32_t index = current_.head;
     Node& next = node(index);
     current_.head = next.next;

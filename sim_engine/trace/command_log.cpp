@@ -16,13 +16,15 @@ std::uint64_t digest(const OpRecord& record) {
                                  static_cast<std::uint64_t>(record.dtype) << 8 |
                                  std::uint64_t{record.unit} << 32;
   std::uint64_t hash = 0xcbf29ce484222325;
-  for (const std::uint64_t field :
-       {identity, static_cast<std::uint64_t>(record.start.count()),
-        static_cast<std::uint64_t>(record.end.count()), static_cast<std::uint64_t>(record.bytes),
-        static_cast<std::uint64_t>(record.element_count)}) {
+  const auto add = [&](std::uint64_t field) {
     hash = (hash ^ field) * 0x9e3779b97f4a7c15;
     hash ^= hash >> 32;  // else the upper bits of a field never reach the lower ones
-  }
+  };
+  add(identity);
+  add(static_cast<std::uint64_t>(record.start.count()));
+  add(static_cast<std::uint64_t>(record.end.count()));
+  add(static_cast<std::uint64_t>(record.bytes));
+  add(static_cast<std::uint64_t>(record.element_count));
   return hash;
 }
 
