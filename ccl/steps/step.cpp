@@ -1,13 +1,15 @@
 #include "ccl/steps/step.h"
 
 #include <algorithm>
-#include <functional>
-#include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "ccl/steps/fifo.h"
+#include "ccl/steps/held_values.h"
 #include "runtime/fiber/prefetched.h"
 #include "runtime/tensor/tensor_storage.h"
+#include "runtime/tl/tiles.h"
 #include "runtime/tl/touched.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/prefetch.h"
@@ -20,56 +22,28 @@ using distributed::CollectiveCall;
 
 namespace {
 
-// A queue that allocates nothing once it has grown.
-template <class T>
-class Fifo {
- public:
-  void push(T item) {
-    if (count_ == ring_.size()) grow();
-    at(count_++).emplace(std::move(item));
-  }
-  T pop() {
-    std::optional<T>& slot = at(0);
-    T item = std::move(*slot);
-    slot.reset();
-    ++first_;
-    --count_;
-    return item;
-  }
-  bool empty() const { return count_ == 0; }
-  const T& front() const { return *ring_[first_ & (ring_.size() - 1)]; }
-  void prefetch() const { ask_for(ring_.data(), ring_.size() * sizeof(ring_[0])); }
-
- private:
-  std::optional<T>& at(std::size_t index) { return ring_[(first_ + index) & (ring_.size() - 1)]; }
-  void grow() {
-    std::vector<std::optional<T>> larger(std::max<std::size_t>(2 * ring_.size(), 4));
-    for (std::size_t i = 0; i < count_; ++i) larger[i] = std::move(at(i));
-    ring_ = std::move(larger);
-    first_ = 0;
-  }
-
-  std::vector<std::optional<T>> ring_;  // its size is a power of two
-  std::size_t first_ = 0;
-  std::size_t count_ = 0;
+// What the values of two members become.
+struct Combination {
+  sim::MathOp op = sim::MathOp::add;
+  std::string_view name = "a + b";
 };
 
-tl::Tensor combine(tl::Context& tl, ReduceOp op, const tl::Tensor& a, const tl::Tensor& b) {
+Combination combination_of(ReduceOp op) {
   switch (op) {
     case ReduceOp::product:
-      return a * b;
+      return {sim::MathOp::multiply, "a * b"};
     case ReduceOp::min:
-      return tl.minimum(a, b);
+      return {sim::MathOp::minimum, "tl.minimum"};
     case ReduceOp::max:
-      return tl.maximum(a, b);
+      return {sim::MathOp::maximum, "tl.maximum"};
     case ReduceOp::band:
-      return a & b;
+      return {sim::MathOp::bit_and, "a & b"};
     case ReduceOp::bor:
-      return a | b;
+      return {sim::MathOp::bit_or, "a | b"};
     case ReduceOp::bxor:
-      return a ^ b;
+      return {sim::MathOp::bit_xor, "a ^ b"};
     default:
-      return a + b;
+      return {};
   }
 }
 
@@ -101,11 +75,12 @@ struct Range {
   std::int64_t pitch;
 };
 
-tl::Tensor load_shard(tl::Context& tl, const Step& step, const Range& from, int shard) {
-  const DType dtype = from.tensor.dtype();
-  if (step.rows == 1) return tl.load(from.at(shard), {step.columns}, dtype);
-  const tl::Tensor rows = tl.load(from.at(shard), {step.rows, step.columns}, dtype, from.pitch);
-  return tl.reshape(rows, {step.count()});
+tl::Tiles::Rows rows_of(const Step& step, const Range& range) {
+  return {step.rows, step.columns, range.pitch};
+}
+
+sim::Tile load_shard(tl::Tiles& tiles, const Step& step, const Range& from, int shard) {
+  return tiles.load(from.at(shard), rows_of(step, from), from.tensor.dtype());
 }
 
 // Chooses the copy on the lane's own PE if there is one, since that is the nearest.
@@ -116,61 +91,61 @@ int nearest_copy(const tl::Context& tl, const Slice& slice) {
   return slice.copies[static_cast<std::size_t>(found - slice.holders.begin())];
 }
 
-tl::Tensor load(tl::Context& tl, const Step& step, const Range& from) {
-  const Slice& slice = from.slice();
-  if (slice.summands.size() == 1) return load_shard(tl, step, from, nearest_copy(tl, slice));
-  std::optional<tl::Tensor> sum;
-  from.visit(slice.summands, slice.summand_holders, [&](int shard) {
-    const tl::Tensor summand = load_shard(tl, step, from, shard);
-    sum = sum ? *sum + summand : summand;
-  });
-  KB_CHECK(sum, "no summand lies on cube {}", from.shards.cube);
-  return *sum;
+void store(tl::Tiles& tiles, const Step& step, const Range& to, const sim::Tile& value) {
+  to.visit(to.slice().copies, to.slice().holders,
+           [&](int copy) { tiles.store(to.at(copy), rows_of(step, to), value); });
 }
 
-void store(tl::Context& tl, const Step& step, const Range& to, const tl::Tensor& value) {
-  to.visit(to.slice().copies, to.slice().holders, [&](int copy) {
-    if (step.rows == 1) {
-      tl.store(to.at(copy), value);
-    } else {
-      tl.store(to.at(copy), tl.reshape(value, {step.rows, step.columns}), to.pitch);
-    }
-  });
-}
+// A queue to or from a node.
+struct Queue {
+  sim::IpcqChannel* channel = nullptr;  // null: not looked up yet
+  bool has_slots = false;
+};
 
-// The ports to and from the nodes of a list, looked up when they are first used.
+// The queues to and from the nodes of a list, looked up when they are first used.
 class Ports {
  public:
-  Ports(const StepList& list, const NodePorts& ports)
-      : list_(list), ports_(ports), to_(list.nodes.size()), from_(list.nodes.size()) {}
+  Ports(const tl::Tiles& tiles, const StepList& list, const NodePorts& ports)
+      : tiles_(tiles),
+        list_(list),
+        ports_(ports),
+        to_(list.nodes.size()),
+        from_(list.nodes.size()) {}
 
   void list_touched(std::vector<const void*>& objects) const {
     objects.insert(objects.end(), {to_.data(), from_.data(), list_.nodes.data()});
   }
-  const NodePort& to(int peer) { return known(to_, ports_.to, peer); }
-  const NodePort& from(int peer) { return known(from_, ports_.from, peer); }
-
- private:
-  using Known = std::vector<std::optional<NodePort>>;
-
-  const NodePort& known(Known& all, const std::function<NodePort(int)>& find, int peer) {
-    const auto index = static_cast<std::size_t>(peer);
-    if (!all[index]) all[index] = find(list_.nodes[index]);
-    return *all[index];
+  const Queue& to(int peer) {
+    Queue& queue = to_[static_cast<std::size_t>(peer)];
+    if (queue.channel == nullptr) {
+      const NodePort port = ports_.to(list_.nodes[static_cast<std::size_t>(peer)]);
+      queue = {&tiles_.out(port.port), port.has_slots};
+    }
+    return queue;
+  }
+  sim::IpcqChannel& from(int peer) {
+    Queue& queue = from_[static_cast<std::size_t>(peer)];
+    if (queue.channel == nullptr) {
+      const NodePort port = ports_.from(list_.nodes[static_cast<std::size_t>(peer)]);
+      queue = {&tiles_.in(port.port), port.has_slots};
+    }
+    return *queue.channel;
   }
 
+ private:
+  const tl::Tiles& tiles_;
   const StepList& list_;
   const NodePorts& ports_;
-  Known to_;
-  Known from_;
+  std::vector<Queue> to_;  // by index in `nodes`
+  std::vector<Queue> from_;
 };
 
 // The receives and loads of steps that have begun, in the order of the steps.
 class StepsUnderWay final : public runtime::Prefetched {
  public:
-  StepsUnderWay(tl::Context& tl, const StepList& list, Ports& ports, const CollectiveCall& call,
-                DType dtype)
-      : tl_(tl), list_(list), ports_(ports), call_(call), dtype_(dtype) {
+  StepsUnderWay(tl::Context& tl, tl::Tiles& tiles, const StepList& list, Ports& ports,
+                const CollectiveCall& call, DType dtype)
+      : tl_(tl), tiles_(tiles), list_(list), ports_(ports), call_(call), dtype_(dtype) {
     for (const Shards& shards : list.shards) add_touched(shards);
     ports.list_touched(touched_);
     tl_.touched().set_more(this);
@@ -185,11 +160,18 @@ class StepsUnderWay final : public runtime::Prefetched {
     while (posted_ < steps.size() && steps[posted_].time <= step.time + kPostsAhead) post();
     while (loaded_ < posted_ && steps[loaded_].time <= step.time + kLoadsAhead) load_next();
   }
-  tl::Tensor next_message() {
-    tl::RecvFuture message = messages_.pop();
-    return tl_.wait(message);
+  sim::Tile next_message() {
+    const Time began = tiles_.wait(messages_.front());
+    sim::PostedReceive message = messages_.pop();
+    return tiles_.take(message, began);
   }
-  tl::Tensor next_load() { return loads_.pop(); }
+  sim::Tile next_load() { return loads_.pop(); }
+
+  void visit_tiles(tl::ScratchHolder::Visit visit) const {
+    loads_.visit([&](const sim::Tile& load) { visit(load, "tl.load"); });
+    if (sum_) visit(sum_, "a + b");
+    if (summand_) visit(summand_, "tl.load");
+  }
 
   void prefetch(int stage) const override {
     if (stage == 0) {
@@ -204,7 +186,7 @@ class StepsUnderWay final : public runtime::Prefetched {
       if (first < list_.steps.size()) ask_for(list_.peers.data() + list_.steps[first].peers, 64);
       for (const sim::RegionId region : regions_) memory().prefetch(region, 0);
     }
-    if (stage >= 1 && !messages_.empty()) tl_.prefetch(messages_.front(), stage - 1);
+    if (stage >= 1 && !messages_.empty()) tl::Tiles::prefetch(messages_.front(), stage - 1);
   }
 
  private:
@@ -224,117 +206,140 @@ class StepsUnderWay final : public runtime::Prefetched {
   void post() {
     const Step& step = list_.steps[posted_++];
     for (const int peer : list_.senders(step)) {
-      messages_.push(tl_.recv_async(ports_.from(peer).port, {step.count()}, dtype_));
+      messages_.push(tiles_.post(ports_.from(peer), dtype_, step.count()));
     }
   }
   void load_next() {
     const Step& step = list_.steps[loaded_++];
-    if (step.source.is_there()) loads_.push(load(tl_, step, {list_, step.source, call_}));
+    if (step.source.is_there()) loads_.push(load(step, {list_, step.source, call_}));
+  }
+  sim::Tile load(const Step& step, const Range& from) {
+    const Slice& slice = from.slice();
+    if (slice.summands.size() == 1) {
+      return load_shard(tiles_, step, from, nearest_copy(tl_, slice));
+    }
+    from.visit(slice.summands, slice.summand_holders, [&](int shard) {
+      summand_ = load_shard(tiles_, step, from, shard);
+      if (sum_) tiles_.replace(summand_, tiles_.math(sim::MathOp::add, "a + b", sum_, summand_));
+      tiles_.replace(sum_, std::move(summand_));
+    });
+    KB_CHECK(sum_, "no summand lies on cube {}", from.shards.cube);
+    return std::move(sum_);
   }
 
   tl::Context& tl_;
+  tl::Tiles& tiles_;
   const StepList& list_;
   Ports& ports_;
   const CollectiveCall& call_;
   const DType dtype_;
   std::vector<const void*> touched_;  // by loads and stores
   std::vector<sim::RegionId> regions_;
-  Fifo<tl::RecvFuture> messages_;
-  Fifo<tl::Tensor> loads_;
+  Fifo<sim::PostedReceive> messages_;
+  Fifo<sim::Tile> loads_;
+  sim::Tile sum_;  // while several summands are loaded
+  sim::Tile summand_;
   std::size_t posted_ = 0;  // the first step whose receives are not posted
   std::size_t loaded_ = 0;
 };
 
-// Divides by a power of two; multiplying with the inverse gives exactly the same.
-tl::Tensor divided_before(const AverageDivisors& divisors, tl::Tensor value) {
-  return divisors.before == 1 ? std::move(value) : value * (1 / divisors.before);
-}
-
-tl::Tensor divided_after(tl::Context& tl, const AverageDivisors& divisors, tl::Tensor value) {
-  if (divisors.after == 1) return value;
-  const DType dtype = value.dtype();
-  if (divisors.is_after_exact_in(dtype)) return value / divisors.after;
-  return tl.cast(tl.cast(value, DType::f32) / divisors.after, dtype);
-}
-
-// Values that later steps use, and how many still will.
-class HeldValues {
- public:
-  explicit HeldValues(const StepList& list) : held_(static_cast<std::size_t>(list.held_count)) {}
-
-  void put(const Step& step, const tl::Tensor& value) {
-    if (step.uses > 0) held_[static_cast<std::size_t>(step.held)].emplace(value, step.uses);
-  }
-
-  tl::Tensor take(tl::Context& tl, std::span<const HeldPart> parts) {
-    if (parts.size() == 1) return take(tl, parts.front());
-    std::vector<tl::Tensor> values;
-    for (const HeldPart& part : parts) values.push_back(take(tl, part));
-    return tl.cat(values);
-  }
-
- private:
-  struct Held {
-    tl::Tensor value;
-    int uses = 0;
-  };
-
-  tl::Tensor take(tl::Context& tl, const HeldPart& part) {
-    std::optional<Held>& held = held_[static_cast<std::size_t>(part.value)];
-    KB_CHECK(held, "value {} is not held", part.value);
-    tl::Tensor value = tl.narrow(held->value, part.begin, part.count);
-    if (--held->uses == 0) held.reset();
-    return value;
-  }
-
-  std::vector<std::optional<Held>> held_;
-};
-
 // Computes the value of one step after the other.
-class Values {
+class Values final : public tl::ScratchHolder {
  public:
-  Values(tl::Context& tl, const StepList& list, StepsUnderWay& under_way,
+  Values(tl::Tiles& tiles, const StepList& list, StepsUnderWay& under_way,
          const Reduction& reduction)
-      : tl_(tl), list_(list), under_way_(under_way), op_(reduction.op), held_(list) {
-    if (op_ == ReduceOp::avg) {
+      : tiles_(tiles),
+        list_(list),
+        under_way_(under_way),
+        combination_(combination_of(reduction.op)),
+        held_(tiles, list) {
+    if (reduction.op == ReduceOp::avg) {
       divisors_ = AverageDivisors::of(reduction.dtype, reduction.member_count);
     }
+    tiles_.set_holder(this);
+  }
+  ~Values() { tiles_.set_holder(nullptr); }
+  Values(const Values&) = delete;
+  Values& operator=(const Values&) = delete;
+
+  // Returns the value of the step until let_go().
+  const sim::Tile& value_of(const Step& step) {
+    under_way_.begin_until(step);
+    if (step.from_count == 0) {
+      take_own(step);
+      value_ = std::move(other_);
+    } else {
+      value_ = under_way_.next_message();
+      for (int i = 1; i < step.from_count; ++i) {
+        other_ = under_way_.next_message();
+        combine();
+      }
+      if (step.source.is_there() || step.part_count > 0) {
+        take_own(step);
+        combine();
+      }
+    }
+    if (step.is_complete) divide_after();
+    return value_;
+  }
+  void let_go(const Step& step) {
+    held_.put(step, value_);
+    tiles_.let_go(value_);
   }
 
-  tl::Tensor value_of(const Step& step) {
-    under_way_.begin_until(step);
-    return step.is_complete ? divided_after(tl_, divisors_, sum_of(step)) : sum_of(step);
+  void visit_tiles(Visit visit) const override {
+    under_way_.visit_tiles(visit);
+    held_.visit_tiles(visit);
+    if (value_) visit(value_, "tl.wait");
+    if (other_) visit(other_, "tl.load");
   }
-  void hold(const Step& step, const tl::Tensor& value) { held_.put(step, value); }
 
  private:
-  static bool has_own(const Step& step) { return step.source.is_there() || step.part_count > 0; }
-
-  tl::Tensor own_value(const Step& step) {
-    if (step.part_count > 0) return held_.take(tl_, list_.parts_of(step));
-    KB_CHECK(step.source.is_there(), "a step without a value");
-    return divided_before(divisors_, under_way_.next_load());
+  void combine() {
+    tiles_.replace(value_, tiles_.math(combination_.op, combination_.name, value_, other_));
+    tiles_.let_go(other_);
   }
-  tl::Tensor sum_of(const Step& step) {
-    if (step.from_count == 0) return own_value(step);
-    tl::Tensor value = under_way_.next_message();
-    for (int i = 1; i < step.from_count; ++i) {
-      value = combine(tl_, op_, value, under_way_.next_message());
+
+  // Moves the member's own value into other_.
+  void take_own(const Step& step) {
+    if (step.part_count > 0) {
+      other_ = held_.take(list_.parts_of(step));
+      return;
     }
-    if (has_own(step)) value = combine(tl_, op_, value, own_value(step));
-    return value;
+    KB_CHECK(step.source.is_there(), "a step without a value");
+    other_ = under_way_.next_load();
+    // It is a power of two: multiplying with the inverse gives exactly the same.
+    if (divisors_.before == 1) return;
+    apply(sim::MathOp::multiply, "a * b", other_, 1 / divisors_.before);
   }
 
-  tl::Context& tl_;
+  void divide_after() {
+    if (divisors_.after == 1) return;
+    const DType dtype = value_->dtype;
+    const bool is_converted = !divisors_.is_after_exact_in(dtype) && dtype != DType::f32;
+    if (is_converted) convert_to(DType::f32);
+    apply(sim::MathOp::divide, "a / b", value_, divisors_.after);
+    if (is_converted) convert_to(dtype);
+  }
+  void convert_to(DType dtype) {
+    tiles_.replace(value_, tiles_.math(sim::MathOp::convert, "tl.cast", dtype, value_));
+  }
+  void apply(sim::MathOp op, std::string_view name, sim::Tile& tile, double number) {
+    tiles_.replace(tile, tiles_.math(op, name, tile->dtype, tile, number));
+  }
+
+  tl::Tiles& tiles_;
   const StepList& list_;
   StepsUnderWay& under_way_;
-  const ReduceOp op_;
+  const Combination combination_;
   AverageDivisors divisors_;
   HeldValues held_;
+  sim::Tile value_;  // of the step at hand, as far as it is computed
+  sim::Tile other_;  // what is combined with it
 };
 
-void send(tl::Context& tl, const NodePort& to, const tl::Tensor& value) {
-  to.has_slots ? tl.send(to.port, value) : tl.send(to.port, value, tl::copy_to);
+void send(tl::Tiles& tiles, const Queue& to, const sim::Tile& value) {
+  to.has_slots ? tiles.send(*to.channel, value) : tiles.copy_to(*to.channel, value);
 }
 
 }  // namespace
@@ -344,14 +349,15 @@ void send(tl::Context& tl, const NodePort& to, const tl::Tensor& value) {
 // whatever the depth of the queues.
 void run_steps(tl::Context& tl, const StepList& list, const NodePorts& node_ports,
                const Reduction& reduction, const CollectiveCall& call) {
-  Ports ports(list, node_ports);
-  StepsUnderWay under_way(tl, list, ports, call, reduction.dtype);
-  Values values(tl, list, under_way, reduction);
+  tl::Tiles tiles(tl);
+  Ports ports(tiles, list, node_ports);
+  StepsUnderWay under_way(tl, tiles, list, ports, call, reduction.dtype);
+  Values values(tiles, list, under_way, reduction);
   for (const Step& step : list.steps) {
-    const tl::Tensor value = values.value_of(step);
-    for (const int peer : list.receivers(step)) send(tl, ports.to(peer), value);
-    if (step.target.is_there()) store(tl, step, {list, step.target, call}, value);
-    values.hold(step, value);
+    const sim::Tile& value = values.value_of(step);
+    for (const int peer : list.receivers(step)) send(tiles, ports.to(peer), value);
+    if (step.target.is_there()) store(tiles, step, {list, step.target, call}, value);
+    values.let_go(step);
   }
 }
 

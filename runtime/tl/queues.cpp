@@ -3,57 +3,16 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "runtime/fiber/fiber_local.h"
-#include "runtime/fiber/fiber_scheduler.h"
 #include "runtime/tl/port_names.h"
+#include "runtime/tl/tiles.h"
 #include "runtime/tl/tl.h"
 #include "runtime/tl/touched.h"
 #include "sim_engine/base/error.h"
-#include "sim_engine/base/prefetch.h"
 #include "sim_engine/components/kernel_run.h"
 
 namespace kernbench::tl {
 
 namespace {
-
-// Lets reports show, while a kernel waits for a queue, which PE it waits for, and since when on
-// its own clock.
-class QueueWait {
- public:
-  QueueWait(runtime::FiberLocal& local, const sim::PeLocation& other_end, Time since)
-      : local_(local) {
-    local_.waits_for = other_end;
-    local_.waits_since = since;
-  }
-  ~QueueWait() {
-    local_.waits_for.reset();
-    local_.waits_since.reset();
-  }
-  QueueWait(const QueueWait&) = delete;
-  QueueWait& operator=(const QueueWait&) = delete;
-
- private:
-  runtime::FiberLocal& local_;
-};
-
-// Marks a sender as waiting; if it is unwound, its queue forgets it.
-class SenderWait {
- public:
-  SenderWait(runtime::FiberLocal& local, sim::IpcqChannel& channel, Time since)
-      : wait_(local, channel.ends().to, since), local_(local), channel_(channel) {}
-  ~SenderWait() {
-    channel_.forget_sender();
-    local_.full_depth = 0;
-  }
-  void waits_for_credit() { local_.full_depth = channel_.params().depth; }
-  SenderWait(const SenderWait&) = delete;
-  SenderWait& operator=(const SenderWait&) = delete;
-
- private:
-  const QueueWait wait_;
-  runtime::FiberLocal& local_;
-  sim::IpcqChannel& channel_;
-};
 
 // `known` lists the ports that have a neighbour.
 DeviceError no_neighbour(const std::string& where, Port port, const std::vector<Port>& known) {
@@ -108,44 +67,13 @@ sim::IpcqChannel& Context::in(Port port) const {
 void Context::send(Port port, const Tensor& value) {
   sim::IpcqChannel& channel = out(port);
   check_own("tl.send", value);
-  if (value.tile_->bytes > channel.params().slot_bytes) {
-    throw DeviceError("KB-Q004",
-                      fmt::format("{}: send {} B into {} B slot of {}; send it in parts, or set a "
-                                  "larger 'slot' in ccl.yaml",
-                                  where("tl.send"), value.tile_->bytes, channel.params().slot_bytes,
-                                  channel.name()));
-  }
-  make_room("tl.send", 0);
-  const Time began = run_.clock();
-  while (!channel.next_credit()) {
-    SenderWait wait(local_, channel, began);
-    wait.waits_for_credit();
-    channel.wake_on_credit(run_.wake());
-    fibers_.park([&] {
-      return fmt::format("a credit of {} (depth {}, used {})", channel.name(),
-                         channel.params().depth, channel.params().depth);
-    });
-  }
-  const Time noticed = channel.params().noticed(began, *channel.next_credit());
-  run_.wait_until(noticed, channel.cause_of_credit(noticed));
-  run_.waits()[sim::WaitCause::credit] += run_.clock() - began;
-  run_.send(channel, value.tile_);
+  Tiles(*this).send(channel, value.tile_);
 }
 
 void Context::send(Port port, const Tensor& value, CopyTo) {
   sim::IpcqChannel& channel = out(port);
   check_own("tl.send", value);
-  make_room("tl.send", 0);
-  const Time began = run_.clock();
-  while (!channel.next_post()) {
-    const SenderWait wait(local_, channel, began);
-    channel.wake_on_post(run_.wake());
-    fibers_.park([&] { return fmt::format("a posted receive of {}", channel.name()); });
-  }
-  const Time noticed = channel.params().noticed(began, *channel.next_post());
-  run_.wait_until(noticed, channel.cause_of_post(noticed));
-  run_.waits()[sim::WaitCause::receive] += run_.clock() - began;
-  run_.copy_to(channel, value.tile_);
+  Tiles(*this).copy_to(channel, value.tile_);
 }
 
 // Receiving
@@ -153,8 +81,7 @@ void Context::send(Port port, const Tensor& value, CopyTo) {
 RecvFuture Context::recv_async(Port port, const Shape& shape, DType dtype) {
   check_dtype("tl.recv", dtype);
   sim::IpcqChannel& channel = in(port);
-  make_room("tl.recv", shape.numel() * size_of(dtype));
-  return {run_.id(), shape, run_.post_receive(channel, dtype, shape.numel())};
+  return {run_.id(), shape, Tiles(*this).post(channel, dtype, shape.numel())};
 }
 
 Tensor Context::wait(RecvFuture& future) {
@@ -165,27 +92,9 @@ Tensor Context::wait(RecvFuture& future) {
                                       ? "the future is used up: its message was waited for already"
                                       : "the future is of another kernel or PE"));
   }
-  const sim::IpcqChannel& channel = *future.receive_.channel;
-  const Time began = run_.clock();
-  while (sim::KernelRun::post_of(future.receive_).state == sim::IpcqPost::State::open) {
-    const QueueWait wait(local_, channel.ends().from, began);
-    sim::KernelRun::post_of(future.receive_).wakes = true;
-    fibers_.park([&] {
-      return fmt::format("a message of {} ({} B; empty)", channel.name(),
-                         future.receive_.tile->bytes);
-    });
-  }
+  const Time began = Tiles(*this).wait(future.receive_);
   future.kernel_ = 0;
-  const auto refused = run_.close_receive(future.receive_);
-  run_.waits()[sim::WaitCause::message] += run_.clock() - began;
-  if (refused) refuse(channel, *refused, future.receive_.tile);
-  return {*this, future.shape_, std::move(future.receive_.tile), "tl.recv"};
-}
-
-void Context::prefetch(const RecvFuture& future, int stage) {
-  const sim::TileNode* const tile = future.receive_.tile.operator->();
-  if (stage == 0) ask_for(tile, sizeof *tile);
-  if (stage == 1 && tile != nullptr) ask_for(tile->value.node(), sizeof(sim::ValueNode));
+  return {*this, future.shape_, Tiles(*this).take(future.receive_, began), "tl.recv"};
 }
 
 Tensor Context::recv(Port port, const Shape& shape, DType dtype) {

@@ -57,6 +57,10 @@ Bytes Context::held_scratch() const {
   for (const Tensor* value = handles_.oldest_; value != nullptr; value = value->next_) {
     bytes += uncounted_bytes(value->tile_, counted);
   }
+  if (holder_ != nullptr) {
+    holder_->visit_tiles(
+        [&](const sim::Tile& tile, std::string_view) { bytes += uncounted_bytes(tile, counted); });
+  }
   return bytes;
 }
 
@@ -70,6 +74,15 @@ std::string Context::scratch_holders() {
     if (bytes == 0) continue;
     add(holders, fmt::format("{} {}", value->made_by_, describe(*value)), bytes);
     held += bytes;
+  }
+  if (holder_ != nullptr) {
+    holder_->visit_tiles([&](const sim::Tile& tile, std::string_view made_by) {
+      const Bytes bytes = uncounted_bytes(tile, counted);
+      if (bytes == 0) return;
+      add(holders, fmt::format("{} [{}] {}", made_by, tile->element_count, name_of(tile->dtype)),
+          bytes);
+      held += bytes;
+    });
   }
   const Bytes others = run_.pe().scratch_in_use() - held;
   const bool is_alone = run_.pe().kernel_count() <= 1;

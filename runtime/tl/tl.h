@@ -50,7 +50,9 @@ namespace kernbench::tl {
 class AccessWatch;
 class LaunchArguments;
 class PortNames;
+class ScratchHolder;
 class StoreGuard;
+class Tiles;
 class Touched;
 
 using kernbench::Shape;
@@ -283,8 +285,6 @@ class Context {
   // for.
   void end();
 
-  // The runtime asks the host's memory for a message that is waited for (sim::EventPrefetch).
-  static void prefetch(const RecvFuture& future, int stage);
   // The runtime reads here what the kernel touches whenever it goes on.
   Touched& touched() { return *touched_; }
 
@@ -300,6 +300,7 @@ class Context {
 
  private:
   friend class Tensor;
+  friend class Tiles;
   friend Tensor apply(sim::MathOp op, std::string_view name,
                       std::initializer_list<Operand> operands);
 
@@ -378,6 +379,7 @@ class Context {
   const PortNames* port_names_ = nullptr;  // null: those of the PE
   std::int64_t commands_ = 0;              // issued
   HandleList handles_;
+  const ScratchHolder* holder_ = nullptr;  // of tiles without handles
 };
 
 }  // namespace kernbench::tl

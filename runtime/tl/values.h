@@ -52,6 +52,7 @@ class Pointer {
 
  private:
   friend class Context;
+  friend class Tiles;
 
   // The offset as a 64-bit number.  REQUIRES: check_access() has passed
   std::int64_t offset() const { return static_cast<std::int64_t>(offset_); }
