@@ -25,9 +25,9 @@ inline constexpr std::array kAllDTypes = {DType::f16,      DType::bf16,  DType::
                                           DType::f8e4m3fn, DType::f8e5m2};
 
 // Size of one element.
+inline constexpr std::array<Bytes, kAllDTypes.size()> kElementSizes = {2, 2, 4, 4, 8, 1, 1, 1};
 constexpr Bytes size_of(DType dtype) {
-  constexpr std::array<Bytes, kAllDTypes.size()> kSizes = {2, 2, 4, 4, 8, 1, 1, 1};
-  return kSizes[static_cast<std::size_t>(dtype)];
+  return kElementSizes[static_cast<std::size_t>(dtype)];
 }
 
 constexpr bool is_integral(DType dtype) {  // bool too

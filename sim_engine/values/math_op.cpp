@@ -5,7 +5,7 @@
 namespace kernbench::sim {
 
 std::string_view name_of(MathOp op) {
-  constexpr std::array<std::string_view, kMathOpCount> kNames = {
+  static constexpr std::array<std::string_view, kMathOpCount> kNames = {
       "add",        "subtract",     "multiply",      "divide", "maximum",   "minimum", "less",
       "less_equal", "greater",      "greater_equal", "equal",  "not_equal", "bit_and", "bit_or",
       "bit_xor",    "floor_divide", "remainder",     "negate", "absolute",  "exp",     "log",
@@ -15,14 +15,14 @@ std::string_view name_of(MathOp op) {
 }
 
 std::string_view name_of(AxisOp op) {
-  constexpr std::array<std::string_view, kAxisOpCount> kNames = {
+  static constexpr std::array<std::string_view, kAxisOpCount> kNames = {
       "sum", "maximum", "minimum", "softmax", "broadcast", "transpose", "ramp"};
   return kNames[static_cast<std::size_t>(op)];
 }
 
 std::string_view name_of(Activation activation) {
-  constexpr std::array<std::string_view, kActivations.size()> kNames = {"none", "relu", "sigmoid",
-                                                                        "silu", "gelu"};
+  static constexpr std::array<std::string_view, kActivations.size()> kNames = {
+      "none", "relu", "sigmoid", "silu", "gelu"};
   return kNames[static_cast<std::size_t>(activation)];
 }
 
