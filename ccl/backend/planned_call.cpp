@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ccl/algorithms/over_cubes.h"
+#include "ccl/steps/scratch_use.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/ceil_divide.h"
 #include "sim_engine/base/check.h"
@@ -44,6 +45,20 @@ const PlanCache::Planned& PlanCache::plan(AlgorithmPlan algorithm, CollectiveKin
     known = {plan, blocks_of(*plan)};
   }
   return known;
+}
+
+std::int64_t PlanCache::most_units_kept(AlgorithmPlan algorithm, CollectiveKind kind, int root,
+                                        const CubeTree& cubes, std::size_t summands) {
+  constexpr int kMostNodes = 128;
+  if (shape_.size * cubes.count > kMostNodes) return 0;
+  const Key key{algorithm, kind, root, 0, cubes.count, cubes.has_sums, cubes.root};
+  const auto [known, is_new] = kept_.try_emplace({key, summands});
+  for (int node = 0; is_new && node < shape_.size * cubes.count; ++node) {
+    const Plan& plan_of_node = *plan(algorithm, kind, root, node, cubes).plan;
+    if (plan_of_node.moves.empty()) continue;
+    known->second = std::max(known->second, ccl::most_units_kept(plan_of_node, summands));
+  }
+  return known->second;
 }
 
 PlannedCall::PlannedCall(const Topology& topology, std::shared_ptr<CutCache> cuts,
@@ -176,6 +191,11 @@ const PlanCache::Planned& PlannedCall::planned(int node) {
   return plans_->plan(settings_.algorithm->plan, settings_.kind, request(0).root, node, cubes_);
 }
 
+std::int64_t PlannedCall::most_units_kept(std::size_t summands) {
+  return plans_->most_units_kept(settings_.algorithm->plan, settings_.kind, request(0).root, cubes_,
+                                 summands);
+}
+
 // Parts of less than `least_part` bytes do not begin together.
 void PlannedCall::find_grain(Bytes least_part) {
   const Block& block = any_block();
@@ -191,11 +211,13 @@ void PlannedCall::find_grain(Bytes least_part) {
     shards = static_cast<std::int64_t>(cuts_->layout_of(block.tensor)->shard_count());
   }
   const auto cubes = static_cast<std::size_t>(cubes_.count);
+  summands = std::max<std::size_t>(summands / cubes, 1);
   grain_ = ccl::find_grain(*plan_of(0), {.topology = topology_,
                                          .dtype = block.tensor.dtype(),
                                          .count = block.count,
                                          .lanes = std::max<std::int64_t>(shards / cubes_.count, 1),
-                                         .summands = std::max<std::size_t>(summands / cubes, 1),
+                                         .summands = summands,
+                                         .kept = most_units_kept(summands),
                                          .cubes = cubes_.count,
                                          .are_pes = devices_.are_pes(),
                                          .slot = uses_slots_ ? settings_.slot_bytes : 0,

@@ -31,6 +31,9 @@ class PlanCache {
   const GroupShape& shape() const { return shape_; }
   const Planned& plan(AlgorithmPlan algorithm, distributed::CollectiveKind kind, int root, int node,
                       const CubeTree& cubes);
+  // The most units that any node of a plan keeps in scratch; 0 if there are too many nodes to ask.
+  std::int64_t most_units_kept(AlgorithmPlan algorithm, distributed::CollectiveKind kind, int root,
+                               const CubeTree& cubes, std::size_t summands);
   StepCache& steps() { return steps_; }
 
  private:
@@ -38,6 +41,7 @@ class PlanCache {
 
   const GroupShape shape_;
   std::map<Key, Planned> plans_;
+  std::map<std::pair<Key, std::size_t>, std::int64_t> kept_;  // of node 0's key, by summands
   StepCache steps_;
 };
 
@@ -106,6 +110,7 @@ class PlannedCall {
 
   const distributed::Block& any_block() const;
   void find_cubes();
+  std::int64_t most_units_kept(std::size_t summands);
   void find_grain(Bytes least_part);
   struct Parts {
     int parts = 1;

@@ -4,6 +4,8 @@
 #include <tuple>
 #include <utility>
 
+#include "ccl/steps/grain.h"
+
 namespace kernbench::ccl {
 
 namespace {
@@ -176,7 +178,7 @@ class Expansion {
   const PlaceOf& place_of_;
   const CubeFilter cubes_;
   const PartOrder order_;
-  const int interval_ = plan_.interval > 0 ? plan_.interval : std::max((plan_.length + 1) / 2, 1);
+  const int interval_ = window_interval(plan_);
   std::map<std::pair<int, int>, ChunkPlace> places_;  // by giver and taker
   LaneSteps lists_;
 };

@@ -22,18 +22,24 @@ Bytes bytes_in(Time time, Bandwidth bandwidth) {
   return static_cast<Bytes>(seconds * static_cast<double>(bandwidth.per_second));
 }
 
-// Where parts follow each other one by one from member to member, the less a part has, the sooner
-// all members are busy.  But a link must not run dry before the news of the next receive have come
-// to the sender, and the message to the receiver, which takes two latencies and what PEs add.
-std::int64_t elements_in_pipe(const Plan& plan, const GrainInput& input) {
+// The bytes that a link carries while the news of a receive come to the sender and the message to
+// the receiver, which takes two latencies and what PEs add.
+Bytes bytes_in_flight(const Topology& topology) {
   constexpr int kLatencies = 3;
+  const LinkSpec& link = topology.system.sip_link;
+  return bytes_in(kLatencies * link.latency, link.bandwidth);
+}
+
+// Where parts follow each other one by one from member to member, the less a part has, the sooner
+// all members are busy.  But a link must not run dry (bytes_in_flight()).
+std::int64_t elements_in_pipe(const Plan& plan, const GrainInput& input) {
   constexpr Bytes kLeastOfTime = 8 << 10;  // in all moves of a time
   constexpr Bytes kMost = 8 << 10;         // where more fills no link better
   constexpr int kParts = 1 + kPostsAhead;  // of little data: one more waits for news
   const LinkSpec& link = input.topology.system.sip_link;
   if (input.are_pes || !is_piped(plan) || link.bandwidth.is_unlimited()) return kAny;
   const Bytes size = size_of(input.dtype);
-  const Bytes in_flight = bytes_in(kLatencies * link.latency, link.bandwidth);
+  const Bytes in_flight = bytes_in_flight(input.topology);
   const Bytes two_parts = 2 * least_part_without_slots(input.topology, plan);
   const Bytes least =
       std::max(std::min(kLeastOfTime / plan.width, two_parts * input.lanes), kLeastOfPipe);
@@ -75,7 +81,14 @@ Grain find_grain(const Plan& plan, const GrainInput& input) {
         {slot, piped,
          most_message_elements(input.topology, input.dtype, plan, width, input.summands)});
   };
-  const std::int64_t message = most_of(plan.width);
+  std::int64_t message = most_of(plan.width);
+  if (input.kept > 0) {
+    // More than links carry in a step of all lanes begins later, and fills no link better.
+    const std::int64_t in_flight = bytes_in_flight(input.topology) / size / input.lanes;
+    const std::int64_t counted =
+        most_message_elements(input.topology, input.dtype, plan, input.kept);
+    message = std::max(message, std::min({slot, piped, counted, in_flight}));
+  }
   // A lane that has a share of the chunks mostly has at most half of those of a time.
   std::int64_t dealt = std::min(slot, plan.width > 1 ? 2 * message : message);
   dealt = std::min(dealt, kDealt / size);
@@ -92,6 +105,23 @@ Grain find_grain(const Plan& plan, const GrainInput& input) {
           .on_one_cube = input.cubes > 1};
 }
 
+namespace {
+
+// A third of a PE's scratch, or what is left to collectives.
+std::int64_t scratch_elements_of(const Topology& topology, DType dtype) {
+  const Bytes own = topology.communication.scratch;
+  const Bytes third = topology.pe.tcm.capacity / kShareOfScratch;
+  return (own > 0 ? std::min(own, third) : third) / size_of(dtype);
+}
+
+}  // namespace
+
+std::int64_t most_message_elements(const Topology& topology, DType dtype, const Plan& plan,
+                                   std::int64_t kept) {
+  const std::int64_t elements = scratch_elements_of(topology, dtype);
+  return std::max<std::int64_t>(elements * plan.largest_chunk() / kept, 1);
+}
+
 std::int64_t most_message_elements(const Topology& topology, DType dtype, const Plan& plan,
                                    int width, std::size_t summands) {
   // Counts messages, summands and results of all times that have begun.
@@ -100,10 +130,7 @@ std::int64_t most_message_elements(const Topology& topology, DType dtype, const 
   const Bytes loads = reduces ? (1 + kLoadsAhead) * static_cast<Bytes>(summands) : 0;
   const Bytes posted = plan.halves ? 1 : kPostsAhead;
   const Bytes values = plan.window * (width * (1 + posted + loads) + 1);
-  const Bytes own = topology.communication.scratch;
-  const Bytes third = topology.pe.tcm.capacity / kShareOfScratch;
-  return std::max<std::int64_t>((own > 0 ? std::min(own, third) : third) / values / size_of(dtype),
-                                1);
+  return std::max<std::int64_t>(scratch_elements_of(topology, dtype) / values, 1);
 }
 
 }  // namespace kernbench::ccl

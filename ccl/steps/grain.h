@@ -35,6 +35,7 @@ struct GrainInput {
   std::int64_t count = 0;    // elements of a block
   std::int64_t lanes = 1;    // that have them
   std::size_t summands = 1;  // of a value inside its SIP, or its cube
+  std::int64_t kept = 0;     // most_units_kept() of any node; 0: not known
   int cubes = 1;             // that share a tree
   bool are_pes = false;      // members are PEs, else SIPs
   Bytes slot = 0;            // messages go through slots of this size; 0: they do not
@@ -49,6 +50,9 @@ Grain find_grain(const Plan& plan, const GrainInput& input);
 // them.  `summands` is the number of summands of a value inside its SIP.
 std::int64_t most_message_elements(const Topology& topology, DType dtype, const Plan& plan,
                                    int width, std::size_t summands);
+// The same for a lane that has all moves, where the units are known that any node keeps at a time.
+std::int64_t most_message_elements(const Topology& topology, DType dtype, const Plan& plan,
+                                   std::int64_t kept);
 
 // A message is sent on when all of it has come, so a chunk of more than two least parts goes in as
 // many as begin together (Plan::window).  Less than 512 B take no longer than their commands.
@@ -59,6 +63,11 @@ constexpr Bytes least_part_of(Bytes slot) {
 // The same where parts lead to messages that go through no slots, while one would go through them:
 // in all steps of a plan a half of a chunk is then to save what the news of a receive cost.
 Bytes least_part_without_slots(const Topology& topology, const Plan& plan);
+
+// Plan::interval, or half of the length.
+inline int window_interval(const Plan& plan) {
+  return plan.interval > 0 ? plan.interval : std::max((plan.length + 1) / 2, 1);
+}
 
 // True if parts follow each other one by one from member to member.
 bool is_piped(const Plan& plan);

@@ -55,7 +55,8 @@ void check_growth(const Swept& swept, double begin, double end) {
 }  // namespace
 
 TEST_CASE("times of one PE grow with sizes, at any depth", "[collectives][growth][exhaustive]") {
-  const std::string name = GENERATE("ring_1d_6", "torus_2d_2x3", "torus_2d_3x2", "default");
+  const std::string name =
+      GENERATE("ring_1d_6", "torus_2d_2x3", "torus_2d_3x2", "mesh_2d_no_wrap_2x3", "default");
   const Topology topology = with_one_pe(load_topology(name));
   for (const MeasuredCollective collective :
        {MeasuredCollective::all_reduce, MeasuredCollective::all_gather,
@@ -66,6 +67,25 @@ TEST_CASE("times of one PE grow with sizes, at any depth", "[collectives][growth
       check_growth({.topology = topology, .collective = collective, .depth = depth}, 4096, 3e5);
     }
   }
+}
+
+TEST_CASE("one PE of each SIP reduces 4 MiB near its bound", "[collectives][growth]") {
+  struct Goal {
+    const char* topology;
+    int percent;
+  };
+  const Goal goal = GENERATE(Goal{"ring_1d_6", 110}, Goal{"torus_2d_2x3", 110},
+                             Goal{"mesh_2d_no_wrap_2x3", 130}, Goal{"default", 110});
+  const Topology topology = with_one_pe(load_topology(goal.topology));
+  ccl::register_ahbm_backend();
+  RuntimeContext torch(topology, {.data = false});
+  collectives::MeasuredInput input;
+  input.blocks = {.ranks = topology.system.sip_count, .count = 1 << 20};
+  input.placement = DPPolicy::on_one_pe();
+  const collectives::Measurement measured = collectives::measure(torch, input);
+  const Time bound = std::max(*measured.lower_bound, *measured.memory_bound);
+  CAPTURE(goal.topology, measured.time.count(), bound.count());
+  CHECK(measured.time.count() * 100 <= bound.count() * goal.percent);
 }
 
 // Where lanes begin to share chunks.
