@@ -11,6 +11,7 @@
 
 namespace kernbench::benches::micro {
 
+namespace all_reduce_benchmark {
 namespace {
 
 enum Data : std::int64_t { timing_only, op_log, values };
@@ -84,5 +85,6 @@ void all_reduce_of_1024(benchmark::State& state) {
 BENCHMARK(all_reduce_of_1024)->Unit(benchmark::kMillisecond)->Iterations(1);
 
 }  // namespace
+}  // namespace all_reduce_benchmark
 
 }  // namespace kernbench::benches::micro

@@ -12,6 +12,7 @@
 
 namespace kernbench::benches::micro {
 
+namespace component_path_benchmark {
 namespace {
 
 constexpr double kLimit = 6e6;
@@ -72,5 +73,6 @@ void component_path(benchmark::State& state) {
 BENCHMARK(component_path);
 
 }  // namespace
+}  // namespace component_path_benchmark
 
 }  // namespace kernbench::benches::micro

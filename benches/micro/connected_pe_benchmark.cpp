@@ -10,6 +10,7 @@
 
 namespace kernbench::benches::micro {
 
+namespace connected_pe_benchmark {
 namespace {
 
 constexpr double kLimitBytes = 2048;
@@ -42,5 +43,6 @@ void connected_pe(benchmark::State& state) {
 BENCHMARK(connected_pe)->Unit(benchmark::kMillisecond);
 
 }  // namespace
+}  // namespace connected_pe_benchmark
 
 }  // namespace kernbench::benches::micro

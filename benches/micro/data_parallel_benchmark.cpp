@@ -13,6 +13,7 @@
 
 namespace kernbench::benches::micro {
 
+namespace data_parallel_benchmark {
 namespace {
 
 constexpr int kLayers = 50;  // of a weight and a bias each
@@ -115,5 +116,6 @@ BENCHMARK(data_parallel_per_parameter)
     ->Iterations(5);
 
 }  // namespace
+}  // namespace data_parallel_benchmark
 
 }  // namespace kernbench::benches::micro

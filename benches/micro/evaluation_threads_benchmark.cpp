@@ -14,6 +14,7 @@
 
 namespace kernbench::benches::micro {
 
+namespace evaluation_threads_benchmark {
 namespace {
 
 // Makes a graph in the store and returns the values to be read.
@@ -90,5 +91,6 @@ KERNBENCH_THREADS_BENCHMARK(sums, true);
 KERNBENCH_THREADS_BENCHMARK(small, false);
 
 }  // namespace
+}  // namespace evaluation_threads_benchmark
 
 }  // namespace kernbench::benches::micro

@@ -16,6 +16,7 @@
 
 namespace kernbench::benches::micro {
 
+namespace event_queue_benchmark {
 namespace {
 
 constexpr double kLimit = 25e6;
@@ -232,5 +233,6 @@ BENCHMARK_TEMPLATE(event_queue, MapOfBins)->Apply(both_delays);
 BENCHMARK_TEMPLATE(event_queue, Calendar)->Apply(both_delays);
 
 }  // namespace
+}  // namespace event_queue_benchmark
 
 }  // namespace kernbench::benches::micro

@@ -13,6 +13,7 @@
 
 namespace kernbench::benches::micro {
 
+namespace group_benchmark {
 namespace {
 
 Topology make_grid(int sips) {
@@ -149,5 +150,6 @@ BENCHMARK_CAPTURE(per_rank, all_gather_object, objects)
     ->Unit(benchmark::kMillisecond);
 
 }  // namespace
+}  // namespace group_benchmark
 
 }  // namespace kernbench::benches::micro

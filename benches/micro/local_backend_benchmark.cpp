@@ -10,6 +10,7 @@
 
 namespace kernbench::benches::micro {
 
+namespace local_backend_benchmark {
 namespace {
 
 constexpr double kLimit = 5e-6;  // seconds for one
@@ -35,5 +36,6 @@ BENCHMARK(local_all_reduce_of_6)
     ->Unit(benchmark::kMicrosecond);
 
 }  // namespace
+}  // namespace local_backend_benchmark
 
 }  // namespace kernbench::benches::micro

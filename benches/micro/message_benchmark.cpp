@@ -11,6 +11,7 @@
 
 namespace kernbench::benches::micro {
 
+namespace message_benchmark {
 namespace {
 
 constexpr double kLimitSeconds = 0.35e-6;
@@ -78,5 +79,6 @@ KERNBENCH_MESSAGE_BENCHMARK(all_reduce, 64, "scale_64", 100);
 KERNBENCH_MESSAGE_BENCHMARK(all_reduce, 1024, "scale_1024", 2);
 
 }  // namespace
+}  // namespace message_benchmark
 
 }  // namespace kernbench::benches::micro

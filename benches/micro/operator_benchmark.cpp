@@ -12,6 +12,7 @@
 
 namespace kernbench::benches::micro {
 
+namespace operator_benchmark {
 namespace {
 
 constexpr int kOperators = 500;  // fewer than a stream holds
@@ -66,5 +67,6 @@ void issue_of_a_step(benchmark::State& state) {
 BENCHMARK(issue_of_a_step)->Iterations(5);
 
 }  // namespace
+}  // namespace operator_benchmark
 
 }  // namespace kernbench::benches::micro

@@ -10,6 +10,7 @@
 
 namespace kernbench::benches::micro {
 
+namespace parallel_state_benchmark {
 namespace {
 
 constexpr double kLimitSeconds = 10e-3;
@@ -57,5 +58,6 @@ KERNBENCH_MODEL_PARALLEL_BENCHMARK(before_spawn, 1024, "scale_1024");
 KERNBENCH_MODEL_PARALLEL_BENCHMARK(by_each_rank, 1024, "scale_1024");
 
 }  // namespace
+}  // namespace parallel_state_benchmark
 
 }  // namespace kernbench::benches::micro

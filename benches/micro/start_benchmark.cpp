@@ -16,6 +16,7 @@ extern char** environ;
 
 namespace kernbench::benches::micro {
 
+namespace start_benchmark {
 namespace {
 
 constexpr double kLimitSeconds = 0.1;
@@ -68,5 +69,6 @@ void start_to_first_result_of_the_program(benchmark::State& state) {
 BENCHMARK(start_to_first_result_of_the_program)->Unit(benchmark::kMillisecond)->UseRealTime();
 
 }  // namespace
+}  // namespace start_benchmark
 
 }  // namespace kernbench::benches::micro

@@ -121,7 +121,7 @@ PlanCost AlgorithmChoice::estimate_cost(const Algorithm& algorithm,
     hops.resize(by_time.size());
     cost.fragment = static_cast<double>(plan.units) / plan.largest_chunk();
     cost.window = plan.window;
-    cost.interval = plan.window_interval();
+    cost.interval = window_interval(plan);
     cost.message = std::min(config_.ipcq().slot_bytes,
                             most_message_elements(topology_, DType::f16, plan, plan.width, 1) * 2);
     for (const Move& move : plan.moves) {

@@ -70,10 +70,6 @@ void Plan::along(int target, Chunk chunk, const Branch& up, const Branch& down, 
   }
 }
 
-int Plan::window_interval() const {
-  return interval > 0 ? interval : std::max((length + 1) / 2, 1);
-}
-
 int Plan::largest_chunk() const {
   int largest = 1;
   for (const Move& move : moves) largest = std::max(largest, move.chunk.end - move.chunk.begin);

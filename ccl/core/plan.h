@@ -206,8 +206,6 @@ class Plan {
   // block.
   void along(int target, Chunk chunk, const Branch& up, const Branch& down, int depth);
 
-  // `interval`, or half of the length.
-  int window_interval() const;
   // The units of the largest chunk.
   int largest_chunk() const;
   // The most messages to one node in two times that follow each other.

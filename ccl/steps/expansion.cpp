@@ -4,6 +4,8 @@
 #include <tuple>
 #include <utility>
 
+#include "ccl/steps/grain.h"
+
 namespace kernbench::ccl {
 
 namespace {
@@ -184,7 +186,7 @@ class Expansion {
   const PlaceOf& place_of_;
   const CubeFilter cubes_;
   const PartOrder order_;
-  const int interval_ = plan_.window_interval();
+  const int interval_ = window_interval(plan_);
   std::map<std::pair<int, int>, ChunkPlace> places_;  // by giver and taker
   LaneSteps lists_;
 };

@@ -64,6 +64,11 @@ constexpr Bytes least_part_of(Bytes slot) {
 // in all steps of a plan a half of a chunk is then to save what the news of a receive cost.
 Bytes least_part_without_slots(const Topology& topology, const Plan& plan);
 
+// Plan::interval, or half of the length.
+inline int window_interval(const Plan& plan) {
+  return plan.interval > 0 ? plan.interval : std::max((plan.length + 1) / 2, 1);
+}
+
 // True if parts follow each other one by one from member to member.
 bool is_piped(const Plan& plan);
 // Messages have at least this many bytes.

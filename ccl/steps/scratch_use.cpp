@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "ccl/steps/grain.h"
 #include "ccl/steps/step.h"
 
 namespace kernbench::ccl {
@@ -15,7 +16,7 @@ namespace {
 class KeptUnits {
  public:
   explicit KeptUnits(const Plan& plan)
-      : interval_(static_cast<std::size_t>(plan.window_interval())), window_(plan.window) {
+      : interval_(static_cast<std::size_t>(window_interval(plan))), window_(plan.window) {
     kept_.resize(interval_);
   }
 

@@ -96,7 +96,7 @@ TEST_CASE("rows are right on every kind of topology", "[cli][run]") {
   }
 }
 
-TEST_CASE("every placement and type is exact", "[cli][run]") {
+TEST_CASE("every placement and type is exact", "[cli][run][exhaustive]") {
   for (const std::string cube : {"partial", "replicate", "column_wise", "row_wise"}) {
     for (const std::string pe : {"partial", "replicate", "column_wise"}) {
       for (const std::string dtype : {"f16", "bf16", "f32"}) {

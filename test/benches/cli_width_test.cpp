@@ -43,7 +43,7 @@ void check_bench(const std::string& bench, const std::string& topology, const Ar
 
 }  // namespace
 
-TEST_CASE("tables of benches are at most 120 columns wide", "[cli][width]") {
+TEST_CASE("tables of benches are at most 120 columns wide", "[cli][width][exhaustive]") {
   const TemporaryFolder folder;
   const std::string csv = folder.write("times.csv", "bytes,all_reduce_us\n1024,13.12\n");
   check_bench("calibrate", "tiny", {"csv=" + csv});
@@ -63,7 +63,7 @@ TEST_CASE("tables of benches are at most 120 columns wide", "[cli][width]") {
   check_bench("train", "tiny", {"steps=3"});
 }
 
-TEST_CASE("grids and their like are at most 120 columns wide", "[cli][width]") {
+TEST_CASE("grids and their like are at most 120 columns wide", "[cli][width][exhaustive]") {
   check_bench("collectives", "tiny", {"end=16", "depth=1,2"});
   check_bench("ddp", "tiny",
               {"layers=1", "hidden=32", "vocab=64", "seq=16", "system.sip_link.latency=1,2 us"});

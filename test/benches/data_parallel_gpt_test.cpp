@@ -83,7 +83,7 @@ void check_losses(int steps) {
   }
 }
 
-TEST_CASE("8 ranks train a GPT of 12 layers as torch does", "[ddp]") {
+TEST_CASE("8 ranks train a GPT of 12 layers as torch does", "[ddp][exhaustive]") {
   check_losses(3);
 }
 

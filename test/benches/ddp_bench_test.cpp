@@ -57,7 +57,7 @@ TEST_CASE("the bench ddp takes ranks that start apart", "[cli][ddp]") {
 }
 
 // The bench's own check: it ends with exit code 1 if a bucket or a step beats its bound.
-TEST_CASE("no bucket and no step takes less than its bound", "[cli][ddp]") {
+TEST_CASE("no bucket and no step takes less than its bound", "[cli][ddp][exhaustive]") {
   const auto* const topology = GENERATE("default", "tiny", "zero_overhead");
   const auto* const model = GENERATE("gpt", "llama");
   CAPTURE(topology, model);

@@ -54,7 +54,7 @@ void check_growth(const Swept& swept, double begin, double end) {
 
 }  // namespace
 
-TEST_CASE("times of one PE grow with sizes, at any depth", "[collectives][growth]") {
+TEST_CASE("times of one PE grow with sizes, at any depth", "[collectives][growth][exhaustive]") {
   const std::string name =
       GENERATE("ring_1d_6", "torus_2d_2x3", "torus_2d_3x2", "mesh_2d_no_wrap_2x3", "default");
   const Topology topology = with_one_pe(load_topology(name));
@@ -89,7 +89,7 @@ TEST_CASE("one PE of each SIP reduces 4 MiB near its bound", "[collectives][grow
 }
 
 // Where lanes begin to share chunks.
-TEST_CASE("times of all PEs grow with sizes", "[collectives][growth]") {
+TEST_CASE("times of all PEs grow with sizes", "[collectives][growth][exhaustive]") {
   const Topology topology = load_topology("ring_1d_6");
   const DPPolicy all_pes{.cube = Shard::column_wise, .pe = Shard::column_wise};
   for (const MeasuredCollective collective :
@@ -101,7 +101,8 @@ TEST_CASE("times of all PEs grow with sizes", "[collectives][growth]") {
 }
 
 // The model takes a tree for as fast as packed trees there, and it is.
-TEST_CASE("four SIPs in a line reduce large tensors at their bound", "[collectives][growth]") {
+TEST_CASE("four SIPs in a line reduce large tensors at their bound",
+          "[collectives][growth][exhaustive]") {
   RuntimeContext torch(load_topology("ring_1d_6"), {.data = false});
   collectives::MeasuredInput input;
   input.blocks = {.ranks = 4, .count = 2 << 20};

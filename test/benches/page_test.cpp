@@ -100,7 +100,7 @@ TEST_CASE("a report loads nothing and runs nothing", "[cli][page]") {
   }
 }
 
-TEST_CASE("a report is small, however long the run", "[cli][page]") {
+TEST_CASE("a report is small, however long the run", "[cli][page][exhaustive]") {
   CHECK(page_of({"--bench", "ccl-allreduce"}).size() < 500'000);
   CHECK(page_of({"--bench", "ccl-allreduce", "--topology", "ring_1d_6"}).size() < 500'000);
   CHECK(page_of({"--bench", "tp-transformer"}).size() < 500'000);

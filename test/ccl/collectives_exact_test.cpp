@@ -320,7 +320,8 @@ TEST_CASE("all_to_all with splits", "[ccl][collectives]") {
   }
 }
 
-TEST_CASE("collectives on the shipped topologies, of all placements", "[ccl][collectives]") {
+TEST_CASE("collectives on the shipped topologies, of all placements",
+          "[ccl][collectives][exhaustive]") {
   for (const char* name : {"default", "torus_2d_2x3", "mesh_2d_no_wrap_2x3"}) {
     const Topology topology =
         Topology::load(fmt::format(KERNBENCH_ROOT "/topologies/{}.yaml", name));

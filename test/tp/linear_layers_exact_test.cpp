@@ -127,7 +127,7 @@ TEST_CASE("column, relu, row on several PEs of each device", "[tp][layers][exact
   }
 }
 
-TEST_CASE("column, relu, row on 16 and on 64 ranks", "[tp][layers][exact]") {
+TEST_CASE("column, relu, row on 16 and on 64 ranks", "[tp][layers][exact][exhaustive]") {
   for (const char* backend : {"local", "ahbm"}) {
     for (const int ranks : {16, 64}) {
       for (const bool sequence_parallel : {false, true}) {
