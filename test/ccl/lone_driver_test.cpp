@@ -34,7 +34,7 @@ TEST_CASE("a deadlock report names the collective that a rank is in, and the end
       error_of<Error>([&] { torch.multiprocessing.spawn(worker, std::tuple{}, 2); });
   CHECK_THAT(text, test::Says("KB-D001", "2 ranks", "4", "1"));
   CHECK_THAT(text, Catch::Contains("rank 1 waits for all_reduce#0 ([4] Float SUM) at "
-                                   "lone_driver_test.cpp:48 on stream 1 of device 1 since t=0 ns"));
+                                   "lone_driver_test.cpp:31 on stream 1 of device 1 since t=0 ns"));
   CHECK_THAT(text, Catch::Contains("; sip0.cube1.pe0 runs no kernel"));
 }
 
