@@ -71,107 +71,64 @@ bool model_parallel_is_initialized(RuntimeContext& torch) {
   return is_initialized(torch);
 }
 
-ProcessGroup get_model_parallel_group(RuntimeContext& torch) {
-  return group_of(torch, GroupKind::model);
-}
-ProcessGroup get_tensor_model_parallel_group(RuntimeContext& torch) {
-  return group_of(torch, GroupKind::tensor);
-}
+#define KERNBENCH_GROUP(getter, kind)          \
+  ProcessGroup getter(RuntimeContext& torch) { \
+    return group_of(torch, GroupKind::kind);   \
+  }
+KERNBENCH_GROUP(get_model_parallel_group, model)
+KERNBENCH_GROUP(get_tensor_model_parallel_group, tensor)
+KERNBENCH_GROUP(get_pipeline_model_parallel_group, pipeline)
+KERNBENCH_GROUP(get_context_parallel_group, context)
+KERNBENCH_GROUP(get_tensor_and_context_parallel_group, tensor_context)
+KERNBENCH_GROUP(get_expert_model_parallel_group, expert_model)
+KERNBENCH_GROUP(get_expert_tensor_parallel_group, expert_tensor)
+KERNBENCH_GROUP(get_expert_tensor_and_model_parallel_group, expert_tensor_and_model)
+KERNBENCH_GROUP(get_expert_tensor_model_pipeline_parallel_group, expert_tensor_model_pipeline)
+KERNBENCH_GROUP(get_expert_data_parallel_group, expert_data)
+KERNBENCH_GROUP(get_embedding_group, embedding)
+KERNBENCH_GROUP(get_position_embedding_group, position_embedding)
+#undef KERNBENCH_GROUP
+
+#define KERNBENCH_NUMBER(getter, function, kind) \
+  int getter(RuntimeContext& torch) {            \
+    return function(torch, GroupKind::kind);     \
+  }
+KERNBENCH_NUMBER(get_tensor_model_parallel_world_size, world_size_of, tensor)
+KERNBENCH_NUMBER(get_tensor_model_parallel_rank, rank_of, tensor)
+KERNBENCH_NUMBER(get_pipeline_model_parallel_world_size, world_size_of, pipeline)
+KERNBENCH_NUMBER(get_pipeline_model_parallel_rank, rank_of, pipeline)
+KERNBENCH_NUMBER(get_context_parallel_world_size, world_size_of, context)
+KERNBENCH_NUMBER(get_context_parallel_rank, rank_of, context)
+KERNBENCH_NUMBER(get_tensor_and_context_parallel_world_size, world_size_of, tensor_context)
+KERNBENCH_NUMBER(get_tensor_and_context_parallel_rank, rank_of, tensor_context)
+KERNBENCH_NUMBER(get_expert_model_parallel_world_size, world_size_of, expert_model)
+KERNBENCH_NUMBER(get_expert_model_parallel_rank, rank_of, expert_model)
+KERNBENCH_NUMBER(get_expert_tensor_parallel_world_size, world_size_of, expert_tensor)
+KERNBENCH_NUMBER(get_expert_tensor_parallel_rank, rank_of, expert_tensor)
+KERNBENCH_NUMBER(get_expert_tensor_and_model_parallel_world_size, world_size_of,
+                 expert_tensor_and_model)
+KERNBENCH_NUMBER(get_expert_tensor_and_model_parallel_rank, rank_of, expert_tensor_and_model)
+KERNBENCH_NUMBER(get_expert_data_parallel_world_size, world_size_of, expert_data)
+KERNBENCH_NUMBER(get_expert_data_parallel_rank, rank_of, expert_data)
+#undef KERNBENCH_NUMBER
+
 ProcessGroup group_or_tensor_model_parallel(RuntimeContext& torch, const OptionalGroup& group) {
   return group ? *group : get_tensor_model_parallel_group(torch);
 }
 
-ProcessGroup get_pipeline_model_parallel_group(RuntimeContext& torch) {
-  return group_of(torch, GroupKind::pipeline);
-}
 ProcessGroup get_data_parallel_group(RuntimeContext& torch, bool with_context_parallel) {
   return group_of(torch, data_kind(with_context_parallel));
-}
-ProcessGroup get_context_parallel_group(RuntimeContext& torch) {
-  return group_of(torch, GroupKind::context);
 }
 ProcessGroup get_tensor_and_data_parallel_group(RuntimeContext& torch, bool with_context_parallel) {
   return group_of(torch,
                   with_context_parallel ? GroupKind::tensor_data_context : GroupKind::tensor_data);
 }
-ProcessGroup get_tensor_and_context_parallel_group(RuntimeContext& torch) {
-  return group_of(torch, GroupKind::tensor_context);
-}
-ProcessGroup get_expert_model_parallel_group(RuntimeContext& torch) {
-  return group_of(torch, GroupKind::expert_model);
-}
-ProcessGroup get_expert_tensor_parallel_group(RuntimeContext& torch) {
-  return group_of(torch, GroupKind::expert_tensor);
-}
-ProcessGroup get_expert_tensor_and_model_parallel_group(RuntimeContext& torch) {
-  return group_of(torch, GroupKind::expert_tensor_and_model);
-}
-ProcessGroup get_expert_tensor_model_pipeline_parallel_group(RuntimeContext& torch) {
-  return group_of(torch, GroupKind::expert_tensor_model_pipeline);
-}
-ProcessGroup get_expert_data_parallel_group(RuntimeContext& torch) {
-  return group_of(torch, GroupKind::expert_data);
-}
-ProcessGroup get_embedding_group(RuntimeContext& torch) {
-  return group_of(torch, GroupKind::embedding);
-}
-ProcessGroup get_position_embedding_group(RuntimeContext& torch) {
-  return group_of(torch, GroupKind::position_embedding);
-}
 
-int get_tensor_model_parallel_world_size(RuntimeContext& torch) {
-  return world_size_of(torch, GroupKind::tensor);
-}
-int get_tensor_model_parallel_rank(RuntimeContext& torch) {
-  return rank_of(torch, GroupKind::tensor);
-}
-int get_pipeline_model_parallel_world_size(RuntimeContext& torch) {
-  return world_size_of(torch, GroupKind::pipeline);
-}
-int get_pipeline_model_parallel_rank(RuntimeContext& torch) {
-  return rank_of(torch, GroupKind::pipeline);
-}
 int get_data_parallel_world_size(RuntimeContext& torch, bool with_context_parallel) {
   return world_size_of(torch, data_kind(with_context_parallel));
 }
 int get_data_parallel_rank(RuntimeContext& torch, bool with_context_parallel) {
   return rank_of(torch, data_kind(with_context_parallel));
-}
-int get_context_parallel_world_size(RuntimeContext& torch) {
-  return world_size_of(torch, GroupKind::context);
-}
-int get_context_parallel_rank(RuntimeContext& torch) {
-  return rank_of(torch, GroupKind::context);
-}
-int get_tensor_and_context_parallel_world_size(RuntimeContext& torch) {
-  return world_size_of(torch, GroupKind::tensor_context);
-}
-int get_tensor_and_context_parallel_rank(RuntimeContext& torch) {
-  return rank_of(torch, GroupKind::tensor_context);
-}
-int get_expert_model_parallel_world_size(RuntimeContext& torch) {
-  return world_size_of(torch, GroupKind::expert_model);
-}
-int get_expert_model_parallel_rank(RuntimeContext& torch) {
-  return rank_of(torch, GroupKind::expert_model);
-}
-int get_expert_tensor_parallel_world_size(RuntimeContext& torch) {
-  return world_size_of(torch, GroupKind::expert_tensor);
-}
-int get_expert_tensor_parallel_rank(RuntimeContext& torch) {
-  return rank_of(torch, GroupKind::expert_tensor);
-}
-int get_expert_tensor_and_model_parallel_world_size(RuntimeContext& torch) {
-  return world_size_of(torch, GroupKind::expert_tensor_and_model);
-}
-int get_expert_tensor_and_model_parallel_rank(RuntimeContext& torch) {
-  return rank_of(torch, GroupKind::expert_tensor_and_model);
-}
-int get_expert_data_parallel_world_size(RuntimeContext& torch) {
-  return world_size_of(torch, GroupKind::expert_data);
-}
-int get_expert_data_parallel_rank(RuntimeContext& torch) {
-  return rank_of(torch, GroupKind::expert_data);
 }
 
 std::vector<int> get_context_parallel_global_ranks(RuntimeContext& torch) {
@@ -240,33 +197,21 @@ std::optional<int> get_virtual_pipeline_model_parallel_rank(RuntimeContext& torc
   return get_virtual_pipeline_model_parallel_world_size(torch) ? std::optional(0) : std::nullopt;
 }
 
-void set_tensor_model_parallel_world_size(RuntimeContext& torch, std::optional<int> world_size) {
-  override_of(torch, GroupKind::tensor).world_size = world_size;
-}
-void set_tensor_model_parallel_rank(RuntimeContext& torch, std::optional<int> rank) {
-  override_of(torch, GroupKind::tensor).rank = rank;
-}
-void set_pipeline_model_parallel_world_size(RuntimeContext& torch, std::optional<int> world_size) {
-  override_of(torch, GroupKind::pipeline).world_size = world_size;
-}
-void set_pipeline_model_parallel_rank(RuntimeContext& torch, std::optional<int> rank) {
-  override_of(torch, GroupKind::pipeline).rank = rank;
-}
-void set_data_parallel_rank(RuntimeContext& torch, std::optional<int> rank) {
-  override_of(torch, GroupKind::data).rank = rank;
-}
-void set_expert_model_parallel_world_size(RuntimeContext& torch, std::optional<int> world_size) {
-  override_of(torch, GroupKind::expert_model).world_size = world_size;
-}
-void set_expert_model_parallel_rank(RuntimeContext& torch, std::optional<int> rank) {
-  override_of(torch, GroupKind::expert_model).rank = rank;
-}
-void set_expert_tensor_parallel_world_size(RuntimeContext& torch, std::optional<int> world_size) {
-  override_of(torch, GroupKind::expert_tensor).world_size = world_size;
-}
-void set_expert_tensor_parallel_rank(RuntimeContext& torch, std::optional<int> rank) {
-  override_of(torch, GroupKind::expert_tensor).rank = rank;
-}
+#define KERNBENCH_OVERRIDE(setter, kind, member)                  \
+  void setter(RuntimeContext& torch, std::optional<int> member) { \
+    override_of(torch, GroupKind::kind).member = member;          \
+  }
+KERNBENCH_OVERRIDE(set_tensor_model_parallel_world_size, tensor, world_size)
+KERNBENCH_OVERRIDE(set_tensor_model_parallel_rank, tensor, rank)
+KERNBENCH_OVERRIDE(set_pipeline_model_parallel_world_size, pipeline, world_size)
+KERNBENCH_OVERRIDE(set_pipeline_model_parallel_rank, pipeline, rank)
+KERNBENCH_OVERRIDE(set_data_parallel_rank, data, rank)
+KERNBENCH_OVERRIDE(set_expert_model_parallel_world_size, expert_model, world_size)
+KERNBENCH_OVERRIDE(set_expert_model_parallel_rank, expert_model, rank)
+KERNBENCH_OVERRIDE(set_expert_tensor_parallel_world_size, expert_tensor, world_size)
+KERNBENCH_OVERRIDE(set_expert_tensor_parallel_rank, expert_tensor, rank)
+#undef KERNBENCH_OVERRIDE
+
 void set_virtual_pipeline_model_parallel_world_size(RuntimeContext& torch,
                                                     std::optional<int> world_size) {
   own_state(torch).virtual_pipeline.world_size = world_size;

@@ -149,16 +149,13 @@ Tensor tanh(const Tensor& x) {
 }
 
 const Tensor& Tensor::relu_() const {
-  apply_in_place(kRelu, {*this});
-  return *this;
+  return apply_in_place(kRelu, *this);
 }
 const Tensor& Tensor::sigmoid_() const {
-  apply_in_place(kSigmoid, {*this});
-  return *this;
+  return apply_in_place(kSigmoid, *this);
 }
 const Tensor& Tensor::tanh_() const {
-  apply_in_place(kTanh, {*this});
-  return *this;
+  return apply_in_place(kTanh, *this);
 }
 
 namespace nn::functional {

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <cmath>
 #include <functional>
 
 #include "runtime/autograd/autograd.h"
@@ -114,42 +113,21 @@ constexpr ElementwiseOperator kWhereNumbers{
 
 }  // namespace
 
-Tensor operator==(const Tensor& a, const Tensor& b) {
-  return apply(kComparison<Equal>, {a, b});
-}
-Tensor operator==(const Tensor& x, const Scalar& number) {
-  return apply(kComparisonWithNumber<Equal>, {x}, {number});
-}
-Tensor operator!=(const Tensor& a, const Tensor& b) {
-  return apply(kComparison<NotEqual>, {a, b});
-}
-Tensor operator!=(const Tensor& x, const Scalar& number) {
-  return apply(kComparisonWithNumber<NotEqual>, {x}, {number});
-}
-Tensor operator<(const Tensor& a, const Tensor& b) {
-  return apply(kComparison<Less>, {a, b});
-}
-Tensor operator<(const Tensor& x, const Scalar& number) {
-  return apply(kComparisonWithNumber<Less>, {x}, {number});
-}
-Tensor operator<=(const Tensor& a, const Tensor& b) {
-  return apply(kComparison<LessEqual>, {a, b});
-}
-Tensor operator<=(const Tensor& x, const Scalar& number) {
-  return apply(kComparisonWithNumber<LessEqual>, {x}, {number});
-}
-Tensor operator>(const Tensor& a, const Tensor& b) {
-  return apply(kComparison<Greater>, {a, b});
-}
-Tensor operator>(const Tensor& x, const Scalar& number) {
-  return apply(kComparisonWithNumber<Greater>, {x}, {number});
-}
-Tensor operator>=(const Tensor& a, const Tensor& b) {
-  return apply(kComparison<GreaterEqual>, {a, b});
-}
-Tensor operator>=(const Tensor& x, const Scalar& number) {
-  return apply(kComparisonWithNumber<GreaterEqual>, {x}, {number});
-}
+#define KERNBENCH_COMPARISON(op, Compare)                        \
+  Tensor operator op(const Tensor& a, const Tensor& b) {         \
+    return apply(kComparison<Compare>, {a, b});                  \
+  }                                                              \
+  Tensor operator op(const Tensor& x, const Scalar& number) {    \
+    return apply(kComparisonWithNumber<Compare>, {x}, {number}); \
+  }
+KERNBENCH_COMPARISON(==, Equal)
+KERNBENCH_COMPARISON(!=, NotEqual)
+KERNBENCH_COMPARISON(<, Less)
+KERNBENCH_COMPARISON(<=, LessEqual)
+KERNBENCH_COMPARISON(>, Greater)
+KERNBENCH_COMPARISON(>=, GreaterEqual)
+#undef KERNBENCH_COMPARISON
+
 Tensor maximum(const Tensor& a, const Tensor& b) {
   return apply(kMaximum, {a, b});
 }
@@ -173,8 +151,7 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, const Scalar& value) {
   return apply(kMaskedFill, {x, mask}, {as_element("masked_fill", value, x.dtype())});
 }
 const Tensor& Tensor::masked_fill_(const Tensor& mask, const Scalar& value) const {
-  apply_in_place(kMaskedFill, {*this, mask}, {as_element("masked_fill_", value, dtype())});
-  return *this;
+  return apply_in_place(kMaskedFill, *this, {mask}, {as_element("masked_fill_", value, dtype())});
 }
 namespace {
 

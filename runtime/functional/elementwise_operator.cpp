@@ -184,13 +184,6 @@ Numbers numbers_of(const std::vector<Scalar>& scalars) {
   return numbers;
 }
 
-// All but the target, which may be strided, are made contiguous.
-std::vector<Tensor> operands_in_place(const std::vector<Tensor>& of) {
-  std::vector<Tensor> operands = of;
-  for (std::size_t i = 1; i < operands.size(); ++i) operands[i] = contiguous(operands[i]);
-  return operands;
-}
-
 }  // namespace
 
 Scalar as_element(std::string_view name, const Scalar& value, DType dtype) {
@@ -232,12 +225,13 @@ Tensor apply(const ElementwiseOperator& op, const std::vector<Tensor>& of,
   return autograd::record(op.name, std::move(y), operands, std::move(backward));
 }
 
-void apply_in_place(const ElementwiseOperator& op, const std::vector<Tensor>& of,
-                    const std::vector<Scalar>& scalars) {
-  const std::vector<Tensor> operands = operands_in_place(of);
+const Tensor& apply_in_place(const ElementwiseOperator& op, const Tensor& target,
+                             const std::vector<Tensor>& others,
+                             const std::vector<Scalar>& scalars) {
+  std::vector<Tensor> operands = contiguous(others);
+  operands.insert(operands.begin(), target);  // as it is: it may be strided
   ResultForm form = form_of(op, operands, scalars);
   const Numbers numbers = numbers_of(scalars);
-  const Tensor& target = operands.front();
   ops::check_can_cast(op.name, form.types.result, target);
   form.types.result = target.dtype();
   if (form.shape != target.shape()) {
@@ -251,8 +245,7 @@ void apply_in_place(const ElementwiseOperator& op, const std::vector<Tensor>& of
   }
   const bool is_recorded = autograd::check_in_place(op.name, operands);
   if (runtime::is_strided(target)) {
-    Tensor(target).copy_(apply(op, operands, scalars));
-    return;
+    return target.copy_(apply(op, operands, scalars));
   }
   ElementwiseBackward backward(op, operands, numbers);
   const bool is_needed = is_recorded && ElementwiseBackward::is_needed(op, operands);
@@ -266,6 +259,7 @@ void apply_in_place(const ElementwiseOperator& op, const std::vector<Tensor>& of
   ops::map_into(target, op.name, operands, forward_of(op, numbers, form.types));
   if (is_needed) backward.save_result(target);
   if (is_recorded) autograd::record_in_place(op.name, operands, std::move(backward));
+  return target;
 }
 
 }  // namespace kernbench

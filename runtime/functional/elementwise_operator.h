@@ -90,9 +90,11 @@ void check_has_numbers(std::string_view name, const std::vector<Tensor>& operand
 Tensor apply(const ElementwiseOperator& op, const std::vector<Tensor>& operands,
              const std::vector<Scalar>& numbers = {});
 
-// Computes an operator into its first operand, and records that.  Throws as apply(), KB-F001 if the
-// first operand would broadcast, and CollectiveError KB-A008, KB-A009 as copy_() does.
-void apply_in_place(const ElementwiseOperator& op, const std::vector<Tensor>& operands,
-                    const std::vector<Scalar>& numbers = {});
+// Computes an operator into its first operand, which it returns, and records that.  Throws as
+// apply(), KB-F001 if the first operand would broadcast, and CollectiveError KB-A008, KB-A009 as
+// copy_() does.
+const Tensor& apply_in_place(const ElementwiseOperator& op, const Tensor& target,
+                             const std::vector<Tensor>& others = {},
+                             const std::vector<Scalar>& numbers = {});
 
 }  // namespace kernbench

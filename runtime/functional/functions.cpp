@@ -1,6 +1,5 @@
 // Elementwise functions of one tensor and of numbers, and pow.
 
-#include <array>
 #include <cmath>
 #include <limits>
 
@@ -216,40 +215,31 @@ Tensor pow(const Scalar& base, const Tensor& exponent) {
 }
 
 const Tensor& Tensor::exp_() const {
-  apply_in_place(kExp, {*this});
-  return *this;
+  return apply_in_place(kExp, *this);
 }
 const Tensor& Tensor::log_() const {
-  apply_in_place(kLog, {*this});
-  return *this;
+  return apply_in_place(kLog, *this);
 }
 const Tensor& Tensor::sqrt_() const {
-  apply_in_place(kSqrt, {*this});
-  return *this;
+  return apply_in_place(kSqrt, *this);
 }
 const Tensor& Tensor::rsqrt_() const {
-  apply_in_place(kRsqrt, {*this});
-  return *this;
+  return apply_in_place(kRsqrt, *this);
 }
 const Tensor& Tensor::abs_() const {
-  apply_in_place(kAbs, {*this});
-  return *this;
+  return apply_in_place(kAbs, *this);
 }
 const Tensor& Tensor::square_() const {
-  apply_in_place(kSquare, {*this});
-  return *this;
+  return apply_in_place(kSquare, *this);
 }
 const Tensor& Tensor::pow_(const Scalar& exponent) const {
-  apply_in_place(kPow, {*this}, {exponent});
-  return *this;
+  return apply_in_place(kPow, *this, {}, {exponent});
 }
 const Tensor& Tensor::clamp_(const Scalar& min, const Scalar& max) const {
-  apply_in_place(kClamp, {*this}, ends_of(*this, min, max));
-  return *this;
+  return apply_in_place(kClamp, *this, {}, ends_of(*this, min, max));
 }
 const Tensor& Tensor::reciprocal_() const {
-  apply_in_place(arithmetic::kNumberDiv, {*this}, {1});
-  return *this;
+  return apply_in_place(arithmetic::kNumberDiv, *this, {}, {1});
 }
 
 }  // namespace kernbench

@@ -13,43 +13,35 @@ namespace kernbench {
 
 const Tensor& Tensor::add_(const Tensor& other, double alpha) const {
   const bool is_plain = alpha == 1;
-  apply_in_place(is_plain ? arithmetic::kAdd : arithmetic::kAddScaled, {*this, other},
-                 {arithmetic::alpha_of(*this, other, alpha)});
-  return *this;
+  return apply_in_place(is_plain ? arithmetic::kAdd : arithmetic::kAddScaled, *this, {other},
+                        {arithmetic::alpha_of(*this, other, alpha)});
 }
 const Tensor& Tensor::add_(const Scalar& number) const {
-  apply_in_place(arithmetic::kAddNumber, {*this}, {number});
-  return *this;
+  return apply_in_place(arithmetic::kAddNumber, *this, {}, {number});
 }
 const Tensor& Tensor::sub_(const Tensor& other, double alpha) const {
   const bool is_plain = alpha == 1;
-  apply_in_place(is_plain ? arithmetic::kSub : arithmetic::kAddScaled, {*this, other},
-                 {arithmetic::alpha_of(*this, other, -alpha)});
-  return *this;
+  return apply_in_place(is_plain ? arithmetic::kSub : arithmetic::kAddScaled, *this, {other},
+                        {arithmetic::alpha_of(*this, other, -alpha)});
 }
 const Tensor& Tensor::sub_(const Scalar& number) const {
   return add_(-number);
 }
 const Tensor& Tensor::mul_(const Tensor& other) const {
-  apply_in_place(arithmetic::kMul, {*this, other});
-  return *this;
+  return apply_in_place(arithmetic::kMul, *this, {other});
 }
 const Tensor& Tensor::mul_(const Scalar& number) const {
-  apply_in_place(arithmetic::kScale, {*this}, {number});
-  return *this;
+  return apply_in_place(arithmetic::kScale, *this, {}, {number});
 }
 const Tensor& Tensor::div_(const Tensor& other) const {
-  apply_in_place(arithmetic::kDiv, {*this, other});
-  return *this;
+  return apply_in_place(arithmetic::kDiv, *this, {other});
 }
 const Tensor& Tensor::div_(const Scalar& number) const {
-  apply_in_place(arithmetic::kDivNumber, {*this}, {number});
-  return *this;
+  return apply_in_place(arithmetic::kDivNumber, *this, {}, {number});
 }
 const Tensor& Tensor::neg_() const {
   arithmetic::check_is_no_bool("neg", *this);
-  apply_in_place(arithmetic::kNeg, {*this});
-  return *this;
+  return apply_in_place(arithmetic::kNeg, *this);
 }
 
 namespace {

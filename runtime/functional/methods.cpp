@@ -1,7 +1,9 @@
-// The methods of Tensor that are operators.
+// The methods of Tensor that are operators, x.exp() for exp(x): torch has both.
 
 #include <fmt/format.h>
 
+#include <limits>
+#include <utility>
 #include <vector>
 
 #include "runtime/functional/functional.h"
@@ -15,177 +17,202 @@ std::int64_t Tensor::size(int dim) const {
   return shape()[ops::dimension_of("size", *this, dim)];
 }
 
-Tensor Tensor::add(const Tensor& other, double alpha) const {
-  return kernbench::add(*this, other, alpha);
-}
-Tensor Tensor::add(const Scalar& number) const {
-  return *this + number;
-}
-Tensor Tensor::sub(const Tensor& other, double alpha) const {
-  return kernbench::sub(*this, other, alpha);
-}
-Tensor Tensor::sub(const Scalar& number) const {
-  return *this - number;
-}
-Tensor Tensor::mul(const Tensor& other) const {
-  return *this * other;
-}
-Tensor Tensor::mul(const Scalar& number) const {
-  return *this * number;
-}
-Tensor Tensor::div(const Tensor& other) const {
-  return *this / other;
-}
-Tensor Tensor::div(const Scalar& number) const {
-  return *this / number;
-}
-Tensor Tensor::neg() const {
-  return -*this;
-}
-Tensor Tensor::exp() const {
-  return kernbench::exp(*this);
-}
-Tensor Tensor::log() const {
-  return kernbench::log(*this);
-}
-Tensor Tensor::sqrt() const {
-  return kernbench::sqrt(*this);
-}
-Tensor Tensor::rsqrt() const {
-  return kernbench::rsqrt(*this);
-}
-Tensor Tensor::abs() const {
-  return kernbench::abs(*this);
-}
-Tensor Tensor::square() const {
-  return kernbench::square(*this);
-}
-Tensor Tensor::reciprocal() const {
-  return kernbench::reciprocal(*this);
-}
-Tensor Tensor::pow(const Scalar& exponent) const {
-  return kernbench::pow(*this, exponent);
-}
-Tensor Tensor::clamp(const Scalar& min, const Scalar& max) const {
-  return kernbench::clamp(*this, min, max);
-}
-Tensor Tensor::relu() const {
-  return kernbench::relu(*this);
-}
-Tensor Tensor::sigmoid() const {
-  return kernbench::sigmoid(*this);
-}
-Tensor Tensor::tanh() const {
-  return kernbench::tanh(*this);
-}
+// A method that is the function of its name, with the tensor in front of its own arguments.
+#define KERNBENCH_METHOD(Result, name, parameters, ...)       \
+  Result Tensor::name parameters const {                      \
+    return kernbench::name(*this __VA_OPT__(, ) __VA_ARGS__); \
+  }
+
+KERNBENCH_METHOD(Tensor, neg, ())
+KERNBENCH_METHOD(Tensor, exp, ())
+KERNBENCH_METHOD(Tensor, log, ())
+KERNBENCH_METHOD(Tensor, sqrt, ())
+KERNBENCH_METHOD(Tensor, rsqrt, ())
+KERNBENCH_METHOD(Tensor, abs, ())
+KERNBENCH_METHOD(Tensor, square, ())
+KERNBENCH_METHOD(Tensor, reciprocal, ())
+KERNBENCH_METHOD(Tensor, relu, ())
+KERNBENCH_METHOD(Tensor, sigmoid, ())
+KERNBENCH_METHOD(Tensor, tanh, ())
+KERNBENCH_METHOD(Tensor, max, ())
+KERNBENCH_METHOD(Tensor, min, ())
+KERNBENCH_METHOD(Tensor, argmax, ())
+KERNBENCH_METHOD(Tensor, logical_not, ())
+KERNBENCH_METHOD(Tensor, contiguous, ())
+KERNBENCH_METHOD(Tensor, clone, ())
+KERNBENCH_METHOD(Tensor, argmin, ())
+KERNBENCH_METHOD(Tensor, nonzero, ())
+KERNBENCH_METHOD(Tensor, squeeze, ())
+KERNBENCH_METHOD(Tensor, sign, ())
+KERNBENCH_METHOD(Tensor, exp2, ())
+KERNBENCH_METHOD(Tensor, expm1, ())
+KERNBENCH_METHOD(Tensor, log2, ())
+KERNBENCH_METHOD(Tensor, log10, ())
+KERNBENCH_METHOD(Tensor, log1p, ())
+KERNBENCH_METHOD(Tensor, sin, ())
+KERNBENCH_METHOD(Tensor, cos, ())
+KERNBENCH_METHOD(Tensor, tan, ())
+KERNBENCH_METHOD(Tensor, erf, ())
+KERNBENCH_METHOD(Tensor, asin, ())
+KERNBENCH_METHOD(Tensor, acos, ())
+KERNBENCH_METHOD(Tensor, atan, ())
+KERNBENCH_METHOD(Tensor, sinh, ())
+KERNBENCH_METHOD(Tensor, cosh, ())
+KERNBENCH_METHOD(Tensor, floor, ())
+KERNBENCH_METHOD(Tensor, ceil, ())
+KERNBENCH_METHOD(Tensor, trunc, ())
+KERNBENCH_METHOD(Tensor, round, ())
+KERNBENCH_METHOD(Tensor, isnan, ())
+KERNBENCH_METHOD(Tensor, isinf, ())
+KERNBENCH_METHOD(Tensor, isfinite, ())
+KERNBENCH_METHOD(Tensor, prod, ())
+KERNBENCH_METHOD(Tensor, median, ())
+KERNBENCH_METHOD(Tensor, bernoulli, ())
+
+using TensorPair = std::pair<Tensor, Tensor>;
+using Tensors = std::vector<Tensor>;
+
+KERNBENCH_METHOD(Tensor, add, (const Tensor& other, double alpha), other, alpha)
+KERNBENCH_METHOD(Tensor, add, (const Scalar& number), number)
+KERNBENCH_METHOD(Tensor, sub, (const Tensor& other, double alpha), other, alpha)
+KERNBENCH_METHOD(Tensor, sub, (const Scalar& number), number)
+KERNBENCH_METHOD(Tensor, mul, (const Tensor& other), other)
+KERNBENCH_METHOD(Tensor, mul, (const Scalar& number), number)
+KERNBENCH_METHOD(Tensor, div, (const Tensor& other), other)
+KERNBENCH_METHOD(Tensor, div, (const Scalar& number), number)
+KERNBENCH_METHOD(Tensor, pow, (const Scalar& exponent), exponent)
+KERNBENCH_METHOD(Tensor, pow, (const Tensor& exponent), exponent)
+KERNBENCH_METHOD(Tensor, clamp, (const Scalar& min, const Scalar& max), min, max)
+KERNBENCH_METHOD(Tensor, masked_fill, (const Tensor& mask, const Scalar& value), mask, value)
+KERNBENCH_METHOD(Tensor, sum, (const Dimensions& dims, bool keepdim), dims, keepdim)
+KERNBENCH_METHOD(Tensor, mean, (const Dimensions& dims, bool keepdim), dims, keepdim)
+KERNBENCH_METHOD(Tensor, amax, (const Dimensions& dims, bool keepdim), dims, keepdim)
+KERNBENCH_METHOD(Tensor, amin, (const Dimensions& dims, bool keepdim), dims, keepdim)
+KERNBENCH_METHOD(Tensor, norm, (double p, const Dimensions& dims, bool keepdim), p, dims, keepdim)
+KERNBENCH_METHOD(Tensor, argmax, (int dim, bool keepdim), dim, keepdim)
+KERNBENCH_METHOD(Tensor, cumsum, (int dim), dim)
+KERNBENCH_METHOD(Tensor, any, (const Dimensions& dims, bool keepdim), dims, keepdim)
+KERNBENCH_METHOD(Tensor, all, (const Dimensions& dims, bool keepdim), dims, keepdim)
+KERNBENCH_METHOD(TensorPair, sort, (int dim, bool descending), dim, descending)
+KERNBENCH_METHOD(Tensor, argsort, (int dim, bool descending), dim, descending)
+KERNBENCH_METHOD(TensorPair, topk, (std::int64_t k, int dim, bool largest), k, dim, largest)
+KERNBENCH_METHOD(Tensor, index_select, (int dim, const Tensor& index), dim, index)
+KERNBENCH_METHOD(Tensor, gather, (int dim, const Tensor& index), dim, index)
+KERNBENCH_METHOD(Tensor, scatter, (int dim, const Tensor& index, const Tensor& src), dim, index,
+                 src)
+KERNBENCH_METHOD(Tensor, scatter, (int dim, const Tensor& index, const Scalar& value), dim, index,
+                 value)
+KERNBENCH_METHOD(Tensor, scatter_add, (int dim, const Tensor& index, const Tensor& src), dim, index,
+                 src)
+KERNBENCH_METHOD(Tensor, matmul, (const Tensor& other), other)
+KERNBENCH_METHOD(Tensor, reshape, (std::initializer_list<std::int64_t> sizes), sizes)
+KERNBENCH_METHOD(Tensor, view, (std::initializer_list<std::int64_t> sizes), sizes)
+KERNBENCH_METHOD(Tensor, flatten, (int start_dim, int end_dim), start_dim, end_dim)
+KERNBENCH_METHOD(Tensor, unsqueeze, (int dim), dim)
+KERNBENCH_METHOD(Tensor, squeeze, (int dim), dim)
+KERNBENCH_METHOD(Tensor, transpose, (int dim0, int dim1), dim0, dim1)
+KERNBENCH_METHOD(Tensor, permute, (const std::vector<int>& dims), dims)
+KERNBENCH_METHOD(Tensor, expand, (const std::vector<std::int64_t>& sizes), sizes)
+KERNBENCH_METHOD(Tensor, slice, (int dim, std::int64_t start, std::int64_t end, std::int64_t step),
+                 dim, start, end, step)
+KERNBENCH_METHOD(Tensor, select, (int dim, std::int64_t index), dim, index)
+KERNBENCH_METHOD(Tensors, split, (std::int64_t split_size, int dim), split_size, dim)
+KERNBENCH_METHOD(Tensors, split, (const std::vector<std::int64_t>& sizes, int dim), sizes, dim)
+KERNBENCH_METHOD(Tensors, chunk, (std::int64_t chunks, int dim), chunks, dim)
+KERNBENCH_METHOD(Tensors, unbind, (int dim), dim)
+KERNBENCH_METHOD(Tensor, narrow, (int dim, std::int64_t start, std::int64_t length), dim, start,
+                 length)
+KERNBENCH_METHOD(Tensor, to, (DType dtype), dtype)
+KERNBENCH_METHOD(Tensor, redistribute, (const DPPolicy& dp), dp)
+KERNBENCH_METHOD(Tensor, remainder, (const Tensor& other), other)
+KERNBENCH_METHOD(Tensor, remainder, (const Scalar& number), number)
+KERNBENCH_METHOD(Tensor, fmod, (const Tensor& other), other)
+KERNBENCH_METHOD(Tensor, fmod, (const Scalar& number), number)
+KERNBENCH_METHOD(Tensor, floor_divide, (const Tensor& other), other)
+KERNBENCH_METHOD(Tensor, floor_divide, (const Scalar& number), number)
+KERNBENCH_METHOD(Tensor, lerp, (const Tensor& end, double weight), end, weight)
+KERNBENCH_METHOD(Tensor, addcmul, (const Tensor& a, const Tensor& b, const Scalar& value), a, b,
+                 value)
+KERNBENCH_METHOD(Tensor, addcdiv, (const Tensor& a, const Tensor& b, const Scalar& value), a, b,
+                 value)
+KERNBENCH_METHOD(Tensor, var, (const Dimensions& dims, bool unbiased, bool keepdim), dims, unbiased,
+                 keepdim)
+KERNBENCH_METHOD(Tensor, std, (const Dimensions& dims, bool unbiased, bool keepdim), dims, unbiased,
+                 keepdim)
+KERNBENCH_METHOD(Tensor, prod, (int dim, bool keepdim), dim, keepdim)
+KERNBENCH_METHOD(Tensor, logsumexp, (const Dimensions& dims, bool keepdim), dims, keepdim)
+KERNBENCH_METHOD(Tensor, maximum, (const Tensor& other), other)
+KERNBENCH_METHOD(Tensor, minimum, (const Tensor& other), other)
+KERNBENCH_METHOD(TensorPair, max, (int dim, bool keepdim), dim, keepdim)
+KERNBENCH_METHOD(TensorPair, min, (int dim, bool keepdim), dim, keepdim)
+KERNBENCH_METHOD(Tensor, argmin, (int dim, bool keepdim), dim, keepdim)
+KERNBENCH_METHOD(Tensor, logical_and, (const Tensor& other), other)
+KERNBENCH_METHOD(Tensor, logical_or, (const Tensor& other), other)
+KERNBENCH_METHOD(Tensor, logical_xor, (const Tensor& other), other)
+KERNBENCH_METHOD(bool, equal, (const Tensor& other), other)
+KERNBENCH_METHOD(bool, allclose, (const Tensor& other, double rtol, double atol), other, rtol, atol)
+KERNBENCH_METHOD(Tensor, mm, (const Tensor& other), other)
+KERNBENCH_METHOD(Tensor, bmm, (const Tensor& other), other)
+KERNBENCH_METHOD(Tensor, mv, (const Tensor& vector), vector)
+KERNBENCH_METHOD(Tensor, dot, (const Tensor& other), other)
+KERNBENCH_METHOD(Tensor, outer, (const Tensor& other), other)
+KERNBENCH_METHOD(Tensor, masked_select, (const Tensor& mask), mask)
+KERNBENCH_METHOD(Tensor, flip, (const std::vector<int>& dims), dims)
+KERNBENCH_METHOD(Tensor, roll, (std::int64_t shift, std::optional<int> dim), shift, dim)
+KERNBENCH_METHOD(Tensor, repeat_interleave, (std::int64_t repeats, std::optional<int> dim), repeats,
+                 dim)
+KERNBENCH_METHOD(Tensor, multinomial, (std::int64_t num_samples, bool replacement), num_samples,
+                 replacement)
+KERNBENCH_METHOD(TensorPair, median, (int dim, bool keepdim), dim, keepdim)
+KERNBENCH_METHOD(Tensor, unfold, (int dim, std::int64_t size, std::int64_t step), dim, size, step)
+KERNBENCH_METHOD(Tensor, unflatten, (int dim, const std::vector<std::int64_t>& sizes), dim, sizes)
+KERNBENCH_METHOD(Tensor, tril, (std::int64_t diagonal), diagonal)
+KERNBENCH_METHOD(Tensor, triu, (std::int64_t diagonal), diagonal)
+KERNBENCH_METHOD(Tensor, repeat, (const std::vector<std::int64_t>& times), times)
+
+#undef KERNBENCH_METHOD
+
+#define KERNBENCH_COMPARISON(name, op)              \
+  Tensor Tensor::name(const Tensor& other) const {  \
+    return *this op other;                          \
+  }                                                 \
+  Tensor Tensor::name(const Scalar& number) const { \
+    return *this op number;                         \
+  }
+KERNBENCH_COMPARISON(eq, ==)
+KERNBENCH_COMPARISON(ne, !=)
+KERNBENCH_COMPARISON(lt, <)
+KERNBENCH_COMPARISON(le, <=)
+KERNBENCH_COMPARISON(gt, >)
+KERNBENCH_COMPARISON(ge, >=)
+#undef KERNBENCH_COMPARISON
+
 Tensor Tensor::softmax(int dim) const {
   return nn::functional::softmax(*this, dim);
 }
 Tensor Tensor::log_softmax(int dim) const {
   return nn::functional::log_softmax(*this, dim);
 }
-Tensor Tensor::masked_fill(const Tensor& mask, const Scalar& value) const {
-  return kernbench::masked_fill(*this, mask, value);
+Tensor Tensor::clamp_min(const Scalar& min) const {
+  return clamp(min);
 }
-Tensor Tensor::sum(const Dimensions& dims, bool keepdim) const {
-  return kernbench::sum(*this, dims, keepdim);
+Tensor Tensor::clamp_max(const Scalar& max) const {
+  return clamp(-std::numeric_limits<double>::infinity(), max);
 }
-Tensor Tensor::mean(const Dimensions& dims, bool keepdim) const {
-  return kernbench::mean(*this, dims, keepdim);
+Tensor Tensor::reshape(std::int64_t size) const {
+  return kernbench::reshape(*this, {size});
 }
-Tensor Tensor::amax(const Dimensions& dims, bool keepdim) const {
-  return kernbench::amax(*this, dims, keepdim);
-}
-Tensor Tensor::amin(const Dimensions& dims, bool keepdim) const {
-  return kernbench::amin(*this, dims, keepdim);
-}
-Tensor Tensor::max() const {
-  return kernbench::max(*this);
-}
-Tensor Tensor::min() const {
-  return kernbench::min(*this);
-}
-Tensor Tensor::norm(double p, const Dimensions& dims, bool keepdim) const {
-  return kernbench::norm(*this, p, dims, keepdim);
-}
-Tensor Tensor::argmax() const {
-  return kernbench::argmax(*this);
-}
-Tensor Tensor::argmax(int dim, bool keepdim) const {
-  return kernbench::argmax(*this, dim, keepdim);
-}
-Tensor Tensor::cumsum(int dim) const {
-  return kernbench::cumsum(*this, dim);
-}
-Tensor Tensor::any(const Dimensions& dims, bool keepdim) const {
-  return kernbench::any(*this, dims, keepdim);
-}
-Tensor Tensor::all(const Dimensions& dims, bool keepdim) const {
-  return kernbench::all(*this, dims, keepdim);
-}
-std::pair<Tensor, Tensor> Tensor::sort(int dim, bool descending) const {
-  return kernbench::sort(*this, dim, descending);
-}
-Tensor Tensor::argsort(int dim, bool descending) const {
-  return kernbench::argsort(*this, dim, descending);
-}
-std::pair<Tensor, Tensor> Tensor::topk(std::int64_t k, int dim, bool largest) const {
-  return kernbench::topk(*this, k, dim, largest);
-}
-Tensor Tensor::index_select(int dim, const Tensor& index) const {
-  return kernbench::index_select(*this, dim, index);
-}
-Tensor Tensor::gather(int dim, const Tensor& index) const {
-  return kernbench::gather(*this, dim, index);
-}
-Tensor Tensor::scatter(int dim, const Tensor& index, const Tensor& src) const {
-  return kernbench::scatter(*this, dim, index, src);
-}
-Tensor Tensor::scatter(int dim, const Tensor& index, const Scalar& value) const {
-  return kernbench::scatter(*this, dim, index, value);
-}
-Tensor Tensor::scatter_add(int dim, const Tensor& index, const Tensor& src) const {
-  return kernbench::scatter_add(*this, dim, index, src);
-}
-Tensor Tensor::eq(const Tensor& other) const {
-  return *this == other;
-}
-Tensor Tensor::eq(const Scalar& number) const {
-  return *this == number;
-}
-Tensor Tensor::ne(const Tensor& other) const {
-  return *this != other;
-}
-Tensor Tensor::ne(const Scalar& number) const {
-  return *this != number;
-}
-Tensor Tensor::logical_not() const {
-  return kernbench::logical_not(*this);
-}
-Tensor Tensor::matmul(const Tensor& other) const {
-  return kernbench::matmul(*this, other);
-}
-Tensor Tensor::reshape(std::initializer_list<std::int64_t> sizes) const {
-  return kernbench::reshape(*this, sizes);
-}
-Tensor Tensor::view(std::initializer_list<std::int64_t> sizes) const {
-  return kernbench::view(*this, sizes);
+Tensor Tensor::view(std::int64_t size) const {
+  return kernbench::view(*this, {size});
 }
 Tensor Tensor::view_as(const Tensor& other) const {
   return kernbench::view(*this, other.shape());
 }
-Tensor Tensor::flatten(int start_dim, int end_dim) const {
-  return kernbench::flatten(*this, start_dim, end_dim);
+Tensor Tensor::expand_as(const Tensor& other) const {
+  return kernbench::expand(*this, {other.shape().begin(), other.shape().end()});
 }
-
-Tensor Tensor::unsqueeze(int dim) const {
-  return kernbench::unsqueeze(*this, dim);
-}
-Tensor Tensor::squeeze(int dim) const {
-  return kernbench::squeeze(*this, dim);
-}
-Tensor Tensor::transpose(int dim0, int dim1) const {
-  return kernbench::transpose(*this, dim0, dim1);
+Tensor Tensor::mT() const {
+  return kernbench::transpose(*this, -2, -1);
 }
 
 Tensor Tensor::t() const {
@@ -197,36 +224,6 @@ Tensor Tensor::t() const {
   return shape().rank() < 2 ? *this : kernbench::transpose(*this, 0, 1);
 }
 
-Tensor Tensor::permute(const std::vector<int>& dims) const {
-  return kernbench::permute(*this, dims);
-}
-Tensor Tensor::expand(const std::vector<std::int64_t>& sizes) const {
-  return kernbench::expand(*this, sizes);
-}
-Tensor Tensor::expand_as(const Tensor& other) const {
-  return kernbench::expand(*this, {other.shape().begin(), other.shape().end()});
-}
-Tensor Tensor::slice(int dim, std::int64_t start, std::int64_t end, std::int64_t step) const {
-  return kernbench::slice(*this, dim, start, end, step);
-}
-Tensor Tensor::select(int dim, std::int64_t index) const {
-  return kernbench::select(*this, dim, index);
-}
-std::vector<Tensor> Tensor::split(std::int64_t split_size, int dim) const {
-  return kernbench::split(*this, split_size, dim);
-}
-std::vector<Tensor> Tensor::split(const std::vector<std::int64_t>& sizes, int dim) const {
-  return kernbench::split(*this, sizes, dim);
-}
-std::vector<Tensor> Tensor::chunk(std::int64_t chunks, int dim) const {
-  return kernbench::chunk(*this, chunks, dim);
-}
-std::vector<Tensor> Tensor::unbind(int dim) const {
-  return kernbench::unbind(*this, dim);
-}
-Tensor Tensor::contiguous() const {
-  return kernbench::contiguous(*this);
-}
 bool Tensor::is_contiguous() const {
   return !runtime::is_strided(*this);
 }
@@ -234,19 +231,6 @@ bool Tensor::is_alias_of(const Tensor& other) const {
   const Storage& own = *storage();
   const Storage& its = *other.storage();
   return own.is_host() ? own.host == its.host : own.memory == its.memory;
-}
-Tensor Tensor::narrow(int dim, std::int64_t start, std::int64_t length) const {
-  return kernbench::narrow(*this, dim, start, length);
-}
-Tensor Tensor::clone() const {
-  return kernbench::clone(*this);
-}
-Tensor Tensor::to(DType dtype) const {
-  return kernbench::to(*this, dtype);
-}
-
-Tensor Tensor::redistribute(const DPPolicy& dp) const {
-  return kernbench::redistribute(*this, dp);
 }
 
 }  // namespace kernbench

@@ -249,48 +249,26 @@ void check_divides_reals(std::string_view name, const Tensor& a, const Tensor& b
 
 }  // namespace
 
-Tensor sin(const Tensor& x) {
-  return apply(kSin, {x});
-}
-Tensor cos(const Tensor& x) {
-  return apply(kCos, {x});
-}
-Tensor tan(const Tensor& x) {
-  return apply(kTan, {x});
-}
-Tensor erf(const Tensor& x) {
-  return apply(kErf, {x});
-}
-Tensor exp2(const Tensor& x) {
-  return apply(kExp2, {x});
-}
-Tensor log2(const Tensor& x) {
-  return apply(kLog2, {x});
-}
-Tensor log1p(const Tensor& x) {
-  return apply(kLog1p, {x});
-}
-Tensor expm1(const Tensor& x) {
-  return apply(kExpm1, {x});
-}
-Tensor log10(const Tensor& x) {
-  return apply(kLog10, {x});
-}
-Tensor asin(const Tensor& x) {
-  return apply(kAsin, {x});
-}
-Tensor acos(const Tensor& x) {
-  return apply(kAcos, {x});
-}
-Tensor atan(const Tensor& x) {
-  return apply(kAtan, {x});
-}
-Tensor sinh(const Tensor& x) {
-  return apply(kSinh, {x});
-}
-Tensor cosh(const Tensor& x) {
-  return apply(kCosh, {x});
-}
+#define KERNBENCH_UNARY(name, op) \
+  Tensor name(const Tensor& x) {  \
+    return apply(op, {x});        \
+  }
+KERNBENCH_UNARY(sin, kSin)
+KERNBENCH_UNARY(cos, kCos)
+KERNBENCH_UNARY(tan, kTan)
+KERNBENCH_UNARY(erf, kErf)
+KERNBENCH_UNARY(exp2, kExp2)
+KERNBENCH_UNARY(log2, kLog2)
+KERNBENCH_UNARY(log1p, kLog1p)
+KERNBENCH_UNARY(expm1, kExpm1)
+KERNBENCH_UNARY(log10, kLog10)
+KERNBENCH_UNARY(asin, kAsin)
+KERNBENCH_UNARY(acos, kAcos)
+KERNBENCH_UNARY(atan, kAtan)
+KERNBENCH_UNARY(sinh, kSinh)
+KERNBENCH_UNARY(cosh, kCosh)
+#undef KERNBENCH_UNARY
+
 Tensor nn::functional::logsigmoid(const Tensor& x) {
   ops::check_is_floating("logsigmoid", x);
   return apply(kLogSigmoid, {x});
@@ -322,18 +300,15 @@ Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b, const Scalar& 
 
 const Tensor& Tensor::lerp_(const Tensor& end, double weight) const {
   ops::check_is_floating("lerp_", *this);
-  apply_in_place(kLerp, {*this, end}, {weight});
-  return *this;
+  return apply_in_place(kLerp, *this, {end}, {weight});
 }
 const Tensor& Tensor::addcmul_(const Tensor& a, const Tensor& b, const Scalar& value) const {
   check_has_numbers("addcmul_", {*this, a, b});
-  apply_in_place(kAddcmul, {*this, a, b}, {value});
-  return *this;
+  return apply_in_place(kAddcmul, *this, {a, b}, {value});
 }
 const Tensor& Tensor::addcdiv_(const Tensor& a, const Tensor& b, const Scalar& value) const {
   check_divides_reals("addcdiv_", a, b);
-  apply_in_place(kAddcdiv, {*this, a, b}, {value});
-  return *this;
+  return apply_in_place(kAddcdiv, *this, {a, b}, {value});
 }
 
 }  // namespace kernbench
