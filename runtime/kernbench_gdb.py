@@ -315,6 +315,18 @@ class Stacks(gdb.Command):
             frame = frame.older()
 
 
+class Values(gdb.Command):
+    """kernbench values EXPRESSION: the elements of a tensor that nothing under way uses."""
+
+    def __init__(self):
+        super().__init__("kernbench values", gdb.COMMAND_DATA)
+
+    def invoke(self, argument, from_tty):
+        function = "'kernbench::to_string(kernbench::Tensor const&)'"
+        call = "((std::string (*)(const kernbench::Tensor&))%s)(%s)" % (function, argument)
+        print(gdb.parse_and_eval(call).format_string())
+
+
 gdb.printing.register_pretty_printer(None, Printers(), replace=True)
 gdb.unwinder.register_unwinder(None, PARKED, replace=True)
 gdb.events.cont.connect(lambda event: PARKED.show(None) if PARKED.context else None)
@@ -322,3 +334,4 @@ Kernbench()
 Fibers()
 Fiber()
 Stacks()
+Values()

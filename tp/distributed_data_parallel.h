@@ -13,7 +13,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -23,6 +22,7 @@
 #include "runtime/optim/optimizer.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/function.h"
+#include "sim_engine/base/memory.h"
 #include "tp/parameter.h"
 
 namespace kernbench::tp {

@@ -22,7 +22,6 @@
 #endif
 #include <concepts>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -34,6 +33,7 @@
 #include "ccl/core/config.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/function.h"
+#include "sim_engine/base/owned.h"
 #include "sim_engine/topology/topology.h"
 
 namespace kernbench::benches {
@@ -232,7 +232,7 @@ class Sweep {
  private:
   void add_point(std::string key, PointFunction simulate);
 
-  const std::unique_ptr<SweepRun> run_;
+  const Owned<SweepRun> run_;
 };
 
 template <class Function>

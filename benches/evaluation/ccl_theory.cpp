@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ccl/core/spanning_tree.h"
 #include "sim_engine/components/routing.h"
 #include "sim_engine/topology/location.h"
 

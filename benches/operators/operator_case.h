@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,6 +15,7 @@
 
 #include "benches/operators/graph.h"
 #include "sim_engine/base/function.h"
+#include "sim_engine/base/owned.h"
 
 namespace kernbench::benches::operators {
 
@@ -173,7 +173,7 @@ struct GradientValue {
 struct Definition {
   Problem problem;
   std::vector<InputSpec> inputs;
-  std::unique_ptr<Graph> graph;
+  Owned<Graph> graph;
   std::vector<NodeId> outputs;
   std::vector<NodeId> upstream;          // gradients of the outputs: input number inputs.size() + i
   std::vector<GradientValue> gradients;  // by input, then column

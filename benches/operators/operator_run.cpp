@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
 
 #include "benches/bench/settings.h"
 #include "benches/operators/input_elements.h"
@@ -86,9 +90,14 @@ std::vector<Tensor> make_inputs(RuntimeContext& torch, const Definition& definit
   return tensors;
 }
 
+struct OperatorRun::Kept {
+  std::map<std::string, Tensor, std::less<>> saved;
+  std::set<std::uint64_t> queued;  // operations whose work is not added yet
+};
+
 OperatorRun::OperatorRun(RuntimeContext& torch, const Definition& definition,
                          const std::vector<Tensor>& inputs)
-    : torch_(torch), definition_(definition), inputs_(inputs) {
+    : torch_(torch), definition_(definition), inputs_(inputs), kept_(std::make_unique<Kept>()) {
   const Bytes scratch = torch.topology().pe.tcm.capacity;
   for (const ShardInfo& shard :
        inputs[static_cast<std::size_t>(definition.node(definition.upstream.front()).input)]
@@ -108,6 +117,8 @@ OperatorRun::OperatorRun(OperatorRun& whole, const Definition& definition,
     : OperatorRun(whole.torch_, definition, inputs) {
   whole_ = &whole;
 }
+
+OperatorRun::~OperatorRun() = default;
 
 // Gradients that are the same value share one tensor.
 void OperatorRun::make_gradients() {
@@ -174,10 +185,10 @@ const Tensor& OperatorRun::upstream(std::size_t index) const {
 }
 
 const Tensor& OperatorRun::saved(std::string_view name, std::int64_t columns) {
-  auto found = saved_.find(name);
-  if (found == saved_.end()) {
+  auto found = kept_->saved.find(name);
+  if (found == kept_->saved.end()) {
     const Node node{.extents = {Rows::tokens, columns}};
-    found = saved_.emplace(name, make_tensor(node, std::string(name))).first;
+    found = kept_->saved.emplace(name, make_tensor(node, std::string(name))).first;
   }
   return found->second;
 }
@@ -203,7 +214,7 @@ void OperatorRun::launch_on_pes(std::string_view name, std::vector<Tensor> uses,
   OperatorRun& whole = whole_ == nullptr ? *this : *whole_;
   ++whole.work_.kernels;
   if (simulation.queues_launches()) {
-    whole.queued_.insert(request.operation);
+    whole.kept_->queued.insert(request.operation);
     const std::string what = fmt::format("kernel '{}'", name);
     return runtime::queue_kernel(simulation, what, std::move(request), nullptr);
   }
@@ -222,10 +233,10 @@ void OperatorRun::add_work(std::span<const runtime::KernelResult> of_kernel) {
 const OperatorRun::Work& OperatorRun::work() {
   std::map<std::uint64_t, std::vector<runtime::KernelResult>> results;
   for (const runtime::KernelResult& result : torch_.engine().results()) {
-    if (queued_.contains(result.operation)) results[result.operation].push_back(result);
+    if (kept_->queued.contains(result.operation)) results[result.operation].push_back(result);
   }
   for (const auto& [operation, of_kernel] : results) add_work(of_kernel);
-  queued_.clear();
+  kept_->queued.clear();
   return work_;
 }
 

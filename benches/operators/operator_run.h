@@ -6,9 +6,7 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,6 +16,7 @@
 #include "benches/operators/operator_case.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/dtype.h"
+#include "sim_engine/base/owned.h"
 #include "sim_engine/base/units.h"
 
 namespace kernbench::benches::operators {
@@ -73,6 +72,9 @@ class OperatorRun {
               const std::vector<Tensor>& inputs);
   // A part of another run, `whole`, to which the work of this run's launches is added.
   OperatorRun(OperatorRun& whole, const Definition& definition, const std::vector<Tensor>& inputs);
+  ~OperatorRun();
+  OperatorRun(const OperatorRun&) = delete;
+  OperatorRun& operator=(const OperatorRun&) = delete;
 
   const Definition& definition() const { return definition_; }
   const Problem& problem() const { return definition_.problem; }
@@ -141,12 +143,12 @@ class OperatorRun {
   std::vector<TokenShare> shares_;  // by PE
   std::vector<Tensor> outputs_;
   std::vector<Tensor> gradients_;  // by input; undefined if there is none
-  std::map<std::string, Tensor, std::less<>> saved_;
   OperatorRun* whole_ = nullptr;
   void add_work(std::span<const runtime::KernelResult> of_kernel);
 
   Work work_;
-  std::set<std::uint64_t> queued_;  // operations whose work is not added yet
+  struct Kept;
+  Owned<Kept> kept_;  // what forward leaves to backward, and what is queued
 };
 
 // Runs provider.forward() or backward(), and waits for the kernels that it has queued, which refer

@@ -8,6 +8,7 @@
 #include "ccl/algorithms/swing.h"
 #include "ccl/algorithms/tree.h"
 #include "ccl/core/layout.h"
+#include "ccl/core/spanning_tree.h"
 #include "ccl/steps/grain.h"
 #include "sim_engine/components/routing.h"
 

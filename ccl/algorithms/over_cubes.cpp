@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "ccl/core/spanning_tree.h"
+
 namespace kernbench::ccl {
 
 namespace {

@@ -7,6 +7,7 @@
 #include <deque>
 #include <mutex>
 
+#include "ccl/core/place.h"
 #include "sim_engine/base/enum_names.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/topology/sip_network.h"
@@ -37,6 +38,15 @@ const Structure& joined(const std::optional<Structure>& place, Neighbours as) {
 }
 
 }  // namespace
+
+std::vector<Piece> cut(std::int64_t begin, std::int64_t total, int count) {
+  std::vector<Piece> parts;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t first = total * i / count;
+    parts.push_back({begin + first, total * (i + 1) / count - first});
+  }
+  return parts;
+}
 
 std::string_view name_of(Neighbours neighbours) {
   constexpr std::array<std::string_view, 3> kNames = {"grid", "ring", "tree"};

@@ -33,14 +33,7 @@ struct Piece {
 };
 
 // Splits elements [begin, begin + total) into `count` parts whose sizes differ by at most one.
-inline std::vector<Piece> cut(std::int64_t begin, std::int64_t total, int count) {
-  std::vector<Piece> parts;
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t first = total * i / count;
-    parts.push_back({begin + first, total * (i + 1) / count - first});
-  }
-  return parts;
-}
+std::vector<Piece> cut(std::int64_t begin, std::int64_t total, int count);
 
 // The place of a collective's participant among the others, and the ports through which its PE
 // reaches them.  A participant is a rank's holder of a shard (rank = SIP) or a single PE.
@@ -49,6 +42,9 @@ inline std::vector<Piece> cut(std::int64_t begin, std::int64_t total, int count)
 enum class Neighbours { grid, ring, tree };
 inline constexpr std::array kNeighbours = {Neighbours::grid, Neighbours::ring, Neighbours::tree};
 std::string_view name_of(Neighbours neighbours);
+
+class Config;
+struct Place;  // ccl/core/place.h
 
 struct GridPlace {
   sim::Grid grid;
@@ -68,13 +64,6 @@ struct RingPlace {
 struct TreePlace {
   std::optional<tl::Port> parent;  // nullopt at the root
   std::vector<tl::Port> children;  // in the order in which their values are added
-};
-
-// With rank = PE only the structures that are wanted exist (Config::neighbours()).
-struct Place {
-  std::optional<GridPlace> grid;
-  std::optional<RingPlace> ring;
-  std::optional<TreePlace> tree;
 };
 
 // The arguments of a collective's kernel.  It runs on the PEs whose shards make up the tensor.  If
@@ -110,8 +99,6 @@ struct KernelArgs {
 // queues.
 std::int64_t scratch_elements(const Topology& topology, const sim::IpcqParams& ipcq, int queues,
                               DType dtype);
-
-class Config;
 
 // A collective of tensors of `n_elem` elements, for models of the whole.
 struct CollectiveCase {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "ccl/core/config_rules.h"
 #include "ccl/core/config_settings.h"
@@ -316,12 +317,12 @@ Root Config::root() const {
   return state_->setting(&Settings::root).value_or(Root::center);
 }
 
-std::set<Neighbours> Config::neighbours() const {
+std::vector<Neighbours> Config::neighbours() const {
   const auto chosen = state_->setting(&Settings::neighbours);
   if (chosen && !is_auto()) return {*chosen};
   std::set<Neighbours> wanted;
   for (const Algorithm* candidate : candidates()) wanted.insert(candidate->neighbours);
-  return wanted;
+  return {wanted.begin(), wanted.end()};
 }
 
 std::vector<std::string> Config::unused_entries() const {

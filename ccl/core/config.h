@@ -34,15 +34,14 @@
 #include <array>
 #include <concepts>
 #include <cstdint>
-#include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "ccl/core/algorithm.h"
 #include "runtime/distributed/options.h"
+#include "sim_engine/base/memory.h"
 #include "sim_engine/topology/topology.h"
 
 namespace kernbench {
@@ -106,7 +105,7 @@ class Config : public distributed::BackendConfig {
   std::optional<int> world_size() const;  // set with rank = PE; else a rank is a SIP
   Participants participants() const;
   Root root() const;
-  std::set<Neighbours> neighbours() const;  // those of all candidates
+  std::vector<Neighbours> neighbours() const;  // those of all candidates, each once, in order
   // Names of entries that have a kernel of their own but are not the algorithm in force.
   std::vector<std::string> unused_entries() const;
 

@@ -4,6 +4,7 @@
 
 #include "ccl/core/plan.h"
 #include "ccl/core/ring_order.h"
+#include "ccl/core/spanning_tree.h"
 #include "ccl/core/ways.h"
 #include "sim_engine/topology/sip_network.h"
 

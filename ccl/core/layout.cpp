@@ -8,6 +8,7 @@
 
 #include "ccl/core/plan.h"
 #include "ccl/core/ring_order.h"
+#include "ccl/core/spanning_tree.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/topology/direction.h"
@@ -95,9 +96,9 @@ void Layout::lay_out_pes(int count) {
     pes_.push_back({i / per_sip, i % per_sip / per_cube, i % per_cube});
   }
   int port_index = 0;
-  if (wanted_.contains(Neighbours::ring)) join_pe_ring(port_index++);
-  if (wanted_.contains(Neighbours::grid)) join_grid(square_grid(count), false, port_index++);
-  if (wanted_.contains(Neighbours::tree)) join_pe_tree(port_index);
+  if (wants(Neighbours::ring)) join_pe_ring(port_index++);
+  if (wants(Neighbours::grid)) join_grid(square_grid(count), false, port_index++);
+  if (wants(Neighbours::tree)) join_pe_tree(port_index);
 }
 
 int Layout::participant_of(const sim::PeLocation& pe) const {
@@ -162,7 +163,7 @@ void Layout::join_ring(const sim::Grid& grid, bool global) {
     const tl::Port in = port_towards(sim::opposite(way), global, side ? 0 : 1);
     places_[static_cast<std::size_t>(from)].ring->next = out;
     places_[static_cast<std::size_t>(to)].ring->previous = in;
-    if (!side && wanted_.contains(Neighbours::ring)) {
+    if (!side && wants(Neighbours::ring)) {
       connect(from, out, to, in);
       connect(to, in, from, out);
     }
@@ -300,6 +301,10 @@ int Layout::count_queues() const {
     most_cubes = std::max(most_cubes, count);
   }
   return most + most_cubes;
+}
+
+bool Layout::wants(Neighbours neighbours) const {
+  return std::ranges::find(wanted_, neighbours) != wanted_.end();
 }
 
 }  // namespace kernbench::ccl

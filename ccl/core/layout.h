@@ -4,13 +4,13 @@
 
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "ccl/core/algorithm.h"
 #include "ccl/core/config.h"
+#include "ccl/core/place.h"
 #include "runtime/tensor/tensor.h"
 #include "runtime/tensor/tensor_options.h"
 #include "runtime/tl/port_names.h"
@@ -85,6 +85,7 @@ class Layout {
   void join_ring(const sim::Grid& grid, bool global);
   void join_pe_ring(int port_index);
   void join_pe_tree(int port_index);
+  bool wants(Neighbours neighbours) const;
   void add_tree_of_grid(const sim::Grid& grid, bool global);
   void connect(int from, tl::Port out, int to, tl::Port in) {
     first_edge_.try_emplace({from, to}, edges_.size());
@@ -99,7 +100,7 @@ class Layout {
 
   const Topology topology_;
   const Participants participants_;
-  const std::set<Neighbours> wanted_;
+  const std::vector<Neighbours> wanted_;
   bool is_rank_pe_ = false;
   std::vector<int> at_node_;          // of the grid: the participant
   std::vector<Place> places_;         // by participant

@@ -1,3 +1,5 @@
+#include "ccl/core/spanning_tree.h"
+
 #include <algorithm>
 
 #include "ccl/core/plan.h"

@@ -4,7 +4,6 @@
 
 #include <any>
 #include <initializer_list>
-#include <memory>
 #include <optional>
 #include <source_location>
 #include <span>
@@ -16,6 +15,7 @@
 #include "runtime/distributed/options.h"
 #include "runtime/distributed/process_group.h"
 #include "runtime/distributed/work.h"
+#include "sim_engine/base/owned.h"
 
 namespace kernbench {
 
@@ -283,7 +283,7 @@ class DistributedContext {
   Work await_objects(std::shared_ptr<std::any> received, const std::optional<int>& src,
                      const RecvOptions& options, Location location);
 
-  const std::unique_ptr<State> state_;
+  const Owned<State> state_;
 };
 
 // Objects.  They may have any copyable type; none is pickled, since all ranks are in one process.

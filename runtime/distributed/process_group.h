@@ -3,11 +3,12 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
+
+#include "sim_engine/base/memory.h"
 
 namespace kernbench::distributed {
 

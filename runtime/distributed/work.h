@@ -4,12 +4,12 @@
 
 #include <cstdint>
 #include <exception>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/tensor/tensor.h"
+#include "sim_engine/base/memory.h"
 #include "sim_engine/base/units.h"
 
 namespace kernbench::runtime {

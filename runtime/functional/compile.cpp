@@ -17,6 +17,10 @@ struct Call::State {
   const ops::FusionScope scope;
 };
 
+void collect(Tensors& all, const Tensor& tensor) {
+  all.push_back(tensor);
+}
+
 Call::Call(const Tensors& arguments) {
   const auto on_device = std::ranges::find_if(
       arguments, [](const Tensor& argument) { return argument.defined() && !argument.is_host(); });
@@ -27,7 +31,7 @@ Call::Call(const Tensors& arguments) {
 Call::~Call() = default;
 
 void Call::end(const Tensors& results) const {
-  if (state_ != nullptr && !state_->is_inside) ops::compute(results);
+  if (state_ && !state_->is_inside) ops::compute(results);
 }
 
 }  // namespace kernbench::compiled

@@ -8,13 +8,13 @@
 
 #pragma once
 
-#include <memory>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "runtime/tensor/tensor.h"
+#include "sim_engine/base/owned.h"
 
 namespace kernbench {
 
@@ -24,9 +24,7 @@ namespace compiled {
 using Tensors = std::vector<Tensor>;
 template <class Other>
 void collect(Tensors&, const Other&) {}
-inline void collect(Tensors& all, const Tensor& tensor) {
-  all.push_back(tensor);
-}
+void collect(Tensors& all, const Tensor& tensor);
 template <class... Allocator>
 void collect(Tensors& all, const std::vector<Tensor, Allocator...>& tensors) {
   all.insert(all.end(), tensors.begin(), tensors.end());
@@ -54,7 +52,7 @@ class Call {
 
  private:
   struct State;
-  std::unique_ptr<State> state_;  // null: no argument is on a device
+  Owned<State> state_;  // null: no argument is on a device
 };
 
 }  // namespace compiled

@@ -2,7 +2,6 @@
 
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -12,6 +11,7 @@
 
 #include "sim_engine/base/error.h"
 #include "sim_engine/base/function.h"
+#include "sim_engine/base/memory.h"
 
 namespace kernbench {
 

@@ -5,11 +5,11 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 
 #include "runtime/functional/functional.h"
 #include "runtime/nn/module.h"
 #include "runtime/tensor/tensor.h"
+#include "sim_engine/base/memory.h"
 
 namespace kernbench {
 class RuntimeContext;

@@ -73,6 +73,12 @@ Tensor RMSNormImpl::forward(const Tensor& x) const {
   return functional::rms_norm(x, {normalized_shape}, weight, eps);
 }
 
+Dropout::Dropout() : ModuleHolder(std::make_shared<DropoutImpl>()) {}
+Flatten::Flatten() : ModuleHolder(std::make_shared<FlattenImpl>()) {}
+CrossEntropyLoss::CrossEntropyLoss(const CrossEntropyOptions& options)
+    : ModuleHolder(std::make_shared<CrossEntropyLossImpl>(options)) {}
+NLLLoss::NLLLoss() : ModuleHolder(std::make_shared<NLLLossImpl>()) {}
+
 Tensor DropoutImpl::forward(const Tensor& x) const {
   return functional::dropout(x, p, is_training());
 }

@@ -6,7 +6,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +17,7 @@
 #include "runtime/nn/module.h"
 #include "runtime/tensor/tensor.h"
 #include "sim_engine/base/function.h"
+#include "sim_engine/base/memory.h"
 
 namespace kernbench {
 class RuntimeContext;
@@ -108,7 +108,7 @@ struct DropoutImpl : Module {
 };
 struct Dropout : ModuleHolder<DropoutImpl> {
   using ModuleHolder<DropoutImpl>::ModuleHolder;
-  Dropout() : ModuleHolder(std::make_shared<DropoutImpl>()) {}
+  Dropout();
 };
 
 // Activations as modules.
@@ -159,7 +159,7 @@ struct FlattenImpl : Module {
 };
 struct Flatten : ModuleHolder<FlattenImpl> {
   using ModuleHolder<FlattenImpl>::ModuleHolder;
-  Flatten() : ModuleHolder(std::make_shared<FlattenImpl>()) {}
+  Flatten();
 };
 
 // Modules one after the other: `Sequential(Linear(torch, 8, 16), ReLU(), Linear(torch, 16, 4))`.
@@ -339,8 +339,7 @@ struct CrossEntropyLossImpl : Module {
 };
 struct CrossEntropyLoss : ModuleHolder<CrossEntropyLossImpl> {
   using ModuleHolder<CrossEntropyLossImpl>::ModuleHolder;
-  explicit CrossEntropyLoss(const CrossEntropyOptions& options = {})
-      : ModuleHolder(std::make_shared<CrossEntropyLossImpl>(options)) {}
+  explicit CrossEntropyLoss(const CrossEntropyOptions& options = {});
 };
 
 struct NLLLossImpl : Module {
@@ -355,7 +354,7 @@ struct NLLLossImpl : Module {
 };
 struct NLLLoss : ModuleHolder<NLLLossImpl> {
   using ModuleHolder<NLLLossImpl>::ModuleHolder;
-  NLLLoss() : NLLLoss(std::make_shared<NLLLossImpl>()) {}
+  NLLLoss();
 };
 
 }  // namespace kernbench::nn

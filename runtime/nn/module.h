@@ -15,7 +15,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -25,6 +24,7 @@
 #include "runtime/nn/state.h"
 #include "runtime/tensor/tensor.h"
 #include "sim_engine/base/function.h"
+#include "sim_engine/base/memory.h"
 
 // A field of an options struct with torch's accessors: `LinearOptions(8, 4).bias(false)` sets it,
 // `options.bias()` reads it (TORCH_ARG).

@@ -42,7 +42,7 @@ Float16OptimizerWithFloat16Params::Float16OptimizerWithFloat16Params(
       options_(std::move(options)),
       model_(optimizer_->parameters()),
       main_(model_) {
-  if (options_.grad_scaler) scaler_.emplace(*options_.grad_scaler);
+  if (options_.grad_scaler) scaler_ = std::make_unique<DynamicGradScaler>(*options_.grad_scaler);
   for (std::size_t i = 0; i < model_.size(); ++i) {
     if (model_[i].dtype() == DType::f32) continue;
     main_[i] = master_of(model_[i]);
@@ -58,6 +58,10 @@ void Float16OptimizerWithFloat16Params::replace_parameter(const Tensor& paramete
   optimizer_->replace_parameter(parameter, by);
   std::ranges::replace_if(
       main_, [&](const Tensor& own) { return own.storage() == parameter.storage(); }, by);
+}
+
+double Float16OptimizerWithFloat16Params::get_loss_scale() const {
+  return scaler_ ? scaler_->scale() : 1;
 }
 
 Tensor Float16OptimizerWithFloat16Params::scale_loss(const Tensor& loss) const {

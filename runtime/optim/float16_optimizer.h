@@ -3,8 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <memory>
 #include <optional>
 #include <vector>
 
@@ -15,6 +13,7 @@
 #include "runtime/optim/optimizer.h"
 #include "runtime/tensor/tensor.h"
 #include "sim_engine/base/function.h"
+#include "sim_engine/base/owned.h"
 
 namespace kernbench {
 class RuntimeContext;
@@ -45,6 +44,7 @@ class GradScaler {
  public:
   // Throws CollectiveError KB-A018, in torch's words, for factors that do not grow or back off.
   explicit GradScaler(const GradScalerOptions& options = {});
+  ~GradScaler();
 
   Tensor scale(const Tensor& outputs) const;
   // Divides the gradients of the optimizer's parameters by the scale, with one kernel, and looks
@@ -63,16 +63,12 @@ class GradScaler {
   void load_state_dict(const nn::State& state);
 
  private:
-  enum class Stage : std::uint8_t { ready, unscaled, stepped };
-  struct PerOptimizer {
-    Stage stage = Stage::ready;
-    bool found_inf = false;
-  };
+  struct States;
 
   GradScalerOptions options_;
   double scale_;
   std::int64_t growth_tracker_ = 0;
-  std::map<const Optimizer*, PerOptimizer> states_;  // summed up, in no order
+  Owned<States> states_;  // of its optimizers
 };
 
 class DynamicGradScalerOptions {
@@ -137,7 +133,7 @@ class Float16OptimizerWithFloat16Params : public Optimizer {
   ~Float16OptimizerWithFloat16Params() override;
 
   Tensor scale_loss(const Tensor& loss) const;
-  double get_loss_scale() const { return scaler_ ? scaler_->scale() : 1; }
+  double get_loss_scale() const;
 
   // Megatron's step() returns these values.
   struct StepResult {
@@ -175,7 +171,7 @@ class Float16OptimizerWithFloat16Params : public Optimizer {
   RuntimeContext& torch_;
   const std::unique_ptr<Optimizer> optimizer_;
   const Float16OptimizerOptions options_;
-  std::optional<DynamicGradScaler> scaler_;
+  Owned<DynamicGradScaler> scaler_;  // null: the loss is not scaled
   std::vector<Tensor> model_;
   std::vector<Tensor> main_;  // of the same numbers
   StepResult last_;

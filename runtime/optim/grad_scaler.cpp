@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +23,16 @@ namespace {
 
 }  // namespace
 
+// How far each optimizer's step is.  States are summed up, in no order.
+struct GradScaler::States {
+  enum class Stage : std::uint8_t { ready, unscaled, stepped };
+  struct PerOptimizer {
+    Stage stage = Stage::ready;
+    bool found_inf = false;
+  };
+  std::map<const Optimizer*, PerOptimizer> of;
+};
+
 void scale_gradients(const std::vector<Tensor>& gradients, double factor) {
   std::vector<Assignment> scaled;
   for (const Tensor& gradient : gradients) scaled.push_back({gradient, gradient, factor});
@@ -36,11 +48,13 @@ bool has_nonfinite(const std::vector<Tensor>& gradients) {
 }
 
 GradScaler::GradScaler(const GradScalerOptions& options)
-    : options_(options), scale_(options.init_scale()) {
+    : options_(options), scale_(options.init_scale()), states_(std::make_unique<States>()) {
   if (!options.enabled()) return;
   if (options.growth_factor() <= 1) wrong_use("The growth factor must be > 1.0.");
   if (options.backoff_factor() >= 1) wrong_use("The backoff factor must be < 1.0.");
 }
+
+GradScaler::~GradScaler() = default;
 
 Tensor GradScaler::scale(const Tensor& outputs) const {
   return options_.enabled() ? outputs * scale_ : outputs;
@@ -48,7 +62,8 @@ Tensor GradScaler::scale(const Tensor& outputs) const {
 
 void GradScaler::unscale_(Optimizer& optimizer) {
   if (!options_.enabled()) return;
-  PerOptimizer& state = states_[&optimizer];
+  using Stage = States::Stage;
+  States::PerOptimizer& state = states_->of[&optimizer];
   if (state.stage == Stage::unscaled) {
     wrong_use("unscale_() has already been called on this optimizer since the last update().");
   }
@@ -70,11 +85,12 @@ bool GradScaler::step(Optimizer& optimizer) {
     optimizer.step();
     return true;
   }
-  if (states_[&optimizer].stage == Stage::stepped) {
+  using Stage = States::Stage;
+  if (states_->of[&optimizer].stage == Stage::stepped) {
     wrong_use("step() has already been called since the last update().");
   }
-  if (states_[&optimizer].stage == Stage::ready) unscale_(optimizer);
-  PerOptimizer& state = states_[&optimizer];
+  if (states_->of[&optimizer].stage == Stage::ready) unscale_(optimizer);
+  States::PerOptimizer& state = states_->of[&optimizer];
   if (!state.found_inf) optimizer.step();
   state.stage = Stage::stepped;
   return !state.found_inf;
@@ -82,12 +98,14 @@ bool GradScaler::step(Optimizer& optimizer) {
 
 void GradScaler::update(std::optional<double> new_scale) {
   if (!options_.enabled()) return;
-  const auto is_unscaled = [](const auto& item) { return item.second.stage != Stage::ready; };
+  const auto is_unscaled = [](const auto& item) {
+    return item.second.stage != States::Stage::ready;
+  };
   const bool found_inf =
-      std::ranges::any_of(states_, [](const auto& item) { return item.second.found_inf; });
+      std::ranges::any_of(states_->of, [](const auto& item) { return item.second.found_inf; });
   if (new_scale) {
     scale_ = *new_scale;
-  } else if (std::ranges::none_of(states_, is_unscaled)) {
+  } else if (std::ranges::none_of(states_->of, is_unscaled)) {
     wrong_use("No inf checks were recorded prior to update.");
   } else if (found_inf) {
     scale_ *= options_.backoff_factor();
@@ -97,7 +115,7 @@ void GradScaler::update(std::optional<double> new_scale) {
     if (grown <= std::numeric_limits<float>::max()) scale_ = grown;  // torch keeps it in f32
     growth_tracker_ = 0;
   }
-  states_.clear();
+  states_->of.clear();
 }
 
 nn::State GradScaler::state_dict() const {

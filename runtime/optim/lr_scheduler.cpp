@@ -10,6 +10,8 @@
 
 namespace kernbench::optim {
 
+LRScheduler::~LRScheduler() = default;
+
 LRScheduler::LRScheduler(Optimizer& optimizer) : optimizer_(optimizer) {
   for (std::size_t i = 0; i < optimizer.group_count(); ++i)
     bases_.push_back(optimizer.initial_lr(i));

@@ -145,6 +145,9 @@ Update adam_update(const Tensor& parameter, ParameterState& state,
 
 }  // namespace
 
+Optimizer::Optimizer() = default;
+Optimizer::~Optimizer() = default;
+
 double Optimizer::initial_lr(std::size_t group) {
   return initial_lrs_.try_emplace(group, lr(group)).first->second;
 }

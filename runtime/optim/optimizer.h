@@ -9,13 +9,13 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <vector>
 
 #include "runtime/nn/module.h"
 #include "runtime/nn/state.h"
 #include "runtime/tensor/tensor.h"
 #include "sim_engine/base/function.h"
+#include "sim_engine/base/memory.h"
 
 namespace kernbench::optim {
 
@@ -29,8 +29,8 @@ struct ParamGroup {
 // The base of all: what a scheduler and a training loop use.
 class Optimizer {
  public:
-  Optimizer() = default;
-  virtual ~Optimizer() = default;
+  Optimizer();
+  virtual ~Optimizer();
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
@@ -192,7 +192,7 @@ namespace kernbench::optim {
 
 class LRScheduler {
  public:
-  virtual ~LRScheduler() = default;
+  virtual ~LRScheduler();
   LRScheduler(const LRScheduler&) = delete;
   LRScheduler& operator=(const LRScheduler&) = delete;
 

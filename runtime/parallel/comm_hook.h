@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <utility>
 #include <vector>
 
@@ -16,6 +15,7 @@
 #include "runtime/distributed/work.h"
 #include "runtime/tensor/tensor.h"
 #include "sim_engine/base/function.h"
+#include "sim_engine/base/memory.h"
 
 namespace kernbench {
 class RuntimeContext;

@@ -11,7 +11,6 @@
 
 #include <cstdint>
 #include <iterator>
-#include <memory>
 #include <optional>
 #include <source_location>
 #include <string>
@@ -24,6 +23,7 @@
 #include "runtime/parallel/comm_hook.h"
 #include "runtime/parallel/logging_data.h"
 #include "runtime/tensor/tensor.h"
+#include "sim_engine/base/memory.h"
 #include "sim_engine/base/units.h"
 
 namespace kernbench {
@@ -103,15 +103,14 @@ class Replica {
   std::shared_ptr<Reducer> reducer_;
   std::string hook_name_;
   bool has_joined_ = false;
-  std::optional<JoinOptions> join_;
+  JoinOptions join_;
+  bool is_in_join_ = false;
   bool reduces_gradients_ = true;
   bool syncs_buffers_ = true;  // as torch's: the last forward pass decides about the next
 };
 
 // Collects the tensors of what a forward() returns: a tensor, or a range or tuple of such.
-inline void collect_tensors(std::vector<Tensor>& tensors, const Tensor& output) {
-  tensors.push_back(output);
-}
+void collect_tensors(std::vector<Tensor>& tensors, const Tensor& output);
 template <class Range>
 requires requires(const Range& outputs) {
   std::begin(outputs);

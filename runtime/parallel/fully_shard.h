@@ -12,7 +12,6 @@
 #pragma once
 
 #include <concepts>
-#include <memory>
 #include <optional>
 #include <source_location>
 #include <string>
@@ -25,6 +24,7 @@
 #include "runtime/parallel/logging_data.h"
 #include "runtime/tensor/tensor.h"
 #include "sim_engine/base/dtype.h"
+#include "sim_engine/base/memory.h"
 
 namespace kernbench::distributed::fsdp {
 

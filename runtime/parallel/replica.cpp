@@ -82,6 +82,10 @@ Replica::Replica(std::shared_ptr<Module> module, const DistributedDataParallelOp
 
 Replica::~Replica() = default;
 
+void collect_tensors(std::vector<Tensor>& tensors, const Tensor& output) {
+  tensors.push_back(output);
+}
+
 std::vector<Tensor> Replica::state() const {
   std::vector<Tensor> all = module_->parameters();
   std::ranges::copy(module_->buffers(), std::back_inserter(all));
@@ -107,7 +111,7 @@ bool Replica::is_synchronized() const {
 }
 
 void Replica::begin_forward() {
-  const int root = join_ ? vote(true).last : 0;
+  const int root = is_in_join_ ? vote(true).last : 0;
   if (is_synchronized()) reducer_->prepare_for_forward();
   if (is_grad_enabled(torch_.simulation())) reducer_->rebuild_buckets();
   if (options_.broadcast_buffers && syncs_buffers_) broadcast(module_->buffers(), root);
@@ -134,24 +138,25 @@ Replica::Votes Replica::vote(bool has_inputs) const {
     votes.last = rank;
   }
   const bool is_early = votes.active > 0 && votes.active < static_cast<int>(all.size());
-  if (is_early && join_->throw_on_early_termination) {
+  if (is_early && join_.throw_on_early_termination) {
     throw CollectiveError("KB-A016",
                           fmt::format("Detected at least one rank that exhausted inputs. Throwing "
                                       "across all ranks. ({} of {} ranks have inputs)",
                                       votes.active, all.size()));
   }
-  if (!join_->divide_by_initial_world_size) reducer_->set_divisor(std::max(votes.active, 1));
+  if (!join_.divide_by_initial_world_size) reducer_->set_divisor(std::max(votes.active, 1));
   return votes;
 }
 
 void Replica::begin_join(const JoinOptions& options) {
   if (!options.enable) return;
   join_ = options;
+  is_in_join_ = true;
   has_joined_ = true;
 }
 
 void Replica::end_join() {
-  if (!join_) return;
+  if (!is_in_join_) return;
   bool is_last = true;
   for (Votes votes = vote(false); votes.active > 0; votes = vote(false)) {
     is_last = false;
@@ -160,7 +165,7 @@ void Replica::end_join() {
     syncs_buffers_ = votes.reduce;
     if (votes.reduce) reducer_->shadow_pass();
   }
-  join_.reset();
+  is_in_join_ = false;
   reducer_->set_divisor(torch_.distributed.get_world_size(options_.process_group));
   std::vector<int> last;
   torch_.distributed.all_gather_object(last, is_last ? 1 : 0, options_.process_group, location_);

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 
+#include "sim_engine/base/memory.h"
 #include "sim_engine/base/units.h"
 
 namespace kernbench {

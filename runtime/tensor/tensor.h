@@ -9,7 +9,6 @@
 #include <initializer_list>
 #include <iosfwd>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <source_location>
 #include <string>
@@ -21,6 +20,7 @@
 #include "runtime/tensor/tensor_options.h"
 #include "sim_engine/base/dtype.h"
 #include "sim_engine/base/function.h"
+#include "sim_engine/base/memory.h"
 #include "sim_engine/base/shape.h"
 
 namespace Eigen {

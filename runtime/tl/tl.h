@@ -10,7 +10,6 @@
 
 #include <cstdint>
 #include <initializer_list>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,6 +18,7 @@
 
 #include "runtime/tl/values.h"
 #include "sim_engine/base/dtype.h"
+#include "sim_engine/base/owned.h"
 #include "sim_engine/base/shape.h"
 #include "sim_engine/base/units.h"
 #include "sim_engine/topology/location.h"
@@ -367,9 +367,9 @@ class Context {
   runtime::FiberScheduler& fibers_;
   runtime::CommandBudget& budget_;
   runtime::FiberLocal& local_;
-  const std::unique_ptr<sim::KernelRun> own_run_;
+  const Owned<sim::KernelRun> own_run_;
   sim::KernelRun& run_;
-  const std::unique_ptr<Touched> touched_;
+  const Owned<Touched> touched_;
   const sim::PeLocation& location_;
   const std::string_view kernel_name_;
   const int program_id_;

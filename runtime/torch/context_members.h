@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +10,7 @@
 
 #include "runtime/stream/stream.h"
 #include "runtime/tensor/tensor.h"
+#include "sim_engine/base/memory.h"
 #include "sim_engine/base/units.h"
 
 namespace kernbench {

@@ -11,6 +11,10 @@ std::shared_ptr<const runtime::LaunchedTensors> runtime::launched_tensors(
   return std::make_shared<const LaunchedTensors>(std::move(tensors));
 }
 
+void runtime::collect_tensor(std::vector<Tensor>& tensors, const Tensor& tensor) {
+  tensors.push_back(tensor);
+}
+
 tl::Pointer runtime::kernel_argument(const Tensor& tensor, const sim::PeLocation& pe,
                                      const LaunchedTensors& launched) {
   for (const sim::DeviceBuffer& buffer : tensor.storage()->buffers()) {

@@ -12,7 +12,6 @@
 
 #pragma once
 
-#include <memory>
 #include <source_location>
 #include <string>
 #include <string_view>
@@ -20,6 +19,7 @@
 #include <vector>
 
 #include "runtime/profiler/profile.h"
+#include "sim_engine/base/memory.h"
 
 namespace kernbench {
 

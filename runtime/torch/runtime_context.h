@@ -5,7 +5,6 @@
 #include <concepts>
 #include <cstdint>
 #include <initializer_list>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -24,6 +23,7 @@
 #include "runtime/tl/tl.h"
 #include "runtime/torch/context_members.h"
 #include "sim_engine/base/function.h"
+#include "sim_engine/base/memory.h"
 #include "sim_engine/base/units.h"
 #include "sim_engine/components/use_and_waits.h"
 #include "sim_engine/topology/topology.h"
@@ -297,10 +297,11 @@ class RuntimeContext : public TorchFunctions {
 
 template <class Matrix>
 Tensor RuntimeContext::from_eigen(const Matrix& matrix) {
-  std::vector<float> elements;
+  std::vector<float> elements(static_cast<std::size_t>(matrix.rows() * matrix.cols()));
+  std::size_t next = 0;
   for (std::int64_t row = 0; row < matrix.rows(); ++row) {
     for (std::int64_t column = 0; column < matrix.cols(); ++column) {
-      elements.push_back(static_cast<float>(matrix(row, column)));
+      elements[next++] = static_cast<float>(matrix(row, column));
     }
   }
   return tensor(elements, {matrix.rows(), matrix.cols()});
@@ -321,9 +322,7 @@ requires(!std::derived_from<Value, Tensor>) const Value& kernel_argument(const V
   return value;
 }
 
-inline void collect_tensor(std::vector<Tensor>& tensors, const Tensor& tensor) {
-  tensors.push_back(tensor);
-}
+void collect_tensor(std::vector<Tensor>& tensors, const Tensor& tensor);
 template <class Value>
 requires(!std::derived_from<Value, Tensor>) void collect_tensor(std::vector<Tensor>&,
                                                                 const Value&) {}

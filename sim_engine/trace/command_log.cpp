@@ -28,6 +28,9 @@ std::uint64_t digest(const OpRecord& record) {
   return hash;
 }
 
+CommandLog::CommandLog(std::size_t limit) : limit_(limit) {}
+CommandLog::~CommandLog() = default;
+
 void CommandLog::append(const OpRecord& record) {
   if (size_ % kChunk == 0) add_chunk();
   chunks_.back().push_back(record);

@@ -40,7 +40,10 @@ std::uint64_t digest(const OpRecord& record);
 class CommandLog {
  public:
   // Keeps at least the last `limit` records, and fewer than two chunks more; 0: all.
-  explicit CommandLog(std::size_t limit = 0) : limit_(limit) {}
+  explicit CommandLog(std::size_t limit = 0);
+  ~CommandLog();
+  CommandLog(const CommandLog&) = delete;
+  CommandLog& operator=(const CommandLog&) = delete;
 
   class Iterator {
    public:

@@ -20,6 +20,9 @@
 #if defined(_GLIBCXX_VARIANT)
 #error "kernbench.h includes <variant>; benches/bench/cell.h has what a row's cells are"
 #endif
+#if defined(_GLIBCXX_MEMORY)
+#error "kernbench.h includes <memory>; sim_engine/base/memory.h has its pointers"
+#endif
 #if defined(_GLIBCXX_MUTEX) || defined(_GLIBCXX_ATOMIC) || defined(_GLIBCXX_THREAD)
 #error "kernbench.h includes <mutex>, <atomic> or <thread>; what needs them is no user's"
 #endif

@@ -36,7 +36,7 @@ TEST_CASE("what nobody says has a built-in value", "[ccl][config]") {
     CHECK_FALSE(config.world_size());
     CHECK(config.participants() == Participants::shard_holders);
     CHECK(config.root() == Root::center);
-    CHECK(config.neighbours() == std::set{Neighbours::grid});
+    CHECK(config.neighbours() == std::vector{Neighbours::grid});
   }
 }
 
@@ -59,7 +59,7 @@ defaults:
   CHECK(config.n_elem() == std::vector<std::int64_t>{7});
   CHECK(config.participants() == Participants::one_pe_per_sip);
   CHECK(config.root() == Root::corner);
-  CHECK(config.neighbours() == std::set{Neighbours::ring});
+  CHECK(config.neighbours() == std::vector{Neighbours::ring});
   CHECK(Config::parse("defaults: {world_size: 6}").world_size() == 6);
 }
 
@@ -91,7 +91,7 @@ TEST_CASE("an entry without a kernel names one, and one with a kernel has any na
   CHECK(config.algorithm().name == "intercube_allreduce");
   CHECK(config.with_algorithm("of_pes").algorithm().name == "tree_allreduce");
   CHECK(config.with_algorithm("of_pes").algorithm_name() == "of_pes");
-  CHECK(config.with_algorithm("of_pes").neighbours() == std::set{Neighbours::tree});
+  CHECK(config.with_algorithm("of_pes").neighbours() == std::vector{Neighbours::tree});
 }
 
 TEST_CASE("auto chooses among the library's algorithms, and joins participants for each of them",
@@ -101,7 +101,7 @@ TEST_CASE("auto chooses among the library's algorithms, and joins participants f
         Config::parse(fmt::format("defaults: {{algorithm: auto, depth: 2{}}}", neighbours));
     CHECK(config.is_auto());
     CHECK(config.ipcq().depth == 2);
-    CHECK(config.neighbours() == std::set{Neighbours::grid, Neighbours::ring, Neighbours::tree});
+    CHECK(config.neighbours() == std::vector{Neighbours::grid, Neighbours::ring, Neighbours::tree});
     std::vector<std::string_view> names;
     for (const ccl::Algorithm* candidate : config.candidates()) names.push_back(candidate->name);
     CHECK(names == std::vector(kAllReduceAlgorithms.begin(), kAllReduceAlgorithms.end()));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "ccl/core/spanning_tree.h"
 #include "test/ccl/all_reduce_under_test.h"
 #include "test/ccl/kernels_under_test.h"
 #include "test/support/small_topology.h"

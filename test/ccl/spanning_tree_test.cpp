@@ -1,5 +1,7 @@
 // Trees over a grid towards its centre or a corner, and the binomial tree.
 
+#include "ccl/core/spanning_tree.h"
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <set>
