@@ -10,7 +10,8 @@ namespace kernbench::ccl {
 namespace {
 
 // Small messages cost more than their bytes, so of a chunk no more lanes have a share than messages
-// of grain.most_dealt elements are needed.  The result is a multiple of `colours`.
+// of grain.most_dealt elements are needed.  A share that lies in one unit, or is of whole units,
+// has the fewest messages.  The result is a multiple of `colours`.
 int class_count(const Cut& cut, const Grain& grain, int colours) {
   const auto lanes = static_cast<int>(cut.fragments.size());
   std::int64_t largest = 1;
@@ -24,9 +25,8 @@ int class_count(const Cut& cut, const Grain& grain, int colours) {
   if (most >= lanes) return std::max(lanes, colours);
   int classes = colours;
   for (int one = colours; one <= most; one += colours) {
-    if (lanes % one == 0) classes = one;
+    if (one % grain.units == 0 || grain.units % one == 0) classes = one;
   }
-  while (2 * classes <= most) classes *= 2;  // few numbers divide the lanes
   return classes;
 }
 

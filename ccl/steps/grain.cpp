@@ -33,7 +33,8 @@ Bytes bytes_in_flight(const Topology& topology) {
 }
 
 // Where parts follow each other one by one from member to member, the less a part has, the sooner
-// all members are busy.  But a link must not run dry (bytes_in_flight()).
+// all members are busy.  But a link must not run dry: as many parts are under way as receives are
+// posted ahead, and have what it carries meanwhile.
 std::int64_t elements_in_pipe(const Plan& plan, const GrainInput& input) {
   constexpr Bytes kLeastOfTime = 8 << 10;  // in all moves of a time
   constexpr Bytes kMost = 8 << 10;         // where more fills no link better
@@ -41,7 +42,7 @@ std::int64_t elements_in_pipe(const Plan& plan, const GrainInput& input) {
   const LinkSpec& link = input.topology.system.sip_link;
   if (input.are_pes || !is_piped(plan) || link.bandwidth.is_unlimited()) return kAny;
   const Bytes size = size_of(input.dtype);
-  const Bytes in_flight = bytes_in_flight(input.topology);
+  const Bytes in_flight = bytes_in_flight(input.topology) / kPostsAhead;
   const Bytes two_parts = 2 * least_part_without_slots(input.topology, plan);
   const Bytes least =
       std::max(std::min(kLeastOfTime / plan.width, two_parts * input.lanes), kLeastOfPipe);

@@ -1,6 +1,7 @@
 #include "ccl/steps/step.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -151,6 +152,12 @@ class StepsUnderWay final : public runtime::Prefetched {
       : tl_(tl), tiles_(tiles), list_(list), ports_(ports), call_(call), dtype_(dtype) {
     for (const Shards& shards : list.shards) add_touched(shards);
     ports.list_touched(touched_);
+    const auto line_of = [](const void* object) {
+      return reinterpret_cast<std::uintptr_t>(object) / 64;
+    };
+    std::ranges::sort(touched_, {}, line_of);
+    const auto repeated = std::ranges::unique(touched_, {}, line_of);
+    touched_.erase(repeated.begin(), repeated.end());
     tl_.touched().set_more(this);
   }
   ~StepsUnderWay() { tl_.touched().set_more(nullptr); }

@@ -233,7 +233,12 @@ void Context::count_commands(std::string_view operation, std::int64_t count) {
 }
 
 void Context::make_room(std::string_view operation, Bytes bytes) {
-  make_room_for_command(operation);
+  const bool has_room = run_.outstanding() < most_under_way_;
+  if (has_room && commands_ < runtime::CommandBudget::kOwnCommands) {
+    ++commands_;
+  } else {
+    make_room_for_command(operation);
+  }
   if (run_.free_scratch() < bytes) wait_for_scratch(operation, [=] { return bytes; });
 }
 

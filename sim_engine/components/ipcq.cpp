@@ -59,7 +59,7 @@ IpcqChannel::IpcqChannel(Engine& engine, Fabric& fabric, const Ends& ends, const
                        .time_of(kCreditBytes)),
       tail_(params.first_number),
       credits_(params.depth),
-      returns_(static_cast<std::size_t>(params.depth)),
+      returns_(std::bit_ceil(static_cast<std::uint32_t>(params.depth))),
       slot_mask_(std::bit_ceil(static_cast<std::uint32_t>(params.depth)) - 1),
       next_to_show_(params.first_number),
       posts_(params.first_number) {
@@ -225,10 +225,10 @@ IpcqMessage IpcqChannel::pop() {
 void IpcqChannel::release_slot() {
   --being_emptied_;
   const std::size_t last = first_return_ + static_cast<std::size_t>(credits_in_flight_++);
-  returns_[last % returns_.size()] = engine_.now() + credit_time_;
+  returns_[last & slot_mask_] = engine_.now() + credit_time_;
   if (const CauseLog* const causes = engine_.causes()) {
     release_causes_.resize(returns_.size());
-    release_causes_[last % returns_.size()] = causes->current();
+    release_causes_[last & slot_mask_] = causes->current();
   }
   check_invariant();
   notify(on_credit_);
@@ -238,7 +238,7 @@ void IpcqChannel::release_slot() {
 int IpcqChannel::returned_count(Time clock) const {
   int count = 0;
   while (count < credits_in_flight_ &&
-         returns_[(first_return_ + static_cast<std::size_t>(count)) % returns_.size()] <= clock) {
+         returns_[(first_return_ + static_cast<std::size_t>(count)) & slot_mask_] <= clock) {
     ++count;
   }
   return count;
@@ -246,7 +246,7 @@ int IpcqChannel::returned_count(Time clock) const {
 
 void IpcqChannel::collect_credits(Time clock) {
   const int count = returned_count(clock);
-  first_return_ = (first_return_ + static_cast<std::size_t>(count)) % returns_.size();
+  first_return_ = (first_return_ + static_cast<std::size_t>(count)) & slot_mask_;
   credits_in_flight_ -= count;
   credits_ += count;
 }

@@ -52,6 +52,24 @@ void check_growth(const Swept& swept, double begin, double end) {
   }
 }
 
+struct Measured {
+  Time time{0};
+  Time bound{0};
+};
+
+// A collective of 4 MiB, where each SIP has one PE.
+Measured measure_one_pe(const std::string& name, MeasuredCollective collective) {
+  const Topology topology = with_one_pe(load_topology(name));
+  ccl::prepare_program();
+  RuntimeContext torch(topology, {.data = false});
+  collectives::MeasuredInput input;
+  input.blocks = {.collective = collective, .ranks = topology.system.sip_count, .count = 1 << 20};
+  input.placement = DPPolicy::on_one_pe();
+  input.in_place = !collectives::spec_of(collective).out_of_place;
+  const collectives::Measurement measured = collectives::measure(torch, input);
+  return {measured.time, std::max(*measured.lower_bound, *measured.memory_bound)};
+}
+
 }  // namespace
 
 TEST_CASE("times of one PE grow with sizes, at any depth", "[collectives][growth][exhaustive]") {
@@ -76,16 +94,29 @@ TEST_CASE("one PE of each SIP reduces 4 MiB near its bound", "[collectives][grow
   };
   const Goal goal = GENERATE(Goal{"ring_1d_6", 110}, Goal{"torus_2d_2x3", 110},
                              Goal{"mesh_2d_no_wrap_2x3", 130}, Goal{"default", 110});
-  const Topology topology = with_one_pe(load_topology(goal.topology));
-  ccl::prepare_program();
-  RuntimeContext torch(topology, {.data = false});
-  collectives::MeasuredInput input;
-  input.blocks = {.ranks = topology.system.sip_count, .count = 1 << 20};
-  input.placement = DPPolicy::on_one_pe();
-  const collectives::Measurement measured = collectives::measure(torch, input);
-  const Time bound = std::max(*measured.lower_bound, *measured.memory_bound);
-  CAPTURE(goal.topology, measured.time.count(), bound.count());
-  CHECK(measured.time.count() * 100 <= bound.count() * goal.percent);
+  const Measured measured = measure_one_pe(goal.topology, MeasuredCollective::all_reduce);
+  CAPTURE(goal.topology, measured.time.count(), measured.bound.count());
+  CHECK(measured.time.count() * 100 <= measured.bound.count() * goal.percent);
+}
+
+TEST_CASE("a root broadcasts 4 MiB from one PE near the bound", "[collectives][growth]") {
+  const std::string name = GENERATE("ring_1d_6", "torus_2d_2x3", "mesh_2d_no_wrap_2x3", "default");
+  const Measured measured = measure_one_pe(name, MeasuredCollective::broadcast);
+  CAPTURE(name, measured.time.count(), measured.bound.count());
+  CHECK(measured.time.count() * 100 <= measured.bound.count() * 115);
+}
+
+// Where lanes begin to share chunks, and where 3 of 4 units of a block go one way.
+TEST_CASE("times of all PEs of a mesh grow with sizes", "[collectives][growth][exhaustive]") {
+  const Topology topology = load_topology("mesh_2d_no_wrap_2x3");
+  const DPPolicy all_pes{.cube = Shard::column_wise, .pe = Shard::column_wise};
+  for (const MeasuredCollective collective :
+       {MeasuredCollective::all_gather, MeasuredCollective::reduce_scatter,
+        MeasuredCollective::gather}) {
+    CAPTURE(name_of(collective));
+    check_growth({.topology = topology, .collective = collective, .placement = all_pes}, 5112,
+                 20e3);
+  }
 }
 
 // Where lanes begin to share chunks.
