@@ -32,7 +32,7 @@ struct Holder {
   std::int64_t count = 0;
 };
 
-std::string to_text(const TensorMemory& memory) {
+std::string text_of(const TensorMemory& memory) {
   if (memory.tensors.empty()) return "a tensor whose last handle is gone, in use";
   return fmt::format("'{}'", memory.tensors.front()->name);
 }
@@ -49,7 +49,7 @@ std::vector<Holder> holders(Simulation& simulation,
       if (is_meant(buffer.home)) bytes += sim::HbmAllocator::block_bytes(buffer.bytes());
     }
     if (bytes == 0) continue;
-    Holder& holder = by_name[to_text(*memory)];
+    Holder& holder = by_name[text_of(*memory)];
     holder.bytes += bytes;
     ++holder.count;
   }
