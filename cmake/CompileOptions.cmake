@@ -35,7 +35,7 @@ if(KERNBENCH_SANITIZE)
   target_link_options(kernbench_options INTERFACE -fsanitize=${KERNBENCH_SANITIZE})
   # These checks are a third of the cost of the build.  AddressSanitizer finds what most of them
   # would: accesses through null or dangling pointers, or beyond an object.  x86 has no alignment
-  # that compilers for it rely on at -O1.
+  # that compilers for it rely on at -Og.
   if(KERNBENCH_SANITIZE MATCHES address AND KERNBENCH_SANITIZE MATCHES undefined)
     target_compile_options(kernbench_options INTERFACE -fno-sanitize=alignment,null,object-size,vptr)
   endif()
