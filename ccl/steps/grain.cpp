@@ -94,6 +94,11 @@ Grain find_grain(const Plan& plan, const GrainInput& input) {
         most_message_elements(input.topology, input.dtype, plan, input.kept);
     message = std::max(message, std::min({slot, piped, counted, in_flight}));
   }
+  std::int64_t of_colour = most_of(plan.width / plan.colours);
+  if (input.kept > 0) {
+    const std::int64_t kept = sim::ceil_divide(input.kept, std::int64_t{plan.colours});
+    of_colour = std::min(of_colour, most_message_elements(input.topology, input.dtype, plan, kept));
+  }
   // A lane that has a share of the chunks mostly has at most half of those of a time.
   std::int64_t dealt = std::min(slot, plan.width > 1 ? 2 * message : message);
   dealt = std::min(dealt, kDealt / size);
@@ -102,7 +107,7 @@ Grain find_grain(const Plan& plan, const GrainInput& input) {
   };
   return {.most = std::min(of_fragment(message), elements_in_window(plan, input)),
           .most_dealt = of_fragment(dealt),
-          .most_of_colour = of_fragment(most_of(plan.width / plan.colours)) / plan.colours,
+          .most_of_colour = of_fragment(of_colour) / plan.colours,
           .colours = plan.colours,
           .units = plan.units,
           .is_joined =

@@ -29,7 +29,7 @@ struct Combination {
   std::string_view name = "a + b";
 };
 
-Combination combination_of(ReduceOp op) {
+Combination find_combination(ReduceOp op) {
   switch (op) {
     case ReduceOp::product:
       return {sim::MathOp::multiply, "a * b"};
@@ -216,7 +216,7 @@ class StepsUnderWay final : public runtime::Prefetched {
   void post() {
     const Step& step = list_.steps[posted_++];
     for (const int peer : list_.senders(step)) {
-      // Receives are posted in the order in which value_of() takes the messages, so no message
+      // Receives are posted in the order in which compute_value() takes the messages, so no message
       // needs a name.
       messages_.push(tiles_.post(ports_.from(peer), dtype_, step.count()));
     }
@@ -267,7 +267,7 @@ class Values final : public tl::ScratchHolder {
       : tiles_(tiles),
         list_(list),
         under_way_(under_way),
-        combination_(combination_of(reduction.op)),
+        combination_(find_combination(reduction.op)),
         held_(tiles, list) {
     if (reduction.op == ReduceOp::avg) {
       divisors_ = AverageDivisors::of(reduction.dtype, reduction.member_count);
@@ -279,7 +279,7 @@ class Values final : public tl::ScratchHolder {
   Values& operator=(const Values&) = delete;
 
   // Returns the value of the step until let_go().
-  const sim::Tile& value_of(const Step& step) {
+  const sim::Tile& compute_value(const Step& step) {
     under_way_.begin_until(step);
     if (step.from_count == 0) {
       take_own(step);
@@ -372,7 +372,7 @@ void run_steps(tl::Context& tl, const StepList& list, const NodePorts& node_port
   StepsUnderWay under_way(tl, tiles, list, ports, call, reduction.dtype);
   Values values(tiles, list, under_way, reduction);
   for (const Step& step : list.steps) {
-    const sim::Tile& value = values.value_of(step);
+    const sim::Tile& value = values.compute_value(step);
     // The value is sent before it is stored, since other members wait for it and nobody waits for
     // the store.
     for (const int peer : list.receivers(step)) send(tiles, ports.to(peer), value);
