@@ -49,7 +49,8 @@ const PlanCache::Planned& PlanCache::plan(AlgorithmPlan algorithm, CollectiveKin
 std::int64_t PlanCache::most_units_kept(AlgorithmPlan algorithm, CollectiveKind kind, int root,
                                         const CubeTree& cubes, std::size_t summands) {
   constexpr int kMostNodes = 128;
-  if (shape_.size * cubes.count > kMostNodes) return 0;
+  // Larger messages pay off on the links between SIPs, of which a group of one SIP uses none.
+  if (shape_.size == 1 || shape_.size * cubes.count > kMostNodes) return 0;
   const Key key{algorithm, kind, root, 0, cubes.count, cubes.has_sums, cubes.root};
   const auto [known, is_new] = kept_.try_emplace({key, summands});
   for (int node = 0; is_new && node < shape_.size * cubes.count; ++node) {
