@@ -18,86 +18,121 @@ int in(const Members& list, int member) {
   return list[static_cast<std::size_t>(member)];
 }
 
-// Returns for each member but the root the one that reaches it at the least cost.
-Members cheapest_senders(const MessageCosts& costs, int root) {
-  Members best(static_cast<std::size_t>(costs.size()), kNobody);
-  for (int to = 0; to < costs.size(); ++to) {
-    for (int from = 0; from < costs.size() && to != root; ++from) {
-      if (from == to) continue;
-      int& known = in(best, to);
-      if (known == kNobody || costs.at(from, to) < costs.at(known, to)) known = from;
-    }
-  }
-  return best;
-}
-
-// Members that only reach each other; empty if all are reached from the root.
-Members find_cycle(const Members& senders) {
-  for (int start = 0; start < static_cast<int>(senders.size()); ++start) {
-    int at = start;
-    for (std::size_t i = 0; i < senders.size() && at != kNobody; ++i) at = in(senders, at);
-    if (at == kNobody) continue;
-    Members cycle = {at};
-    for (int next = in(senders, at); next != at; next = in(senders, next)) cycle.push_back(next);
-    return cycle;
-  }
-  return {};
-}
-
-// The same members with those of a cycle as one, the last.
-class Contracted {
+// The search for one tree.  Its vertices are the members and, after them, the cycles that were found
+// on the way, each of which takes the place of its vertices.
+class TreeSearch {
  public:
-  Contracted(const MessageCosts& costs, const Members& senders, const Members& cycle)
-      : number_(static_cast<std::size_t>(costs.size()), kNobody), costs_(count(costs, cycle)) {
-    const int whole = costs_.size() - 1;
-    enters_.assign(static_cast<std::size_t>(whole), cycle.front());
-    leaves_ = enters_;
-    for (const int from : outside_) {
-      for (const int to : outside_) {
-        if (from != to) costs_.at(in(number_, from), in(number_, to)) = costs.at(from, to);
-      }
-      const auto entry = [&](int to) { return costs.at(from, to) - costs.at(in(senders, to), to); };
-      const auto exit = [&](int at) { return costs.at(at, from); };
-      const int number = in(number_, from);
-      in(enters_, number) = *std::ranges::min_element(cycle, {}, entry);
-      in(leaves_, number) = *std::ranges::min_element(cycle, {}, exit);
-      costs_.at(number, whole) = entry(in(enters_, number));
-      costs_.at(whole, number) = exit(in(leaves_, number));
+  TreeSearch(const MessageCosts& costs, int root)
+      : members_(costs.size()),
+        root_(root),
+        capacity_(2 * costs.size()),
+        messages_(static_cast<std::size_t>(capacity_ * capacity_)),
+        vertices_(static_cast<std::size_t>(capacity_)) {
+    for (int from = 0; from < members_; ++from) {
+      remaining_.push_back(from);
+      for (int to = 0; to < members_; ++to) message(from, to) = {costs.at(from, to), from, to};
     }
   }
 
-  const MessageCosts& costs() const { return costs_; }
-  int number(int member) const { return in(number_, member); }
-
-  // Breaks the cycle where the tree over the contracted members enters it.
-  Members expanded(const Members& tree, Members senders) const {
-    const int whole = costs_.size() - 1;
-    for (const int member : outside_) {
-      const int sender = in(tree, in(number_, member));
-      if (sender == kNobody) continue;
-      in(senders, member) =
-          sender == whole ? in(leaves_, in(number_, member)) : in(outside_, sender);
+  Members run() {
+    while (true) {
+      choose_senders();
+      std::vector<int> cycle = find_cycle();
+      if (cycle.empty()) break;
+      contract(cycle);
     }
-    const int sender = in(tree, whole);
-    in(senders, in(enters_, sender)) = in(outside_, sender);
+    break_cycles();
+    Members senders(static_cast<std::size_t>(members_), kNobody);
+    for (int member = 0; member < members_; ++member) {
+      if (member != root_) in(senders, member) = vertex(member).reached_by.giver;
+    }
     return senders;
   }
 
  private:
-  int count(const MessageCosts& costs, const Members& cycle) {
-    for (int member = 0; member < costs.size(); ++member) {
-      if (std::ranges::find(cycle, member) != cycle.end()) continue;
-      in(number_, member) = static_cast<int>(outside_.size());
-      outside_.push_back(member);
+  // The members between which the cheapest message from one vertex to another goes, and what it
+  // costs more than the message that it would replace.
+  struct Message {
+    double cost = 0;
+    int giver = kNobody;
+    int taker = kNobody;
+  };
+  struct Vertex {
+    int sender = kNobody;  // the vertex that reaches it at the least cost
+    Message reached_by;
+    int cycle = kNobody;  // the vertex that took its place
+  };
+
+  Message& message(int from, int to) {
+    return messages_[static_cast<std::size_t>(from * capacity_ + to)];
+  }
+  Vertex& vertex(int number) { return vertices_[static_cast<std::size_t>(number)]; }
+
+  void choose_senders() {
+    for (const int to : remaining_) {
+      if (to == root_) continue;
+      Vertex& reached = vertex(to);
+      reached.sender = kNobody;
+      for (const int from : remaining_) {
+        if (from == to) continue;
+        const Message& other = message(from, to);
+        if (reached.sender != kNobody && other.cost >= reached.reached_by.cost) continue;
+        reached.sender = from;
+        reached.reached_by = other;
+      }
     }
-    return static_cast<int>(outside_.size()) + 1;
   }
 
-  Members number_;   // by member, its number among the contracted ones
-  Members outside_;  // by that number
-  Members enters_;   // by that number, the member of the cycle that it reaches at the least cost
-  Members leaves_;   // and the one that reaches it
-  MessageCosts costs_;
+  // Returns vertices that only reach each other; nothing if all are reached from the root.
+  std::vector<int> find_cycle() {
+    for (const int start : remaining_) {
+      int at = start;
+      for (std::size_t i = 0; i < remaining_.size() && at != kNobody; ++i) at = vertex(at).sender;
+      if (at == kNobody) continue;
+      std::vector<int> cycle = {at};
+      for (int next = vertex(at).sender; next != at; next = vertex(next).sender) {
+        cycle.push_back(next);
+      }
+      return cycle;
+    }
+    return {};
+  }
+
+  void contract(const std::vector<int>& cycle) {
+    const int whole = count_++;
+    for (const int part : cycle) vertex(part).cycle = whole;
+    std::erase_if(remaining_, [&](int number) { return vertex(number).cycle != kNobody; });
+    for (const int other : remaining_) {
+      Message& entry = message(other, whole);
+      Message& exit = message(whole, other);
+      for (const int part : cycle) {
+        Message into = message(other, part);
+        into.cost -= vertex(part).reached_by.cost;
+        if (entry.giver == kNobody || into.cost < entry.cost) entry = into;
+        const Message& out = message(part, other);
+        if (exit.giver == kNobody || out.cost < exit.cost) exit = out;
+      }
+    }
+    remaining_.push_back(whole);
+  }
+
+  // A cycle is entered at one of its vertices, which its own sender then need not reach.
+  void break_cycles() {
+    for (int whole = count_ - 1; whole >= members_; --whole) {
+      const Message& entry = vertex(whole).reached_by;
+      int part = entry.taker;
+      while (vertex(part).cycle != whole) part = vertex(part).cycle;
+      vertex(part).reached_by = entry;
+    }
+  }
+
+  int members_;
+  int root_;
+  int capacity_;  // each cycle has two vertices or more, so there are fewer cycles than members
+  int count_ = members_;
+  std::vector<Message> messages_;
+  std::vector<Vertex> vertices_;
+  std::vector<int> remaining_;  // those that no cycle replaced
 };
 
 }  // namespace
@@ -111,11 +146,7 @@ MessageCosts MessageCosts::reversed() const {
 }
 
 std::vector<int> least_tree(const MessageCosts& costs, int root) {
-  const Members senders = cheapest_senders(costs, root);
-  const Members cycle = find_cycle(senders);
-  if (cycle.empty()) return senders;
-  const Contracted contracted(costs, senders, cycle);
-  return contracted.expanded(least_tree(contracted.costs(), contracted.number(root)), senders);
+  return TreeSearch(costs, root).run();
 }
 
 double cost_of_tree(const MessageCosts& costs, const std::vector<int>& inner) {

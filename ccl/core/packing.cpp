@@ -61,39 +61,48 @@ struct Costs {
 
 struct PricedRoute {
   Route route;
-  double cost = 0;
+  double up_cost = 0;
+  double down_cost = 0;  // or that of a way
+
+  double cost() const { return up_cost + down_cost; }
 };
 
-PricedRoute trees(const Demand& demand, int root, const Costs& costs) {
+PricedRoute find_trees(const Demand& demand, int root, const Costs& costs) {
   PricedRoute found;
   found.route.root = root;
   if (demand.sums) {
     found.route.up = least_tree(costs.back, root);
-    found.cost += cost_of_tree(costs.back, found.route.up);
+    found.up_cost = cost_of_tree(costs.back, found.route.up);
   }
   if (demand.spreads) {
     found.route.down = least_tree(costs.there, root);
-    found.cost += cost_of_tree(costs.there, found.route.down);
+    found.down_cost = cost_of_tree(costs.there, found.route.down);
   }
   return found;
 }
 
-PricedRoute cheapest_route(const Demand& demand, const Costs& costs) {
-  if (demand.is_way()) {
-    PricedRoute found;
-    found.route.stops = least_way(costs.there, demand.giver, demand.taker);
-    for (std::size_t i = 1; i < found.route.stops.size(); ++i) {
-      found.cost += costs.there.at(found.route.stops[i - 1], found.route.stops[i]);
-    }
-    return found;
+PricedRoute find_way(const Demand& demand, const Costs& costs) {
+  PricedRoute found;
+  found.route.stops = least_way(costs.there, demand.giver, demand.taker);
+  for (std::size_t i = 1; i < found.route.stops.size(); ++i) {
+    found.down_cost += costs.there.at(found.route.stops[i - 1], found.route.stops[i]);
   }
-  if (demand.root >= 0) return trees(demand, demand.root, costs);
-  PricedRoute best = trees(demand, 0, costs);
-  for (int root = 1; root < costs.there.size(); ++root) {
-    PricedRoute other = trees(demand, root, costs);
-    if (other.cost < best.cost) best = std::move(other);
+  return found;
+}
+
+// Returns the cheapest route of each root that the demand allows.
+std::vector<PricedRoute> list_routes(const Demand& demand, const Costs& costs) {
+  if (demand.is_way()) return {find_way(demand, costs)};
+  if (demand.root >= 0) return {find_trees(demand, demand.root, costs)};
+  std::vector<PricedRoute> routes;
+  for (int root = 0; root < costs.there.size(); ++root) {
+    routes.push_back(find_trees(demand, root, costs));
   }
-  return best;
+  return routes;
+}
+
+const PricedRoute& cheapest(const std::vector<PricedRoute>& routes) {
+  return *std::ranges::min_element(routes, {}, &PricedRoute::cost);
 }
 
 // Shares of blocks on links.
@@ -145,7 +154,7 @@ Packing pack_in_units(const Ways& ways, const std::vector<Demand>& demands, int 
       // A route is taken out before it is chosen anew, so that it does not avoid its own load.
       loads.add(routes[i], -1);
       const Costs costs{ways.costs(prices_of_next(loads, power))};
-      routes[i] = cheapest_route(demands[i % demands.size()], costs).route;
+      routes[i] = cheapest(list_routes(demands[i % demands.size()], costs)).route;
       loads.add(routes[i], 1);
     }
     // A further round seldom helps once one has not.
@@ -173,30 +182,39 @@ double cheapest_messages(const MessageCosts& costs, int but) {
 // An element's messages up to the first member that has its sum bring all summands there: a tree.
 // Each other member gets the sum, or the last part of it, by a later message.  The same holds for
 // the messages in reverse.  And each member's summand gets to all others, and the other way round.
-double least_of_all_reduce(const Costs& costs) {
+double least_of_all_reduce(const Costs& costs, const std::vector<PricedRoute>& by_root) {
+  constexpr double kMost = std::numeric_limits<double>::max();
   double least = 0;
-  for (const auto& [there, back] :
-       {std::pair(&costs.there, &costs.back), {&costs.back, &costs.there}}) {
-    double first = std::numeric_limits<double>::max();
-    for (int root = 0; root < there->size(); ++root) {
-      const double tree = cost_of_tree(*back, least_tree(*back, root));
-      first = std::min(first, tree + cheapest_messages(*there, root));
-      least = std::max(least, tree);
-    }
-    least = std::max(least, first);
+  double first_up = kMost;
+  double first_down = kMost;
+  for (const PricedRoute& trees : by_root) {
+    const int root = trees.route.root;
+    first_up = std::min(first_up, trees.up_cost + cheapest_messages(costs.there, root));
+    first_down = std::min(first_down, trees.down_cost + cheapest_messages(costs.back, root));
+    least = std::max({least, trees.up_cost, trees.down_cost});
   }
-  return least;
+  return std::max({least, first_up, first_down});
 }
 
-// Returns what the busiest link carries at least, if links have these prices.
-double least_load_at(const Ways& ways, Kind kind, const std::vector<Demand>& demands,
-                     const std::vector<double>& prices) {
+// Where links have prices: the cheapest routes, and what the busiest link carries at least.
+struct AtPrices {
+  std::vector<Route> routes;
+  double least_load = 0;
+};
+
+AtPrices route_at(const Ways& ways, Kind kind, const std::vector<Demand>& demands,
+                  const std::vector<double>& prices) {
   const Costs costs{ways.costs(prices)};
-  const double all = std::accumulate(prices.begin(), prices.end(), 0.0);
-  if (kind == Kind::all_reduce) return least_of_all_reduce(costs) / all;
+  AtPrices found;
   double least = 0;
-  for (const Demand& demand : demands) least += cheapest_route(demand, costs).cost;
-  return least / all;
+  for (const Demand& demand : demands) {
+    const std::vector<PricedRoute> routes = list_routes(demand, costs);
+    const PricedRoute& best = cheapest(routes);
+    least += kind == Kind::all_reduce ? least_of_all_reduce(costs, routes) : best.cost();
+    found.routes.push_back(best.route);
+  }
+  found.least_load = least / std::accumulate(prices.begin(), prices.end(), 0.0);
+  return found;
 }
 
 // Prices of 1 for all links out of a member, or into it, or for all of the busiest.
@@ -251,19 +269,18 @@ double find_least_load(const Ways& ways, Kind kind, int root, const Packing& pac
   // search.
   for (const Route& route : packing.routes) loads.add(route, kRoundsOfPacking / packing.units);
   double least = 0;
-  const auto consider = [&](const std::vector<double>& prices) {
-    least = std::max(least, least_load_at(ways, kind, demands, prices));
-  };
-  for (const auto& prices : simple_prices(ways, loads)) consider(prices);
+  for (const auto& prices : simple_prices(ways, loads)) {
+    least = std::max(least, route_at(ways, kind, demands, prices).least_load);
+  }
   for (int round = 0; round < kRounds && least < 0.99 * packing.load; ++round) {
     const double most = loads.most();
     std::vector<double> prices;
     for (const double load : loads.by_link()) {
       prices.push_back(std::exp(kSteepness * (load / most - 1)));
     }
-    consider(prices);
-    const Costs costs{ways.costs(prices)};
-    for (const Demand& demand : demands) loads.add(cheapest_route(demand, costs).route, 1);
+    const AtPrices found = route_at(ways, kind, demands, prices);
+    least = std::max(least, found.least_load);
+    for (const Route& route : found.routes) loads.add(route, 1);
   }
   return least;
 }

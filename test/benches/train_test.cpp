@@ -26,7 +26,7 @@ void train_on_device(const train::TrainingOptions& options,
   });
 }
 
-TEST_CASE("language models learn as with torch, loss by loss", "[train]") {
+TEST_CASE("language models learn as with torch, loss by loss", "[train][exhaustive]") {
   const train::ModelKind kind = GENERATE(train::ModelKind::gpt, train::ModelKind::llama);
   const bool is_shared = GENERATE(false, true);  // by two PEs, of one cube or of two
   const std::string name(name_of(kind));

@@ -42,7 +42,7 @@ TEST_CASE("every algorithm gives the sum on rings of 1 to 9 and 16 SIPs, of any 
 }
 
 TEST_CASE("every algorithm gives the sum on tori and meshes of up to 4 x 4 SIPs, of any size",
-          "[ccl][algorithms]") {
+          "[ccl][algorithms][exhaustive]") {
   const std::string_view algorithm = any_algorithm();
   const SipTopology kind = GENERATE(SipTopology::torus_2d, SipTopology::mesh_2d_no_wrap);
   for (int w = 1; w <= 4; ++w) {
@@ -58,7 +58,8 @@ TEST_CASE("every algorithm gives the sum on tori and meshes of up to 4 x 4 SIPs,
   }
 }
 
-TEST_CASE("every algorithm gives the sum in every placement inside a SIP", "[ccl][algorithms]") {
+TEST_CASE("every algorithm gives the sum in every placement inside a SIP",
+          "[ccl][algorithms][exhaustive]") {
   const std::string_view algorithm = any_algorithm();
   const SipTopology kind = GENERATE(from_range(kGridTopologies));
   const Topology topology = round_topology(kind, 3, 2, 2, 2);
@@ -88,7 +89,7 @@ TEST_CASE("every algorithm gives the sum of a root in the corner", "[ccl][algori
 }
 
 TEST_CASE("every algorithm cuts what is large in segments, at any depth and in any memory",
-          "[ccl][algorithms]") {
+          "[ccl][algorithms][exhaustive]") {
   const std::string_view algorithm = any_algorithm();
   const SipTopology kind = GENERATE(from_range(kGridTopologies));
   for (const std::string_view buffer_kind : {"tcm", "sram", "hbm"}) {

@@ -215,7 +215,7 @@ TEST_CASE("reduce_scatter gives each member its block of the reduction", "[ccl][
   });
 }
 
-TEST_CASE("all_reduce with every operation", "[ccl][collectives]") {
+TEST_CASE("all_reduce with every operation", "[ccl][collectives][exhaustive]") {
   check_everywhere(
       [](const Member& m, const Shape& shape, DType dtype, const DPPolicy& dp, const DPPolicy&) {
         for (const ReduceOp op : {ReduceOp::sum, ReduceOp::product, ReduceOp::min, ReduceOp::max}) {

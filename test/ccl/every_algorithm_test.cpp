@@ -222,7 +222,7 @@ TEST_CASE("the table of what is served has the library's algorithms", "[ccl][net
 }
 
 TEST_CASE("each shape of network, each algorithm, each collective: right, or refused",
-          "[ccl][exact][network]") {
+          "[ccl][exact][network][exhaustive]") {
   std::map<std::string, int> runs;
   for (const Shape& shape : every_shape()) {
     const Topology::System& system = shape.topology.system;

@@ -87,7 +87,8 @@ TEST_CASE("96 KiB per cube take the time that they took", "[ccl][root]") {
   CHECK(to_ns(all_reduce(topology, Root::center).slowest_kernel) == Approx(4'037).epsilon(0.05));
 }
 
-TEST_CASE("from either root every element of 96 KiB per cube ends as the sum", "[ccl][root]") {
+TEST_CASE("from either root every element of 96 KiB per cube ends as the sum",
+          "[ccl][root][exhaustive]") {
   auto input = make_input(Topology::load(KERNBENCH_ROOT "/topologies/torus_2d_2x3.yaml"),
                           GENERATE(Root::center, Root::corner), ccl::Config());
   input.data = true;

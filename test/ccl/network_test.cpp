@@ -138,7 +138,7 @@ std::vector<Topology> small_networks() {
 }
 
 TEST_CASE("all_reduce is exact over every network, by every algorithm that it has",
-          "[ccl][exact][network]") {
+          "[ccl][exact][network][exhaustive]") {
   for (const Topology& topology : small_networks()) {
     for (const std::string_view algorithm :
          {"intercube_allreduce", "ring_allreduce", "tree_allreduce", "direct_allreduce",

@@ -85,7 +85,7 @@ void slow_down(Topology& topology, int factor) {
 TEST_CASE(
     "on 200 random machines a tenth of all rates, and ten times all latencies, take ten times "
     "as long to the picosecond",
-    "[ccl][random][network][scaling]") {
+    "[ccl][random][network][scaling][exhaustive]") {
   for (int i = 0; i < kMachines; ++i) {
     Drawn drawn(i);
     AllReduce& all_reduce = drawn.all_reduce;
@@ -212,7 +212,7 @@ Times compare_times(const Drawn& drawn, const std::vector<int>& others, const Ca
 }
 
 TEST_CASE("on 200 random machines ranks that are renamed take the same time",
-          "[ccl][random][network][symmetry]") {
+          "[ccl][random][network][symmetry][exhaustive]") {
   const Call all_reduce = [](const Member& member, const Tensor& x) {
     member.torch.distributed.all_reduce(x, ReduceOp::sum, {.group = member.group});
   };
@@ -251,7 +251,7 @@ std::vector<Topology> with_half_of_one_rate(const Topology& topology) {
 // Messages that are large enough pass no slots, which is faster.  Four times the bytes are
 // therefore never faster, but twice the bytes may be.
 TEST_CASE("on 200 random machines half of one rate, or four times the bytes, are not faster",
-          "[ccl][random][network][doubling]") {
+          "[ccl][random][network][doubling][exhaustive]") {
   int machines = 0;
   for (int i = 0; i < kMachines; ++i) {
     Drawn drawn(i);

@@ -32,7 +32,7 @@ TEST_CASE("an all_reduce is exact in any order of simultaneous events", "[ccl][t
 
 // Two flows that cross on a link would wait for each other in the order of their arrival.
 TEST_CASE("a bidirectional ring does not cross itself on open lines and odd meshes",
-          "[ccl][ties][timing]") {
+          "[ccl][ties][timing][exhaustive]") {
   struct Shape {
     int w;
     int h;

@@ -215,7 +215,7 @@ class Trained {
 };
 
 TEST_CASE("tp x dp ranks learn what one rank learns over the whole batch, bit for bit",
-          "[ddp][tp]") {
+          "[ddp][tp][exhaustive]") {
   const auto scheme = GENERATE(Scheme::ddp, Scheme::megatron, Scheme::zero1, Scheme::zero1_overlap,
                                Scheme::param_gather, Scheme::fsdp2);
   const Learned alone = Trained({.scheme = scheme}).learned;

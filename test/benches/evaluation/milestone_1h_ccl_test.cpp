@@ -55,7 +55,7 @@ TEST_CASE("milestone-1h-ccl refuses a topology, since it names its own",
 }
 
 TEST_CASE("without gnuplot there are CSV and .gp, and a line that says what to install",
-          "[evaluation][cli]") {
+          "[evaluation][cli][exhaustive]") {
   const TemporaryFolder folder;
   std::filesystem::create_directories(folder.path("o"));
   folder.write("o/latency.svg", "of yesterday");
