@@ -91,7 +91,7 @@ changed_folders() {
     case "$file" in
       test/support/* | cmake/* | CMakeLists.txt | test/CMakeLists.txt | CMakePresets.json) echo all ;;
       adr/* | adr-ko/*) echo records ;;
-      test/golden/*) echo ccl failures ;;
+      test/golden/*) echo ccl failures runtime parallel benches ;;
       topologies/*) echo sim_engine ccl ;;
       runtime/parallel/*) echo runtime parallel ;;
       tp/*) echo tp parallel ;;
@@ -108,8 +108,10 @@ changed_folders() {
 run_compiler_tests() {
   local summary
   summary="$(ctest --test-dir "build/$1" --label-exclude cases --output-on-failure </dev/null |
-    tee "build/$1/ctest.log" | sed -nE 's/^[0-9]+% tests passed, ([0-9]+) tests? failed out of ([0-9]+)$/\1 \2/p')"
-  if [[ -z "$summary" || "${summary% *}" != 0 ]]; then cat "build/$1/ctest.log"; fi
+    tee "build/$1/ctest.log" |
+    sed -nE 's/^[0-9]+% tests passed, ([0-9]+) tests? failed out of ([0-9]+)$/\1 \2/p')" || true
+  summary="${summary:-1 1}"
+  if [[ "${summary% *}" != 0 ]]; then cat "build/$1/ctest.log"; fi
   failed=$((failed + ${summary% *}))
   passed=$((passed + ${summary#* } - ${summary% *}))
 }

@@ -22,7 +22,7 @@ struct PointOutcome {
 std::string describe_fault(const PointOutcome& outcome);
 
 struct NamedOutcome {
-  std::uint64_t inputs = 0;  // Bench::inputs_hash()
+  std::uint64_t inputs = 0;  // BenchRun::inputs_hash()
   std::string point;
   PointOutcome outcome;
 };

@@ -19,7 +19,7 @@ namespace kernbench::benches {
 // The identity of a sweep, on which both sides must agree.
 struct TeamSweep {
   std::string name;
-  std::uint64_t inputs = 0;  // Bench::inputs_hash()
+  std::uint64_t inputs = 0;  // BenchRun::inputs_hash()
 };
 
 // Hands out points, by number; only its owner knows what a number stands for.

@@ -136,6 +136,9 @@ class OperatorRun {
  private:
   void make_gradients();
   std::size_t input_index(std::string_view name) const;
+  void add_work(std::span<const runtime::KernelResult> of_kernel);
+
+  struct Kept;
 
   RuntimeContext& torch_;
   const Definition& definition_;
@@ -145,10 +148,7 @@ class OperatorRun {
   std::vector<Tensor> outputs_;
   std::vector<Tensor> gradients_;  // by input; undefined if there is none
   OperatorRun* whole_ = nullptr;
-  void add_work(std::span<const runtime::KernelResult> of_kernel);
-
   Work work_;
-  struct Kept;
   Owned<Kept> kept_;  // what forward leaves to backward, and what is queued
 };
 

@@ -121,8 +121,8 @@ void PlannedCall::leave_slots_that_hold_up() {
   // Larger parts are fewer, and perhaps few enough for the slots.
   if (can_use_slots) cut_again(std::max(least_part_without_slots(topology_, *plan), least));
   uses_slots_ = slots_suffice(*plan);
-  if (most_parts(*plan).parts > plan->window)
-    cut_again(least);  // larger ones than a slot are fewer
+  // Without slots a part may be larger than one, so that there are fewer.
+  if (most_parts(*plan).parts > plan->window) cut_again(least);
 }
 
 bool PlannedCall::slots_suffice(const Plan& plan) {

@@ -82,8 +82,7 @@ class PlannedCall {
   // Called once all requests are there.
   void prepare();
   // True if messages go through slots, for which no sender waits: there are as many as messages in
-  // two times.  Else they go straight to posted receives, which wait for
-  // no slot.
+  // two times.  Else they go straight to posted receives, which wait for no slot.
   bool uses_slots() const { return uses_slots_; }
   // The steps of a member's PEs.
   Programs make_programs(int member);

@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -177,9 +176,8 @@ std::string_view describe_misfit(const Algorithm& algorithm, const GroupShape& s
 // True if it stands in the library's table, and is not a program's own.
 bool is_of_library(const Algorithm& algorithm);
 
-// Adds an algorithm, whose texts must live as long as the program.  Called before main(), or from
-// it.
-// Throws UsageError KB-U006 if the name is taken, or "auto".
+// Adds an algorithm, whose texts must live as long as the program.  Called before main() or from
+// it.  Throws UsageError KB-U006 if the name is taken, or "auto".
 bool register_algorithm(const Algorithm& algorithm);
 
 }  // namespace kernbench::ccl

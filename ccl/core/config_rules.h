@@ -11,7 +11,6 @@
 // the fastest by the model for all others.  A group is named by its description: group_desc of
 // new_group(), and default_pg for the default group.  A size is in bytes of what a rank gives to,
 // or takes from, each other one: of the tensor for all_reduce, of a block for all_gather.
-
 //
 // Protocols of ccl.yaml, which say what software adds to the messages of a collective, by all that
 // a rank gives or takes (nccl-tests' size), unless a rule names one:

@@ -8,7 +8,7 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <utility>
 #include <vector>
 
 #include "runtime/distributed/options.h"
@@ -16,8 +16,6 @@
 #include "sim_engine/topology/location.h"
 
 namespace kernbench::ccl {
-
-// Trees over participants: along a grid towards its centre or a corner, and the binomial tree.
 
 // The root of a tree over a grid.  The centre is reached from both sides at once: on w x h nodes
 // in floor(w/2) + floor(h/2) steps; a corner in (w - 1) + (h - 1), if nothing wraps around.

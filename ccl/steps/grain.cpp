@@ -61,6 +61,13 @@ std::int64_t elements_in_window(const Plan& plan, const GrainInput& input) {
   return std::max<std::int64_t>(sim::ceil_divide(input.count, parts), 1);
 }
 
+// A third of a PE's scratch, or what is left to collectives.
+std::int64_t find_scratch_elements(const Topology& topology, DType dtype) {
+  const Bytes own = topology.communication.scratch;
+  const Bytes third = topology.pe.tcm.capacity / kShareOfScratch;
+  return (own > 0 ? std::min(own, third) : third) / size_of(dtype);
+}
+
 }  // namespace
 
 bool is_piped(const Plan& plan) {
@@ -115,20 +122,9 @@ Grain find_grain(const Plan& plan, const GrainInput& input) {
           .on_one_cube = input.cubes > 1};
 }
 
-namespace {
-
-// A third of a PE's scratch, or what is left to collectives.
-std::int64_t scratch_elements_of(const Topology& topology, DType dtype) {
-  const Bytes own = topology.communication.scratch;
-  const Bytes third = topology.pe.tcm.capacity / kShareOfScratch;
-  return (own > 0 ? std::min(own, third) : third) / size_of(dtype);
-}
-
-}  // namespace
-
 std::int64_t most_message_elements(const Topology& topology, DType dtype, const Plan& plan,
                                    std::int64_t kept) {
-  const std::int64_t elements = scratch_elements_of(topology, dtype);
+  const std::int64_t elements = find_scratch_elements(topology, dtype);
   return std::max<std::int64_t>(elements * plan.largest_chunk() / kept, 1);
 }
 
@@ -142,7 +138,7 @@ std::int64_t most_message_elements(const Topology& topology, DType dtype, const 
   // full size.
   const Bytes posted = plan.halves ? 1 : kPostsAhead;
   const Bytes values = plan.window * (width * (1 + posted + loads) + 1);
-  return std::max<std::int64_t>(scratch_elements_of(topology, dtype) / values, 1);
+  return std::max<std::int64_t>(find_scratch_elements(topology, dtype) / values, 1);
 }
 
 }  // namespace kernbench::ccl

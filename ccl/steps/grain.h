@@ -50,7 +50,7 @@ Grain find_grain(const Plan& plan, const GrainInput& input);
 // them.  `summands` is the number of summands of a value inside its SIP.
 std::int64_t most_message_elements(const Topology& topology, DType dtype, const Plan& plan,
                                    int width, std::size_t summands);
-// The same for a lane that has all moves, where the units are known that any node keeps at a time.
+// The same where it is known how many units any node keeps at a time in such a lane.
 std::int64_t most_message_elements(const Topology& topology, DType dtype, const Plan& plan,
                                    std::int64_t kept);
 

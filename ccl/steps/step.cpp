@@ -23,7 +23,7 @@ using distributed::CollectiveCall;
 
 namespace {
 
-// What the values of two members become.
+// The operation that combines the values of two members, with its name in traces.
 struct Combination {
   sim::MathOp op = sim::MathOp::add;
   std::string_view name = "a + b";

@@ -9,7 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "runtime/distributed/options.h"

@@ -9,9 +9,7 @@
 
 #pragma once
 
-#include <cstdint>
 #include <iterator>
-#include <optional>
 #include <source_location>
 #include <string>
 #include <tuple>

@@ -14,7 +14,6 @@
 #include <concepts>
 #include <optional>
 #include <source_location>
-#include <string>
 #include <utility>
 #include <vector>
 

@@ -2,8 +2,7 @@
 
 #pragma once
 
-#include <cstdint>
-#include <optional>
+#include <utility>
 
 #include "sim_engine/base/memory.h"
 #include "sim_engine/base/units.h"

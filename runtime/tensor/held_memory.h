@@ -14,7 +14,7 @@ namespace kernbench::runtime {
 class Simulation;
 struct TensorMemory;
 
-// A member of each tensor's memory, by which holders_of() finds it.
+// A member of each tensor's memory, by which the list of holders is made.
 class ListedMemory {
  public:
   using List = std::list<const TensorMemory*>;

@@ -1,5 +1,5 @@
-// What a kernel does with flat values that have neither a handle nor a shape: for the kernels of
-// collectives, whose messages are many.
+// Tiles has a kernel's operations on flat values, which have neither a handle nor a shape.  Kernels
+// of collectives use it, whose messages are many.
 //
 // The commands, waits and errors are those of Context.
 
@@ -36,15 +36,16 @@ class Tiles {
   // From now on `holder` keeps tiles; null: nobody does.  REQUIRES: every tile is one that it
   // visits, or is an operand of the call at hand
   void set_holder(const ScratchHolder* holder);
-  // A tile is not needed any more; another one takes its place.
+  // The kernel does not need this tile any more.
   void let_go(sim::Tile& tile) { replace(tile, {}); }
+  // Another tile takes the place of this one.
   void replace(sim::Tile& tile, sim::Tile by);
 
   // The queue to and from a neighbour.
   sim::IpcqChannel& out(Port port) const;
   sim::IpcqChannel& in(Port port) const;
 
-  // Where rows lie `pitch` elements apart; a single one needs none.
+  // Rows of a matrix, which begin `pitch` elements apart; a single row needs no pitch.
   struct Rows {
     std::int64_t count = 1;
     std::int64_t columns = 0;

@@ -20,12 +20,10 @@
 
 namespace kernbench::tl {
 
-// A Pointer is an address from which a kernel loads, or to which it stores.
-
 class AccessRule;
 class LaunchArguments;
 
-// A pointer to an element of a shard in HBM.
+// An address from which a kernel loads, or to which it stores: an element of a shard in HBM.
 class Pointer {
  public:
   Pointer() = default;

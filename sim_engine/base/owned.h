@@ -18,11 +18,11 @@ class Owned {
   Owned& operator=(Owned&& other) noexcept {
     T* const object = other.object_;
     other.object_ = nullptr;
-    delete object_;
+    destroy();
     object_ = object;
     return *this;
   }
-  ~Owned() { delete object_; }
+  ~Owned() { destroy(); }
 
   T* get() const { return object_; }
   T& operator*() const { return *object_; }
@@ -30,6 +30,11 @@ class Owned {
   explicit operator bool() const { return object_ != nullptr; }
 
  private:
+  void destroy() {
+    static_assert(sizeof(T) > 0, "the owner's destructor belongs where T is complete");
+    delete object_;
+  }
+
   T* object_ = nullptr;
 };
 

@@ -106,10 +106,11 @@ struct AxisForm {
   std::int64_t count_without_axis() const { return outer * inner; }
 };
 
-// The number of elements that `op` reads (source_count) and makes (result_count).
+// True if the result has no such axis.
 constexpr bool removes_axis(AxisOp op) {
   return op == AxisOp::sum || op == AxisOp::maximum || op == AxisOp::minimum;
 }
+// Return the number of elements that `op` reads and makes.
 inline std::int64_t source_count(AxisOp op, const AxisForm& form) {
   if (op == AxisOp::ramp) return 0;
   return op == AxisOp::broadcast ? form.count_without_axis() : form.count_with_axis();

@@ -188,8 +188,7 @@ TEST_CASE("a collective races with another stream as a kernel does", "[ccl][stre
   CHECK_THAT(error_of<Error>(spawn(false)), Says("KB-M031", "all_reduce", "'add_one'"));
 }
 
-TEST_CASE("queued collectives of a group share one fiber, however many there are",
-          "[ccl][stream]") {
+TEST_CASE("a hundred collectives of a group may be queued at once", "[ccl][stream]") {
   run(false, [](RuntimeContext& torch, int rank) {
     const Tensor x = torch.full({4}, rank, kOnOnePe);
     torch.distributed.barrier();
@@ -197,8 +196,7 @@ TEST_CASE("queued collectives of a group share one fiber, however many there are
     for (int i = 0; i < 100; ++i) {
       works.push_back(torch.distributed.all_reduce(x, ReduceOp::max, {.async_op = true}));
     }
-    // The ranks, a stream of each, and what is left of the barrier on others.
-    CHECK(torch.simulation().fibers().live_count() <= 4 + 4 + 4);
+    for (const distributed::Work& work : works) CHECK(!work.is_completed());
     for (const distributed::Work& work : works) work.wait();
     CHECK(x.to_vector() == Floats(4, 3));
   });

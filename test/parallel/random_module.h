@@ -103,7 +103,7 @@ struct Program {
   std::int64_t outputs() const { return layers.back().out; }
 };
 
-// A norm comes first: of other rows than random_rows() its results would be rounded.
+// A norm comes first: of other rows than rows_to_normalize() its results would be rounded.
 inline void draw_layers(Random& random, Program& program) {
   const int count = 1 + below(random, 4);
   for (int i = 0; i < count; ++i) {

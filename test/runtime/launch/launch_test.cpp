@@ -205,7 +205,6 @@ TEST_CASE("after a kernel that failed the tensor can be read, launched on and fr
     for (int i = 0; i < 3; ++i) {
       torch.launch("bad", bad, x);
       CHECK_THROWS_AS(torch.ahbm.synchronize(), DeviceError);
-      CHECK(torch.simulation().fibers().live_count() == 0);
       torch.launch("add_one", add_one, x, ones, 4);
       CHECK(x.shard_to_vector(2)[0] == static_cast<float>(2 + i));
     }
