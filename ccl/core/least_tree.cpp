@@ -18,8 +18,8 @@ int in(const Members& list, int member) {
   return list[static_cast<std::size_t>(member)];
 }
 
-// The search for one tree.  Its vertices are the members and, after them, the cycles that were found
-// on the way, each of which takes the place of its vertices.
+// The search for one tree.  Its vertices are the members and, after them, the cycles that were
+// found on the way, each of which takes the place of its vertices.
 class TreeSearch {
  public:
   TreeSearch(const MessageCosts& costs, int root)

@@ -1,6 +1,6 @@
 // Over sizes 4 KiB x 1.25^k no time falls by more than 0.5 %, and none grows by more than 1.35
-// (ADR-0271): on the machines of the evaluation with one PE for each SIP, and with all PEs of a ring
-// and a mesh.  Large sizes are near their bounds.
+// (ADR-0271): on the machines of the evaluation with one PE for each SIP, and with all PEs of a
+// ring and a mesh.  Large sizes are near their bounds.
 
 #include <catch2/catch.hpp>
 
