@@ -84,7 +84,7 @@ constexpr const char* kGoldenHead =
     "cubes)\n"
     "# on the shipped topologies: the same in debug, release and under the sanitizers.\n"
     "# To write it anew after a change of the time model:\n"
-    "#   KERNBENCH_WRITE_GOLDEN=1 build/debug/test/ccl/golden_test\n";
+    "#   KERNBENCH_WRITE_GOLDEN=1 build/release/test/ccl/golden_test\n";
 
 std::string golden_line(const std::string& name) {
   const AllReduceResult result =
