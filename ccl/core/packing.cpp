@@ -136,10 +136,13 @@ class Loads {
 
 // Returns what one more share on a link adds to the sum of a power of all loads.
 std::vector<double> prices_of_next(const Loads& loads, int power) {
+  const auto raised = [&](double load) {
+    double product = 1;
+    for (int i = 0; i < power; ++i) product *= load;
+    return product;
+  };
   std::vector<double> prices;
-  for (const double load : loads.by_link()) {
-    prices.push_back(std::pow(load + 1, power) - std::pow(load, power));
-  }
+  for (const double load : loads.by_link()) prices.push_back(raised(load + 1) - raised(load));
   return prices;
 }
 

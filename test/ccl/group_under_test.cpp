@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "runtime/torch/run_ranks.h"
 #include "test/ccl/all_reduce_under_test.h"
@@ -12,10 +13,18 @@ namespace kernbench::test {
 
 namespace {
 
-// Return the number of the summand that a holder has, and how many summands there are.
+// Returns the number of the summand that a holder has.
 int summand_of(const DPPolicy& dp, const ShardInfo& shard) {
   return (dp.cube == Shard::partial ? shard.cube : 0) * 2 +
          (dp.pe == Shard::partial ? shard.pe : 0);
+}
+
+// Summands are numbered, and all but the first have their number in every element.  Returns the sum
+// of those.
+double sum_of_others(const Tensor& x) {
+  std::set<int> numbers;
+  for (const ShardInfo& shard : x.shards()) numbers.insert(summand_of(x.dp(), shard));
+  return std::accumulate(numbers.begin(), numbers.end(), 0.0);
 }
 
 }  // namespace
@@ -36,28 +45,14 @@ Elements elements_of(int rank, std::int64_t count, std::int64_t first) {
 Tensor make(RuntimeContext& torch, const Shape& shape, const TensorOptions& options,
             const Elements& elements) {
   Tensor x = torch.empty(shape, options);
-  int last = 0;
-  for (const ShardInfo& shard : x.shards()) last = std::max(last, summand_of(x.dp(), shard));
+  const double others = is_partial(x.dp()) ? sum_of_others(x) : 0;
   for (std::size_t i = 0; i < x.shards().size(); ++i) {
     const ShardInfo& shard = x.shards()[i];
     const int summand = summand_of(x.dp(), shard);
     std::vector<float> part;
     for (const std::int64_t position : positions_of(shard, shape)) {
-      const double value = elements[static_cast<std::size_t>(position)];
-      // 1, 2, ... on the others, and the rest on the first.
-      part.push_back(static_cast<float>(
-          summand > 0 ? summand
-                      : value - (is_partial(x.dp()) ? [&] {
-                          double others = 0;
-                          std::vector<bool> seen(static_cast<std::size_t>(last) + 1, false);
-                          for (const ShardInfo& other : x.shards()) {
-                            const int number = summand_of(x.dp(), other);
-                            if (!seen[static_cast<std::size_t>(number)]) others += number;
-                            seen[static_cast<std::size_t>(number)] = true;
-                          }
-                          return others;
-                        }()
-                                                    : 0.0)));
+      const double first = elements[static_cast<std::size_t>(position)] - others;
+      part.push_back(static_cast<float>(summand > 0 ? summand : first));
     }
     x.copy_shard_(i, RuntimeContext::tensor(part, shard.shape));
   }
