@@ -220,13 +220,11 @@ AtPrices route_at(const Ways& ways, Kind kind, const std::vector<Demand>& demand
   return found;
 }
 
-// Prices of 1 for all links out of a member, or into it, or for all of the busiest.
-std::vector<std::vector<double>> simple_prices(const Ways& ways, const Loads& loads) {
+// Returns what the busiest link carries at least, since all of it has to pass the links out of each
+// member, or into it, or all links.
+double least_load_of_cuts(const Ways& ways, Kind kind, const std::vector<Demand>& demands) {
   const auto count = static_cast<std::size_t>(ways.link_count());
-  std::vector<std::vector<double>> all = {std::vector<double>(count, 1)};
-  std::vector<double> busiest;
-  for (const double load : loads.by_link()) busiest.push_back(load > 0.99 * loads.most() ? 1 : 0);
-  all.push_back(busiest);
+  double least = route_at(ways, kind, demands, std::vector<double>(count, 1)).least_load;
   for (int member = 0; member < ways.size(); ++member) {
     std::vector<double> out(count, 0);
     std::vector<double> in(count, 0);
@@ -235,10 +233,10 @@ std::vector<std::vector<double>> simple_prices(const Ways& ways, const Loads& lo
       out[static_cast<std::size_t>(ways.links(member, other).front())] = 1;
       in[static_cast<std::size_t>(ways.links(other, member).back())] = 1;
     }
-    all.push_back(out);
-    all.push_back(in);
+    least = std::max({least, route_at(ways, kind, demands, out).least_load,
+                      route_at(ways, kind, demands, in).least_load});
   }
-  return all;
+  return least;
 }
 
 }  // namespace
@@ -246,12 +244,14 @@ std::vector<std::vector<double>> simple_prices(const Ways& ways, const Loads& lo
 Packing pack(const Ways& ways, Kind kind, int root) {
   constexpr double kBetter = 0.99;  // more units are more messages
   const std::vector<Demand> demands = list_demands(kind, ways.size(), root);
+  const double least = least_load_of_cuts(ways, kind, demands);
   Packing best;
   for (const int units : {1, 2, 3, 4, 5, 6, 8}) {
     // Several demands spread over links by themselves, and the search takes a time that grows with
     // units and demands.
     if (units > 6 && demands.size() > 1) break;
     for (const int power : {3, 6}) {
+      if (!best.routes.empty() && kBetter * best.load <= least) return best;
       Packing packing = pack_in_units(ways, demands, units, power);
       if (best.routes.empty() || packing.load < kBetter * best.load) best = std::move(packing);
     }
@@ -271,10 +271,10 @@ double find_least_load(const Ways& ways, Kind kind, int root, const Packing& pac
   // The packing is a good first guess of the loads, and counts as much as some rounds of the
   // search.
   for (const Route& route : packing.routes) loads.add(route, kRoundsOfPacking / packing.units);
-  double least = 0;
-  for (const auto& prices : simple_prices(ways, loads)) {
-    least = std::max(least, route_at(ways, kind, demands, prices).least_load);
-  }
+  std::vector<double> busiest;
+  for (const double load : loads.by_link()) busiest.push_back(load > 0.99 * loads.most() ? 1 : 0);
+  double least = std::max(least_load_of_cuts(ways, kind, demands),
+                          route_at(ways, kind, demands, busiest).least_load);
   for (int round = 0; round < kRounds && least < 0.99 * packing.load; ++round) {
     const double most = loads.most();
     std::vector<double> prices;
