@@ -165,9 +165,18 @@ build_against_prefix() {
     cmake --build "$folder" --target "$@"; } >"$log" 2>&1 || { cat "$log" >&2; return 1; }
 }
 
-# The program that README.md shows; it writes a file into the present folder.
+# run_readme_program NAME ARGUMENT...: one that README.md shows; it may write files into the present folder.
 run_readme_program() {
-  (cd build/installed && timeout 120 ./train_gpt "$prefix/share/kernbench/topologies/default.yaml") </dev/null
+  local name="$1"
+  shift
+  (cd build/installed && timeout 120 "./$name" "$@") </dev/null
+}
+
+# Its row is the one that README.md shows.
+run_readme_bench() {
+  local log=build/installed/my_bench.log
+  run_readme_program my_bench run --bench my-bench --set n=8192 --topology ring_1d_6 >"$log" &&
+    grep -E '^ +8192 ' "$log" | grep -qFf - README.md || { cat "$log"; return 1; }
 }
 
 # --oversubscribe and the variables let mpirun start as many processes as it is told, and as root.
@@ -249,8 +258,11 @@ run_everything() {
   must cmake --install build/release --prefix "$prefix" >build/install.log
 
   step "acceptance: programs of a user, against the installed copy"
-  must build_against_prefix test/installed build/installed train_gpt
-  count run_readme_program
+  must build_against_prefix test/installed build/installed worker train_gpt my_bench sum_test
+  count run_readme_program worker "$prefix/share/kernbench/topologies/ring_1d_6.yaml"
+  count run_readme_program train_gpt "$prefix/share/kernbench/topologies/default.yaml"
+  count run_readme_bench
+  count run_readme_program sum_test
   if [[ ! -d "$acceptance" ]]; then
     printf '%s is not here: skipped\n' "$acceptance"
     return

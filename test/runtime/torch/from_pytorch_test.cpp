@@ -253,16 +253,18 @@ std::vector<std::string> code_of(const std::string& path) {
   return codes;
 }
 
-TEST_CASE("the README shows the program that is built against an installed copy", "[guide]") {
+TEST_CASE("the README shows the programs that are built against an installed copy", "[guide]") {
   const auto to_text = [](const std::string& path) {
     std::ifstream file(std::string(KERNBENCH_ROOT) + path);
     std::stringstream text;
     text << file.rdbuf();
     return text.str();
   };
-  CHECK(
-      to_text("/README.md").find("```cpp\n" + to_text("/test/installed/train_gpt.cpp") + "```\n") !=
-      std::string::npos);
+  for (const std::string name : {"worker", "train_gpt", "my_bench", "sum_test"}) {
+    CAPTURE(name);
+    const std::string shown = "```cpp\n" + to_text("/test/installed/" + name + ".cpp") + "```\n";
+    CHECK(to_text("/README.md").find(shown) != std::string::npos);
+  }
 }
 
 TEST_CASE("each row of the guide is compiled", "[guide]") {
