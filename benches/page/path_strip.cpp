@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "benches/page/drawing.h"
+#include "sim_engine/core/cause_log.h"
 
 namespace kernbench::benches::page {
 

@@ -8,6 +8,7 @@
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/fusion.h"
 #include "runtime/tensor/describe.h"
+#include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/components/kernel_run.h"
 

@@ -7,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "runtime/tl/tiles.h"
 #include "runtime/tl/tl.h"
 #include "sim_engine/components/kernel_run.h"
 

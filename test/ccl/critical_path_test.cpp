@@ -10,6 +10,7 @@
 #include "runtime/profiler/profile.h"
 #include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
+#include "sim_engine/core/cause_log.h"
 #include "test/support/small_topology.h"
 
 namespace kernbench::test::critical_path_test {

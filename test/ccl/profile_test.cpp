@@ -12,8 +12,11 @@
 #include <set>
 #include <sstream>
 
+#include "runtime/simulation/run_log.h"
+#include "runtime/simulation/simulation.h"
 #include "runtime/torch/profiler.h"
 #include "runtime/torch/run_ranks.h"
+#include "sim_engine/components/fabric.h"
 #include "test/ccl/ring_with_array.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"

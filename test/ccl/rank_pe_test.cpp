@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 #include <type_traits>
 
+#include "ccl/core/layout.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/torch/run_ranks.h"
 #include "test/ccl/all_reduce_under_test.h"

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "runtime/parallel/comm_hook.h"
+#include "runtime/simulation/simulation.h"
 #include "test/parallel/data_parallel_world.h"
 
 namespace kernbench::test::power_sgd_test {

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "runtime/optim/optimizer.h"
+#include "runtime/simulation/simulation.h"
 #include "test/parallel/data_parallel_world.h"
 #include "tp/distributed_data_parallel.h"
 #include "tp/parallel_state.h"
