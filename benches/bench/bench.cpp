@@ -66,6 +66,7 @@ void Bench::submit_sentinel() {
 }
 
 void Bench::add_row(Row row, bool ok, std::string_view why) {
+  if (run_.rows().empty() && run_.request.check_first) run_.request.check_first({&row, 1});
   const std::string what =
       ok ? ""
          : fmt::format("row {}: {}", run_.rows().size(), why.empty() ? "its check failed" : why);

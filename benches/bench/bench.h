@@ -68,6 +68,8 @@ struct BenchInfo {
   ccl::Config (*configure)(const Bench& bench) = nullptr;
   BenchRanks ranks = BenchRanks::world;
   int tie_orders = 0;  // --tie-orders, if it is not given
+  // True if all rows have the same columns: the first tells whether --plot names one of them.
+  bool has_like_rows = false;
 };
 
 // The interface that a bench gets.  It submits work, adds rows and returns; an error that it throws

@@ -19,6 +19,7 @@
 #include "benches/bench/point_outcome.h"
 #include "benches/bench/registry.h"
 #include "benches/bench/report.h"
+#include "sim_engine/base/function.h"
 
 namespace kernbench::benches {
 
@@ -37,7 +38,8 @@ struct FinishedPoint {
 struct BenchRequest {
   Topology topology;
   ccl::Config ccl;
-  bool ccl_is_given = false;  // by --ccl
+  bool ccl_is_given = false;       // by --ccl, or a key of it by --set
+  bool ccl_file_is_given = false;  // by --ccl
   std::uint64_t seed = 0;
   std::optional<std::uint64_t> shuffle_ties = {};  // RuntimeOptions::shuffle_ties of all contexts
   std::optional<int> tie_orders = {};  // in which all is simulated besides; else BenchInfo's
@@ -49,6 +51,8 @@ struct BenchRequest {
   bool shows_progress = true;                // of sweeps, to people
   // Points of another run that are taken over, so that the others alone are simulated.
   std::span<const FinishedPoint> known = {};
+  // Gets the first rows as soon as there are any, and throws what is wrong with them; may be null.
+  std::function<void(std::span<const Row>)> check_first = {};
 };
 
 struct Artifact {

@@ -1,6 +1,7 @@
 #include "benches/bench/context_set.h"
 
 #include <algorithm>
+#include <set>
 
 #include "runtime/profiler/trace.h"
 #include "runtime/simulation/simulation.h"
@@ -11,7 +12,8 @@ namespace kernbench::benches {
 
 namespace {
 
-EngineStatistics collect_statistics(const EngineView& engine) {
+EngineStatistics collect_statistics(RuntimeContext& torch) {
+  const EngineView& engine = torch.engine();
   EngineStatistics statistics{engine.now(), engine.event_count(), 0, engine.fingerprint(),
                               engine.busiest_unit()};
   for (const runtime::AlgorithmUse& use : engine.algorithms_used()) {
@@ -19,6 +21,8 @@ EngineStatistics collect_statistics(const EngineView& engine) {
         {std::string(use.collective), std::string(use.algorithm), use.is_configured});
   }
   std::ranges::sort(statistics.algorithms);
+  const std::set<int>& rules = torch.simulation().rules_used();
+  statistics.rules.assign(rules.begin(), rules.end());
   return statistics;
 }
 
@@ -61,7 +65,7 @@ void ContextCollector::operator()(RuntimeContext* torch) const {
   {
     const std::lock_guard lock(set->mutex_);
     std::erase(set->live_, torch);
-    set->statistics_.push_back(collect_statistics(torch->engine()));
+    set->statistics_.push_back(collect_statistics(*torch));
     if (set->recording_.trace) set->traced_.push_back(torch->shared_simulation());
     if (set->recording_.profile) set->keep_longest(torch->shared_simulation());
   }

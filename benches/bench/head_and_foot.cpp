@@ -49,7 +49,7 @@ std::string head(const BenchInfo& info, BenchRun& run, const Variation& variatio
   std::string text = fmt::format("# kernbench {}: {}\n#\n", version(), info.name);
   text += note_line("topology", fmt::format("{}: {}", topology.name, describe(topology)));
   for (const std::string& name : run.request.ccl.unused_entries()) {
-    if (!run.request.ccl_is_given) break;
+    if (!run.request.ccl_file_is_given) break;
     text += note_line("not used", fmt::format("the entry {} of ccl.yaml, which nothing chooses",
                                               in_quotes(name)));
   }
@@ -83,6 +83,15 @@ Report make_report(const BenchInfo& info, BenchRun& run, std::span<const Assignm
                 .engine = run.statistics()};
   report.engine.wall_s = wall_s;
   return report;
+}
+
+std::string unused_rules_note(const BenchRun& run) {
+  std::string text;
+  if (!run.request.ccl_file_is_given) return text;
+  for (const std::string& rule : run.request.ccl.unused_rules(run.statistics().rules)) {
+    text += note_line("not used", rule + ", which decided for no call");
+  }
+  return text;
 }
 
 std::string foot(const Report& report) {

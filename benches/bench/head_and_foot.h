@@ -20,6 +20,8 @@ struct Variation {
 
 std::string head(const BenchInfo& info, BenchRun& run, const Variation& variation);
 std::string foot(const Report& report);
+// Names the rules of the user's ccl.yaml that have decided for no call; empty if all have.
+std::string unused_rules_note(const BenchRun& run);
 
 // The report of what the bench has done so far.  From any thread.
 Report make_report(const BenchInfo& info, BenchRun& run, std::span<const Assignment> fixed,

@@ -115,15 +115,18 @@ ccl::Config load_ccl(const std::string& path) {
   return ccl::Config::load(path);
 }
 
-Bytes parse_bytes(std::string_view option, std::string_view text) {
+std::string with_spaced_unit(std::string_view text) {
   const std::size_t unit = text.find_first_not_of("0123456789.");
   std::string spaced(text);
-  if (unit == std::string_view::npos) {
-    spaced += " B";
-  } else if (unit > 0 && text[unit] != ' ') {
-    spaced.insert(unit, 1, ' ');
-  }
+  if (unit == std::string_view::npos || unit == 0) return spaced;
+  if (text[unit] != ' ') spaced.insert(unit, 1, ' ');
   if (spaced.ends_with("Ki") || spaced.ends_with("Mi") || spaced.ends_with("Gi")) spaced += 'B';
+  return spaced;
+}
+
+Bytes parse_bytes(std::string_view option, std::string_view text) {
+  std::string spaced = with_spaced_unit(text);
+  if (text.find_first_not_of("0123456789.") == std::string_view::npos) spaced += " B";
   const bool is_negative = text.starts_with('-') && text.find_first_of("0123456789") == 1;
   if (is_negative) {
     throw UsageError("KB-U012", "{} {}: expected a size from 0 to 1 TiB, such as 65536 or 64KiB",

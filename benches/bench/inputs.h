@@ -39,6 +39,9 @@ int pes_of_sip(const Topology& topology);
 // Loads the file, or the shipped ccl.yaml if `path` is empty.
 ccl::Config load_ccl(const std::string& path);
 
+// "64KiB" and "64Ki" are "64 KiB", "128GB/s" is "128 GB/s".
+std::string with_spaced_unit(std::string_view text);
+
 // "65536", "64KiB", "64 KiB".  Throws UsageError KB-U012 that names `option`.
 Bytes parse_bytes(std::string_view option, std::string_view text);
 

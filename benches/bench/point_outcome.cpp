@@ -37,7 +37,7 @@ Json outcome_json(const NamedOutcome& named) {
     }
     systems.push_back({one.simulated.count(), one.events, hex(one.fingerprint), one.busiest.unit,
                        one.busiest.busy.count(), one.busiest.kernel_time.count(),
-                       std::move(algorithms)});
+                       std::move(algorithms), one.rules});
   }
   return {{"inputs", hex(named.inputs)},
           {"point", named.point},
@@ -60,6 +60,7 @@ NamedOutcome parse_outcome(const Json& json) {
     for (const Json& run : system.at(6)) {
       one.algorithms.push_back({run.at(0), run.at(1), run.at(2)});
     }
+    one.rules = system.at(7).get<std::vector<int>>();
     named.outcome.systems.push_back(std::move(one));
   }
   return named;

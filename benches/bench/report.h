@@ -35,6 +35,8 @@ struct EngineStatistics {
   sim::UnitUse busiest = {};      // of the (first) system whose kernels ran longest
   std::size_t system_count = 1;
   std::vector<AlgorithmRun> algorithms = {};  // without duplicates, sorted
+  // The numbers of the rules of ccl.yaml that have decided, sorted (Config::number_of_rule()).
+  std::vector<int> rules = {};
 
   double events_per_s() const;
 };

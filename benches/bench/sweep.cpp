@@ -296,6 +296,7 @@ void SweepRun::simulate(Point& point) {
   try {
     PointContext context(bench_, begin(point));
     std::vector<Row> rows = point.simulate(context);
+    if (index_of(point) == 0 && run_.request.check_first) run_.request.check_first(rows);
     KB_CHECK(point.contexts->all_ended(), "the point '{}' of the sweep '{}' keeps a context",
              point.key, name_);
     const bool ok = context.ok() && simulate_in_other_orders(point, rows);

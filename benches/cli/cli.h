@@ -32,7 +32,7 @@ struct RunArguments {
   std::string json;
   std::string csv;
   std::string trace;
-  std::string trace_level = "kernels";
+  std::string trace_level;  // empty: kernels
   bool explain = false;
   bool summary = false;
   std::string report;

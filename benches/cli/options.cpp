@@ -68,7 +68,7 @@ void add_run_options(CLI::App* app, RunArguments& arguments) {
   add(app, "--csv", "F", arguments.csv, "Write the rows to this file; - for stdout");
   add(app, "--trace", "F", arguments.trace, "Write a trace for ui.perfetto.dev");
   add(app, "--trace-level", "LEVEL", arguments.trace_level,
-      "What it shows: ranks, kernels too, or all units too");
+      "What it shows: ranks, kernels too (the default), or all units too");
   app->add_flag("--explain", arguments.explain, "Show where the simulated time went");
   app->add_flag("--summary", arguments.summary,
                 "Show tables of ranks, kernels, collectives, units and waits");

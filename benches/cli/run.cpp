@@ -54,12 +54,14 @@ std::optional<std::uint64_t> parse_shuffle_ties(const std::string& text) {
   return text.empty() ? std::nullopt : std::optional(parse_seed("--shuffle-ties", text));
 }
 
-std::optional<int> parse_tie_orders(const std::string& text) {
+// A bench that has no orders of its own runs in none besides anyway.
+std::optional<int> parse_tie_orders(const std::string& text, const BenchInfo& info) {
   if (text.empty()) return std::nullopt;
+  const int least = info.tie_orders > 0 ? 0 : 1;
   const auto orders = parse_whole<int>(text);
-  if (orders && *orders >= 0 && *orders <= kMostTieOrders) return *orders;
-  throw UsageError("KB-U012", "--tie-orders {}: expected an integer from 0 to {}", in_quotes(text),
-                   kMostTieOrders);
+  if (orders && *orders >= least && *orders <= kMostTieOrders) return *orders;
+  throw UsageError("KB-U012", "--tie-orders {}: expected an integer from {} to {}", in_quotes(text),
+                   least, kMostTieOrders);
 }
 
 // The number of hardware threads that this process may use.
@@ -79,10 +81,16 @@ int parse_jobs(const std::string& text) {
 
 std::optional<runtime::TraceLevel> parse_trace(const RunArguments& arguments) {
   constexpr std::array<std::string_view, 3> kLevels = {"ranks", "kernels", "units"};  // in order
-  const auto* const level = std::ranges::find(kLevels, arguments.trace_level);
+  const bool is_given = !arguments.trace_level.empty();
+  const auto* const level =
+      std::ranges::find(kLevels, is_given ? std::string_view(arguments.trace_level) : "kernels");
   if (level == kLevels.end()) {
     throw UsageError("KB-U012", "--trace-level {}: expected ranks, kernels or units",
                      in_quotes(arguments.trace_level));
+  }
+  if (arguments.trace.empty() && is_given) {
+    throw UsageError("KB-U012", "--trace-level {}: has no effect without --trace FILE; add it",
+                     arguments.trace_level);
   }
   if (arguments.trace.empty()) return std::nullopt;
   return static_cast<runtime::TraceLevel>(level - kLevels.begin());
@@ -93,19 +101,35 @@ bool is_profiled(const RunArguments& arguments) {
          !arguments.kineto.empty();
 }
 
-BenchRequest make_request(const RunArguments& arguments, const Work& work, ProcessTeam* team) {
+using CheckRows = std::function<void(std::span<const Row>)>;
+
+// A grid checks the rows of its first point, whatever tables they are of.
+CheckRows check_of_first_row(const BenchInfo& info, const RunArguments& arguments,
+                             const Work& work) {
+  const bool is_one_run = work.command == "run" && work.axes.empty();
+  if (arguments.plot.empty() || !info.has_like_rows || !is_one_run) return {};
+  return [plot = variants::parse_plot(arguments.plot)](std::span<const Row> rows) {
+    variants::check_columns(rows, plot);
+  };
+}
+
+BenchRequest make_request(const BenchInfo& info, const RunArguments& arguments, const Work& work,
+                          ProcessTeam* team) {
   return {.topology = work.first.topology,
           .ccl = work.first.ccl,
           .ccl_is_given = work.first.names_ccl,
+          .ccl_file_is_given = work.first.names_ccl_file,
           .seed = parse_seed("--seed", arguments.seed),
           .shuffle_ties = parse_shuffle_ties(arguments.shuffle_ties),
-          .tie_orders = parse_tie_orders(arguments.tie_orders),
+          .tie_orders = parse_tie_orders(arguments.tie_orders, info),
           .recording = {.trace = parse_trace(arguments), .profile = is_profiled(arguments)},
           .output_folder = arguments.output_folder,
           .jobs = parse_jobs(arguments.jobs),
           .inputs = work.inputs,
           .team = team,
-          .shows_progress = !arguments.quiet};
+          .shows_progress = !arguments.quiet,
+          .known = {},
+          .check_first = check_of_first_row(info, arguments, work)};
 }
 
 void run_grid(Bench& bench, const BenchInfo& info, std::span<const variants::Variant> variants,
@@ -245,7 +269,7 @@ variants::VariantRequest variant_request(const BenchInfo& info, const RunArgumen
 
 int perform(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* team,
             const Work& work) {
-  BenchRequest request = make_request(arguments, work, team);
+  BenchRequest request = make_request(info, arguments, work, team);
   const bool leads = team == nullptr || team->leads();
   // Opens the outputs first, so that one that cannot be written is found before the simulation.
   Outputs outputs(leads ? arguments : RunArguments{});
@@ -291,7 +315,8 @@ int perform(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* t
                        report);
     if (!arguments.kineto.empty()) outputs.write_kineto(runtime::kineto_traces(*longest), report);
   }
-  console.print(foot(report) + shown_note(arguments, shown_point(work, run)));
+  console.print(foot(report) + unused_rules_note(run) +
+                shown_note(arguments, shown_point(work, run)));
   if (longest != nullptr && arguments.summary) {
     console.print("#\n" + runtime::summary(runtime::make_profile(*longest)));
   }

@@ -86,7 +86,8 @@ void run_calibrate(Bench& bench) {
   if (file.empty()) {
     throw UsageError("KB-U012",
                      "--set csv=FILE: give a file of published times, whose head is like "
-                     "'bytes,all_reduce_us'");
+                     "'bytes,all_reduce_us'\n  for example: --topology h100_8 --ccl "
+                     "topologies/h100_8/ccl.yaml --set csv=topologies/h100_8/published.csv");
   }
   const CalibrationRequest request = read_request(bench);
   const auto published = parse_published_times(read_input_file(file, kMaxCsvBytes), file);

@@ -115,7 +115,7 @@ void run_ccl_allreduce(Bench& bench) {
 }  // namespace
 
 BenchInfo ccl_allreduce_bench() {
-  return {
+  BenchInfo info{
       "ccl-allreduce",
       "all_reduce over all ranks: time, bandwidth, every element checked",
       {{"n_elem", "", "elements of each summand, a list; else ccl.yaml's", SettingType::integers},
@@ -129,6 +129,8 @@ BenchInfo ccl_allreduce_bench() {
        {"pe", "", "over the PEs of a cube, likewise", SettingType::name}},
       run_ccl_allreduce,
       configure};
+  info.has_like_rows = true;
+  return info;
 }
 
 }  // namespace kernbench::benches::collectives

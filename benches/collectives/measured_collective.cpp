@@ -147,7 +147,8 @@ void check_memory(std::span<const MeasuredInput> inputs, const Topology& topolog
   if (needed <= limit) return;
   throw LimitError("KB-L001",
                    "the values of this size need at least {:.1f} GB of memory, of which the host "
-                   "has {:.1f}; give a smaller size, or time it without values",
+                   "has {:.1f}; give a smaller size, or time it without values: --bench "
+                   "collectives --set check=0",
                    needed / 1e9, limit / 1e9);
 }
 

@@ -82,7 +82,10 @@ const Key& Keys::find(std::string_view name) const {
   }
   std::vector<std::string_view> names;
   for (const Key& key : keys_) names.push_back(key.name);
-  const std::string_view meant = nearest(name, names);
+  std::string_view meant = nearest(name, names);
+  // There are so many keys that a short word is always near one: "foo" is two edits from "root".
+  constexpr std::size_t kShort = 4;
+  if (name.size() <= kShort && !meant.empty() && meant.front() != name.front()) meant = {};
   std::string hint = "; `kernbench keys` lists all";
   if (const auto found = std::ranges::find(keys_, meant, &Key::name); found != keys_.end()) {
     hint = fmt::format("; did you mean '{}' of {}?", meant, shown(found->file));

@@ -43,7 +43,7 @@ class Keys {
 
   const std::vector<Key>& all() const { return keys_; }
   // A key of the bench comes before one of ccl.yaml with the same name.  Throws UsageError KB-U011,
-  // which names the nearest key and its file.
+  // which names the nearest key, if there is one like it, and its file.
   const Key& find(std::string_view name) const;
 
  private:

@@ -1,6 +1,7 @@
 #include "benches/variants/row_plot.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -31,8 +32,8 @@ std::string find_column(std::span<const Row> rows, const std::string& wanted) {
   const auto longer = std::ranges::find_if(
       columns, [&](std::string_view column) { return column.starts_with(wanted + '_'); });
   if (longer != columns.end()) return std::string(*longer);
-  throw UsageError("KB-U018", "--plot: the rows have no column {}{}", in_quotes(wanted),
-                   suggestion(wanted, columns));
+  throw UsageError("KB-U018", "--plot: the rows have no column {}{}; there are: {}",
+                   in_quotes(wanted), suggestion(wanted, columns), fmt::join(columns, ", "));
 }
 
 std::optional<double> to_number(const Cell& cell) {

@@ -60,7 +60,10 @@ void spread_unit(std::vector<std::string>& values) {
 std::vector<std::string> split_values(const Key& key, const std::string& text) {
   if (text.empty() || key.type == "path") return {text};
   std::vector<std::string> values = split(key.name, text, key.is_list() ? ';' : ',');
-  if (!key.unit.empty()) spread_unit(values);
+  if (!key.unit.empty()) {
+    for (std::string& value : values) value = with_spaced_unit(value);
+    spread_unit(values);
+  }
   std::set<std::string_view> seen;
   for (const std::string& value : values) {
     if (!seen.insert(value).second) refuse(key.name, text, in_quotes(value) + " is given twice");
@@ -191,6 +194,7 @@ Variant VariantMaker::make(std::span<const Choice> choices) const {
           .topology = make_topology(choices.front().value, of_topology),
           .ccl = make_ccl(of_ccl),
           .names_ccl = !request_.ccl.empty() || !of_ccl.empty(),
+          .names_ccl_file = !request_.ccl.empty(),
           .settings = Settings(request_.bench->settings, settings)};
 }
 

@@ -36,7 +36,8 @@ struct Variant {
   std::vector<Assignment> fixed = {};  // what --set gives and does not vary
   Topology topology;
   ccl::Config ccl;
-  bool names_ccl = false;  // --ccl or a key of ccl.yaml is given
+  bool names_ccl = false;       // --ccl or a key of ccl.yaml is given
+  bool names_ccl_file = false;  // --ccl is given
   Settings settings;
   bool is_recorded = true;  // as the run asks for it (ContextSet::recording())
 };

@@ -20,6 +20,10 @@ namespace {
 // further members load the links alike.
 constexpr int kMostMembers = 64;
 
+constexpr std::string_view kNeedsSums =
+    "it needs a switch between the SIPs that adds up: in the topology file, 'topology: switch' and "
+    "'switch: {sums: ...}'";
+
 double compute_share(const Move& move, const Plan& plan) {
   return static_cast<double>(move.chunk.end - move.chunk.begin) / plan.units;
 }
@@ -99,7 +103,10 @@ void AlgorithmChoice::check_configured() const {
 }
 
 void AlgorithmChoice::check_fits(const Rule* rule, const Algorithm& algorithm) const {
-  const std::string_view why = describe_misfit(algorithm, shape_);
+  std::string_view why = describe_misfit(algorithm, shape_);
+  // A rank alone sends nothing through a switch.
+  const bool needs_sums = algorithm.network == Network::adds_up && shape_.size > 1;
+  if (needs_sums && !provides(topology_, algorithm.network)) why = kNeedsSums;
   if (why.empty()) return;
   config_.refuse_algorithm(
       rule, fmt::format("the algorithm '{}' cannot serve the group '{}' of {} ranks: {}; a rule "

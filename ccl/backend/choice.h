@@ -76,6 +76,10 @@ class AlgorithmChoice {
   // True if ccl.yaml names the algorithm for the collective.
   bool is_configured(distributed::CollectiveKind kind, const Algorithm& algorithm,
                      Bytes bytes) const;
+  // The number of the file's rule that decides for the collective (Config::number_of_rule()).
+  int number_of_rule(distributed::CollectiveKind kind, Bytes bytes) const {
+    return config_.number_of_rule(config_.rule_for(kind, shape_.size, bytes, group_));
+  }
   // The library's algorithms that `auto` chooses among.
   const std::vector<Candidate>& candidates(distributed::CollectiveKind kind);
   // "ring_allreduce 12.1 us, mesh_allreduce 14.0 us, ...", the fastest first.

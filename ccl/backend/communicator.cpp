@@ -144,12 +144,6 @@ const Algorithm& GroupCommunicator::algorithm_for(const CollectiveCall& request)
                           name_of_kind(request.kind), chosen.name, chosen.collective,
                           name_of_kind(request.kind));
   }
-  if (chosen.network == Network::adds_up && !provides(torch_.topology(), chosen.network)) {
-    throw CollectiveError("KB-C024",
-                          "{}: '{}' needs a switch between the SIPs that adds up: in the topology "
-                          "file, 'topology: switch' and 'switch: {{sums: ...}}'",
-                          name_of_kind(request.kind), chosen.name);
-  }
   // A kernel adds up.
   const bool suits = chosen.kernel == nullptr || request.op == ReduceOp::sum;
   return suits ? chosen : choice_.best(request.kind, bytes, lanes);
@@ -160,7 +154,9 @@ distributed::Communicator::RunsBy GroupCommunicator::runs_by(const CollectiveCal
     return caller_count() == 1 ? RunsBy{} : RunsBy{barrier_algorithm().name};
   }
   const Algorithm& algorithm = algorithm_for(request);
-  return {algorithm.name, choice_.is_configured(request.kind, algorithm, count_bytes(request))};
+  const Bytes bytes = count_bytes(request);
+  return {algorithm.name, choice_.is_configured(request.kind, algorithm, bytes),
+          choice_.number_of_rule(request.kind, bytes)};
 }
 
 const Algorithm& GroupCommunicator::barrier_algorithm() {

@@ -7,6 +7,7 @@
 #include <array>
 #include <set>
 
+#include "ccl/core/config_entries.h"
 #include "ccl/core/config_rules.h"
 #include "ccl/core/config_settings.h"
 #include "sim_engine/base/check.h"
@@ -17,84 +18,10 @@
 
 namespace kernbench::ccl {
 
-struct AlgorithmEntry {
-  std::string name;
-  std::string kernel;
-  Settings settings;
-};
-
 namespace {
 
-constexpr std::string_view kDefaultAlgorithm = "intercube_allreduce";
 constexpr sim::IpcqParams kDefaultQueue{sim::BufferKind::tcm, 4, 16 << 10};
 constexpr std::array<std::int64_t, 4> kDefaultElements = {1024, 4096, 16'384, 49'152};
-
-// True if `defaults.algorithm` may name it: an all_reduce, or what only a bench can run.
-bool is_a_default(const Algorithm& algorithm) {
-  return algorithm.kernel != nullptr || serves(algorithm, distributed::CollectiveKind::all_reduce);
-}
-
-const Algorithm* find_default(std::string_view name) {
-  const Algorithm* found = find_algorithm(name);
-  return found != nullptr && is_a_default(*found) ? found : nullptr;
-}
-
-std::vector<std::string_view> kernel_names() {
-  std::vector<std::string_view> names;
-  for (const Algorithm* algorithm : algorithms()) {
-    if (is_a_default(*algorithm)) names.push_back(algorithm->name);
-  }
-  return names;
-}
-
-void add_name(std::vector<std::string_view>& names, std::string_view name) {
-  if (std::ranges::find(names, name) == names.end()) names.push_back(name);
-}
-
-// "unknown algorithm 'x'; there are: ..."
-std::string unknown_algorithm(std::string_view name, const std::vector<std::string_view>& known) {
-  const std::string_view meant = nearest(name, known);
-  const std::string unknown = fmt::format("unknown algorithm {}", in_quotes(name));
-  if (!meant.empty()) return fmt::format("{}; did you mean {}?", unknown, in_quotes(meant));
-  return fmt::format("{}; there are: {}", unknown, fmt::join(known, ", "));
-}
-
-// The names that `defaults.algorithm` accepts: a kernel, an entry, or auto.
-std::vector<std::string_view> algorithm_names(const std::vector<AlgorithmEntry>& entries) {
-  std::vector<std::string_view> names = kernel_names();
-  for (const AlgorithmEntry& entry : entries) add_name(names, entry.name);
-  add_name(names, kAuto);
-  return names;
-}
-
-// Returns the algorithm that an entry's name misspells; empty if it is a name of its own, such as
-// a longer one, ring_allreduce_hbm.
-std::string_view meant_by(const AlgorithmEntry& entry, std::string_view chosen) {
-  if (entry.name == chosen || find_default(entry.name) != nullptr) return {};
-  const std::string_view meant = nearest(entry.name, kernel_names());
-  return entry.name.starts_with(meant) ? std::string_view() : meant;
-}
-
-std::vector<AlgorithmEntry> parse_entries(YamlMap map, const Settings& defaults,
-                                          std::string_view chosen) {
-  std::vector<AlgorithmEntry> entries;
-  for (const YamlNode* node : map.entries()) {
-    YamlMap entry = map.map(*node);
-    AlgorithmEntry& added = entries.emplace_back();
-    added.name = node->key;
-    added.kernel = entry.has("kernel") ? entry.text("kernel", kDefaultAlgorithm) : added.name;
-    added.settings = read_settings(entry, defaults);
-    if (added.name == kAuto) {
-      entry.fail("KB-Y040", "'auto' is no algorithm of its own; set what it runs with in defaults");
-    } else if (find_default(added.kernel) == nullptr) {
-      entry.fail("KB-Y040", unknown_algorithm(added.kernel, kernel_names()));
-    } else if (const std::string_view meant = meant_by(added, chosen); !meant.empty()) {
-      entry.fail("KB-Y040", fmt::format("nothing chooses an algorithm {}; did you mean '{}'?",
-                                        in_quotes(added.name), meant));
-    }
-  }
-  return entries;
-}
 
 }  // namespace
 
@@ -220,6 +147,10 @@ Config Config::read(const YamlDocument& document, std::vector<YamlKey>* keys) {
         state.names_algorithm = true;
         state.algorithm_mark = defaults.find_mark("algorithm");
       }
+      for (const std::string_view key : {"rules", "algorithms", "protocols"}) {
+        if (!defaults.find_mark(key) || !defaults.has(key)) continue;
+        defaults.fail(key, "KB-Y010", "is a key of the top level, beside 'defaults', not in it");
+      }
       state.defaults = read_settings(defaults, {});
       read_entries();
       if (!state.is_known(state.algorithm)) {
@@ -333,6 +264,22 @@ std::vector<std::string> Config::unused_entries() const {
   return names;
 }
 
+int Config::number_of_rule(const Rule* rule) const {
+  for (std::size_t i = 0; i < state_->rules.size(); ++i) {
+    if (&state_->rules[i] == rule) return static_cast<int>(i) + 1;
+  }
+  return 0;
+}
+
+std::vector<std::string> Config::unused_rules(const std::vector<int>& used) const {
+  std::vector<std::string> texts;
+  for (const Rule& rule : state_->rules) {
+    if (std::ranges::find(used, number_of_rule(&rule)) != used.end()) continue;
+    texts.push_back(fmt::format("the rule of {}:{}", state_->file_name, describe(rule)));
+  }
+  return texts;
+}
+
 void Config::refuse_queues(std::string_view why) const {
   std::optional<TextMark> mark = state_->defaults.queues_mark;
   const AlgorithmEntry* const entry = state_->entry();
@@ -355,6 +302,9 @@ Config Config::with_algorithm(std::string_view list) const {
       if (state_->is_known(one)) {
         state.algorithm = one;
         state.is_overridden = true;
+        if (state.entry() != nullptr && state.entry()->settings.conflicts) {
+          throw ConfigError("KB-Y042", "algorithms.{}: {}", one, kRanksConflict);
+        }
       } else if (one.find(':') != std::string_view::npos) {
         std::ranges::copy(read_choice(one), std::back_inserter(state.choices));
       } else {

@@ -110,6 +110,11 @@ class Config : public distributed::BackendConfig {
   // Names of entries that have a kernel of their own but are not the algorithm in force.
   std::vector<std::string> unused_entries() const;
 
+  // The number of a rule of the file, from 1; 0 for null and for what with_algorithm() named.
+  int number_of_rule(const Rule* rule) const;
+  // Describes each rule of the file whose number is not among those that have decided.
+  std::vector<std::string> unused_rules(const std::vector<int>& used) const;
+
   // True if the rule, or for null the default of all_reduce, is what with_algorithm() chose;
   // without that, what a file says.
   bool is_chosen(const Rule* rule) const;
@@ -128,7 +133,8 @@ class Config : public distributed::BackendConfig {
   // Return a copy with one setting that overrides the file.  An algorithm is named for all_reduce
   // in every group, or by rules with '+' between them (read_choice() in ccl/core/config_rules.h):
   // "tree_allreduce", "all_gather:ring+TENSOR_MODEL_PARALLEL_GROUP:ring_allreduce".  Throw
-  // UsageError KB-U003 if no algorithm has that name.
+  // UsageError KB-U003 if no algorithm has that name, ConfigError KB-Y042 if the named entry cannot
+  // be used beside the defaults.
   Config with_algorithm(std::string_view name) const;
   Config with_buffer_kind(sim::BufferKind kind) const;
   Config with_world_size(int world_size) const;

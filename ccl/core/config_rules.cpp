@@ -72,6 +72,17 @@ Protocol read_protocol(const YamlNode& node, YamlMap map) {
 
 }  // namespace
 
+std::string describe(const Rule& rule) {
+  const TextMark mark = rule.mark.value_or(kNowhere);
+  std::string text = fmt::format("{}:{} ({} by {}", mark.line, mark.column, name_of_kind(rule.kind),
+                                 rule.algorithm == nullptr ? kAuto : rule.algorithm->name);
+  if (rule.above >= 0) text += fmt::format(", above {} B", rule.above);
+  if (rule.up_to <= kMostBytes) text += fmt::format(", up to {} B", rule.up_to);
+  if (rule.ranks) text += fmt::format(", ranks {}", *rule.ranks);
+  if (!rule.group.empty()) text += fmt::format(", group {}", shown(rule.group));
+  return text + ')';
+}
+
 std::vector<Protocol> read_protocols(YamlReader& reader, const YamlNode& list) {
   std::vector<Protocol> protocols;
   for (const YamlNode* entry : reader.list(list, "[{LL: {up_to: 64 KiB, latency: 600 ns}}]")) {

@@ -56,6 +56,9 @@ struct Rule {
   }
 };
 
+// "4:9 (all_reduce by tree_allreduce, ranks 7, group NOPE)", its line and column first.
+std::string describe(const Rule& rule);
+
 struct Protocol {
   std::string name;
   Bytes up_to = std::numeric_limits<Bytes>::max();

@@ -19,6 +19,20 @@ void read_wait(YamlMap& map, const Settings& inherited, Settings& settings) {
   }
 }
 
+void check_ranks(YamlMap& map, const Settings& inherited, Settings& settings) {
+  for (const std::string_view key : {"world_size", "participants"}) {
+    if (map.find_mark(key) == kNowhere) settings.are_ranks_changed = true;
+  }
+  const bool has_both = settings.world_size && settings.participants;
+  const bool inherits_other = (settings.world_size && inherited.participants) ||
+                              (settings.participants && inherited.world_size);
+  if (!has_both && !inherits_other) return;
+  settings.conflicts = true;
+  if (has_both || !inherited.are_ranks_changed) {
+    map.fail(settings.participants ? "participants" : "world_size", "KB-Y042", kRanksConflict);
+  }
+}
+
 }  // namespace
 
 Settings read_settings(YamlMap& map, const Settings& inherited) {
@@ -37,13 +51,7 @@ Settings read_settings(YamlMap& map, const Settings& inherited) {
   if (map.has("participants")) settings.participants = map.choice("participants", kParticipants);
   if (map.has("root")) settings.root = map.choice("root", kRoots);
   if (map.has("neighbours")) settings.neighbours = map.choice("neighbours", kNeighbours);
-  const bool has_either = settings.world_size || settings.participants;
-  if (has_either && (settings.world_size || inherited.world_size) &&
-      (settings.participants || inherited.participants)) {
-    map.fail(settings.participants ? "participants" : "world_size", "KB-Y042",
-             "world_size makes every PE a rank; participants chooses among the PEs of a SIP: keep "
-             "one of them");
-  }
+  check_ranks(map, inherited, settings);
   return settings;
 }
 

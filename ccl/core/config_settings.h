@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "ccl/core/config.h"
@@ -26,7 +27,16 @@ struct Settings {
   std::optional<Neighbours> neighbours;
   // The place in the file of slot, else of depth, else of buffer_kind: "ccl.yaml:5:9: [...]".
   std::optional<TextMark> queues_mark;
+  // world_size or participants stands in no file: a program has changed the document.
+  bool are_ranks_changed = false;
+  // It has one of the two, and inherits the other from such a change: nobody wrote both, so it is
+  // an error only where the entry is chosen.
+  bool conflicts = false;
 };
+
+inline constexpr std::string_view kRanksConflict =
+    "world_size makes every PE a rank; participants chooses among the PEs of a SIP: keep one of "
+    "them";
 
 // `inherited` has the settings that hold where the map has none.
 Settings read_settings(YamlMap& map, const Settings& inherited);

@@ -41,6 +41,7 @@ class Communicator {
   struct RunsBy {
     std::string_view algorithm;  // lives as long as the program
     bool is_configured = false;  // true if the backend's settings ask for it
+    int rule = 0;                // the number of their rule that does, from 1; 0: none
   };
   virtual RunsBy runs_by(const CollectiveCall&) { return {}; }
 

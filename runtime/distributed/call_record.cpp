@@ -58,6 +58,7 @@ void CallRecord::runs_by(const Communicator::RunsBy& by) const {
   simulation_->note_algorithm({.collective = event_.function,
                                .algorithm = by.algorithm,
                                .is_configured = by.is_configured});
+  if (by.rule != 0) simulation_->note_rule(by.rule);
   simulation_->flight_recorder().runs_by(rank_, id_, by.algorithm);
   if (runtime::RunSpan* const logged = span()) logged->algorithm = by.algorithm;
 }

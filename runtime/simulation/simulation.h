@@ -12,6 +12,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -151,6 +152,9 @@ class Simulation {
   // The algorithms that collectives have used so far, in the order of their first calls.
   const std::vector<AlgorithmUse>& algorithms_used() const { return algorithms_used_; }
   void note_algorithm(const AlgorithmUse& call);
+  // The numbers of the rules (Communicator::RunsBy) that have decided for a collective so far.
+  const std::set<int>& rules_used() const { return rules_used_; }
+  void note_rule(int number) { rules_used_.insert(number); }
   const std::vector<KernelResult>& results() const { return results_; }
   const std::vector<KernelResult>& last_results() const { return last_results_; }
 
@@ -198,6 +202,7 @@ class Simulation {
   std::uint64_t last_operation_ = 0;  // the highest number given out
   std::uint64_t last_begun_ = 0;      // the highest number that began
   std::vector<AlgorithmUse> algorithms_used_;
+  std::set<int> rules_used_;
   std::vector<KernelResult> results_;
   std::vector<KernelResult> last_results_;
   // Each of many ranks has some.  It ends in the order of keep() if the run is abandoned.

@@ -97,7 +97,9 @@ TEST_CASE("a row that is off by more than the tolerance fails the run", "[calibr
              test::Says("KB-B003", "calibrate", "'all_reduce of 1024 B, 1 us'", "passed", "check"));
   const ProgramResult refusal = run_program({"run", "--bench", "calibrate"});
   CHECK(refusal.exit_code == 2);
-  CHECK(refusal.err.size() <= 121);  // with the line's end
+  CHECK_THAT(refusal.err, test::Says("KB-U012", "csv=FILE", "bytes,all_reduce_us", "h100_8"));
+  CHECK(refusal.err.find('\n') <= 120);
+  CHECK(refusal.err.size() <= 121 + 121);  // with the ends of two lines
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "test/benches/program_under_test.h"
+#include "test/support/error_text.h"
 
 namespace kernbench::test::named_algorithm_test {
 namespace {
@@ -84,6 +85,38 @@ TEST_CASE("an algorithm may be named for one group, and a group that is not ther
   CHECK_THAT(misspelt.err, Contains("[KB-Y046]") &&
                                Contains("what ran was all_reduce by intercube_allreduce") &&
                                Contains("a group's description as new_group() has it"));
+}
+
+TEST_CASE("rules of the user's file that no call has used are named at the end, and no others",
+          "[cli][algorithm]") {
+  const TemporaryFolder folder;
+  const std::string rules = folder.write(
+      "rules.yaml",
+      "rules:\n"
+      "  - all_reduce: {algorithm: tree_allreduce, ranks: 7}\n"
+      "  - all_reduce: {algorithm: tree_allreduce, group: NOPE}\n"
+      "  - all_reduce: {algorithm: ring_allreduce, ranks: 6}\n");
+  const ProgramResult result = run_bench("collectives", with(kSmallSizes, {"--ccl", rules}));
+  CHECK(result.exit_code == 0);
+  CHECK_THAT(result.out, Contains("rules.yaml:2:29 (all_reduce by tree_allreduce, ranks 7)"));
+  CHECK_THAT(result.out, Contains("rules.yaml:3:29 (all_reduce by tree_allreduce, group NOPE)"));
+  CHECK_THAT(result.out, !Contains("rules.yaml:4"));
+  const ProgramResult grid =
+      run_bench("collectives", {"--set", "begin=960,1920", "end=1920", "--ccl", rules});
+  CHECK_THAT(grid.out, Contains("rules.yaml:3:29") && !Contains("rules.yaml:4"));
+}
+
+TEST_CASE("entries of the shipped ccl.yaml that nothing chooses are neither named nor refused",
+          "[cli][algorithm]") {
+  const ProgramResult depth = run_bench("ccl-allreduce", {"--set", "n_elem=64", "depth=2"});
+  CHECK(depth.exit_code == 0);
+  CHECK_THAT(depth.out, !Contains("not used"));
+  const std::string alone = "participants=one_pe_per_sip";
+  CHECK(run_bench("collectives", with(kSmallSizes, {alone})).exit_code == 0);
+  const ProgramResult chosen = run_bench(
+      "ccl-allreduce", {"--set", "n_elem=64", "algorithm=mesh_allreduce_4", alone});
+  CHECK(chosen.exit_code == 3);
+  CHECK_THAT(chosen.err, Says("KB-Y042", "algorithms.mesh_allreduce_4", "keep one"));
 }
 
 TEST_CASE("rows of collectives name their algorithm", "[cli][algorithm]") {

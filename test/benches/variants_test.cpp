@@ -122,6 +122,8 @@ TEST_CASE("a wrong key or value is told before anything runs", "[variants][error
              test::Says("KB-U011", "--set", "'poll_intervall'", "'poll_interval'", "ccl.yaml"));
   CHECK_THAT(error_of(allreduce({"--set", "colour=red"})),
              test::Says("KB-U011", "--set", "'colour'", "`kernbench keys`"));
+  CHECK_THAT(error_of(allreduce({"--set", "foo=3"})),
+             Contains("KB-U011") && Contains("'foo'; `kernbench keys`"));
   const std::string no_unit = error_of(allreduce({"--set", "sip.ucie.bandwidth=64,128"}));
   CHECK_THAT(no_unit, test::Says("KB-U012", "--set", "tiny.yaml"));
   CHECK_THAT(no_unit, test::Says("KB-Y011", "sip.ucie.bandwidth", "'64'", "unit", "GB/s", "TiB/s"));
@@ -187,6 +189,34 @@ TEST_CASE("a column that no row has is refused when the first value has run", "[
                                            {.check_first = check, .goes_on = true}),
                     Contains("[KB-U018] --plot: the rows have no column 'time'"));
   CHECK(simulated == 1);
+}
+
+TEST_CASE("a column that no row has is refused at the first row of one run, with those that are",
+          "[cli][plot]") {
+  const TemporaryFolder folder;
+  const ProgramResult result =
+      run_program({"run", "--bench", "ccl-allreduce", "--topology", "tiny", "--plot",
+                   "x=count,y=time_ns", "--out", folder.path("plot")});
+  CHECK(result.exit_code == 2);
+  CHECK_THAT(result.err, Contains("[KB-U018] --plot: the rows have no column 'count'; there are: "
+                                  "collective, algorithm, ") &&
+                             Contains(", n_elem, "));
+  CHECK_THAT(result.out, !Contains("Out of bounds values"));  // the bench has not ended
+}
+
+TEST_CASE("a quantity may stand directly before its unit", "[variants]") {
+  const BenchInfo info{"copies", "", {}, nullptr};
+  const auto variants = [&](const Words& assignments) {
+    return variants::VariantMaker(
+               {.bench = &info, .topologies = "tiny", .assignments = assignments})
+        .all();
+  };
+  const auto both = variants({"slot=1KiB", "sip.ucie.bandwidth=64,128GB/s"});
+  REQUIRE(both.size() == 2);
+  CHECK(both[0].ccl.ipcq().slot_bytes == 1024);
+  CHECK(both[0].topology.sip.ucie.bandwidth == Bandwidth{64'000'000'000});
+  CHECK(both[1].topology.sip.ucie.bandwidth == Bandwidth{128'000'000'000});
+  CHECK(variants({"slot=2Ki"}).front().ccl.ipcq().slot_bytes == 2048);
 }
 
 TEST_CASE("an interrupted grid goes on where it was", "[variants][journal]") {

@@ -142,6 +142,23 @@ TEST_CASE("an algorithm that a group's shape cannot carry is refused where the f
       Catch::StartsWith("[KB-Y047] the algorithm 'test_even'"));
 }
 
+TEST_CASE("switch_allreduce is refused where the file names it, unless a switch adds up",
+          "[ccl][choice][errors]") {
+  const Topology ring = shipped("ring_1d_6");
+  const auto check = [&](std::string_view text, std::vector<int> sips) {
+    ccl::AlgorithmChoice(ring, ccl::Config::parse(text), ccl::shape_of_sips(ring, sips), sips, "G")
+        .check_configured();
+  };
+  const std::string_view rule = "rules: [{all_reduce: {algorithm: switch_allreduce, ranks: 3}}]";
+  CHECK_THAT(error_of<ConfigError>([&] {
+               check(rule, {0, 1, 2});
+             }),
+             test::Says("KB-Y047", "ccl.yaml:1:34:", "'switch_allreduce'", "'G'", "3 ranks",
+                        "a switch between the SIPs that adds up"));
+  CHECK_NOTHROW(check(rule, {0, 1}));
+  CHECK_NOTHROW(check("defaults: {algorithm: switch_allreduce}", {4}));  // sends nothing
+}
+
 TEST_CASE("an algorithm for all groups is checked against those that use it",
           "[ccl][choice][errors]") {
   const Topology ring = shipped("ring_1d_6");

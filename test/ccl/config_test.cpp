@@ -9,6 +9,7 @@
 #include <set>
 
 #include "ccl/core/config_rules.h"
+#include "sim_engine/config/yaml_document.h"
 #include "test/ccl/all_reduce_under_test.h"
 #include "test/support/error_text.h"
 
@@ -263,6 +264,55 @@ TEST_CASE("world_size and participants exclude each other, also where one is inh
              refuses("ccl.yaml:1:43", "algorithms.tree_allreduce.world_size"));
   CHECK(error_in("defaults: {world_size: 4}\nalgorithms: {tree_allreduce: {depth: 4}}") ==
         "no error");
+}
+
+TEST_CASE("a key of the top level is told of in the defaults", "[ccl][config][errors]") {
+  CHECK_THAT(error_in("defaults:\n  rules: [{all_reduce: {algorithm: auto}}]"),
+             test::Says("KB-Y010", "ccl.yaml:2:10", "defaults.rules", "top level"));
+  CHECK_THAT(error_in("defaults: {protocols: []}"),
+             test::Says("KB-Y010", "defaults.protocols", "top level"));
+}
+
+TEST_CASE("an entry that a changed default contradicts is refused only where it is chosen",
+          "[ccl][config][errors]") {
+  const auto changed = [](const YamlChange& change) {
+    YamlDocument document = YamlDocument::parse(
+        "algorithms:\n  four: {kernel: mesh_allreduce, world_size: 4}\n"
+        "  queues: {kernel: ring_allreduce, depth: 2}\n",
+        "ccl.yaml");
+    document.change(change);
+    document.change(
+        {.path = "defaults.participants", .items = {"one_pe_per_sip"}, .is_list = false});
+    return Config::read(document);
+  };
+  const Config config = changed({.path = "defaults.depth", .items = {"3"}, .is_list = false});
+  CHECK(config.participants() == Participants::one_pe_per_sip);
+  CHECK(config.with_algorithm("queues").participants() == Participants::one_pe_per_sip);
+  CHECK_THAT(error_of<ConfigError>([&] { config.with_algorithm("four"); }),
+             test::Says("KB-Y042", "algorithms.four", "world_size", "participants", "keep one"));
+  CHECK_THAT(error_of<ConfigError>([&] {
+               changed({.path = "defaults.algorithm", .items = {"four"}, .is_list = false});
+             }),
+             test::Says("KB-Y042", "ccl.yaml:2:9", "algorithms.four", "keep one"));
+}
+
+TEST_CASE("rules of a file that have decided nothing are described with their places",
+          "[ccl][config]") {
+  const Config config = Config::parse(
+      "rules:\n"
+      "  - all_reduce: {algorithm: tree_allreduce, group: NOPE, up_to: 4 KiB}\n"
+      "  - all_gather: {algorithm: auto, ranks: 7, above: 1 KiB}\n");
+  const ccl::Rule* const decides =
+      config.rule_for(distributed::CollectiveKind::all_gather, 7, 2048);
+  CHECK(config.number_of_rule(decides) == 2);
+  CHECK(config.number_of_rule(nullptr) == 0);
+  CHECK(config.unused_rules({2}) ==
+        std::vector<std::string>{"the rule of ccl.yaml:2:29 (all_reduce by tree_allreduce, "
+                                 "up to 4096 B, group NOPE)"});
+  CHECK(config.unused_rules({1}) ==
+        std::vector<std::string>{"the rule of ccl.yaml:3:29 (all_gather by auto, above 1024 B, "
+                                 "ranks 7)"});
+  CHECK(config.unused_rules({1, 2}).empty());
 }
 
 TEST_CASE("values that cannot be are refused with those that can, all at once",

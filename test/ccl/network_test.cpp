@@ -163,7 +163,8 @@ TEST_CASE("switch_allreduce needs a switch that adds up", "[ccl][errors][network
   const AllReduce all_reduce{.topology = switch_of(4, false),
                              .shape = {1, 8},
                              .config = ccl::Config().with_algorithm("switch_allreduce")};
-  CHECK_THAT(error_of<SpawnException>([&] { run(all_reduce); }), Catch::Contains("KB-C024"));
+  CHECK_THAT(error_of<SpawnException>([&] { run(all_reduce); }),
+             test::Says("KB-Y047", "'switch_allreduce'", "adds up", "'switch: {sums: ...}'"));
 }
 
 TEST_CASE("auto goes straight where all are neighbours, and through a switch that adds up",
