@@ -95,11 +95,12 @@ Grain find_grain(const Plan& plan, const GrainInput& input) {
   };
   std::int64_t message = most_of(plan.width);
   if (input.kept > 0) {
-    // More than links carry in a step of all lanes begins later, and fills no link better.
+    // More than links carry in a step of all lanes begins later, and fills no link better.  More
+    // than scratch has room for lets the kernel fail, or wait for compute kernels that wait for it.
     const std::int64_t in_flight = bytes_in_flight(input.topology) / size / input.lanes;
     const std::int64_t counted =
         most_message_elements(input.topology, input.dtype, plan, input.kept);
-    message = std::max(message, std::min({slot, piped, counted, in_flight}));
+    message = std::min(std::max(message, std::min({slot, piped, in_flight})), counted);
   }
   std::int64_t of_colour = most_of(plan.width / plan.colours);
   if (input.kept > 0) {

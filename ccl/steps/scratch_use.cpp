@@ -53,13 +53,15 @@ std::int64_t most_units_kept(const Plan& plan, std::size_t summands) {
     const Move& move = plan.moves[i];
     const std::int64_t units = units_of(move);
     const auto messages = static_cast<std::int64_t>(move.from.size());
-    const auto loads = move.has_source ? static_cast<std::int64_t>(summands) : 0;
+    const auto loads = move.has_source ? 1 : 0;
     kept.add(move.time - kPostsAhead, move.time, messages * units);
     kept.add(move.time - kLoadsAhead, move.time, loads * units);
     const bool is_sum = messages + loads + (move.parts.empty() ? 0 : 1) > 1;
     kept.add(is_sum ? move.time : move.time + 1, std::max(last_use[i], move.time + 1), units);
   }
-  return kept.most();
+  // While summands are added up, one more is loaded, and the new sum stands beside the old one.
+  const int being_added = summands > 1 ? 2 : 0;
+  return kept.most() + being_added * plan.largest_chunk();
 }
 
 }  // namespace kernbench::ccl

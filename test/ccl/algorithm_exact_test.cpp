@@ -134,6 +134,22 @@ TEST_CASE("every algorithm manages with scratch memory that is just large enough
                .config = with(algorithm, "depth: 2, slot: 16 KiB, buffer_kind: sram")});
 }
 
+// The cubes of a SIP add up, so that one of them has most messages: not the one of node 0.
+TEST_CASE("by every algorithm a sum over cubes manages with the scratch of communication",
+          "[ccl][algorithms][exhaustive]") {
+  const std::string_view algorithm = any_algorithm();
+  Topology topology = Topology::load(KERNBENCH_ROOT "/topologies/torus_2d_2x3.yaml");
+  topology.pe.tcm.capacity = 128 << 10;
+  topology.communication.scratch = 42 << 10;
+  const AllReduceResult result = run({.topology = topology,
+                                      .dp = {.cube = Shard::partial, .pe = Shard::column_wise},
+                                      .shape = {1, 1 << 16},
+                                      .dtype = DType::f16,
+                                      .config = with(algorithm, "slot: 512 B"),
+                                      .data = false});
+  CHECK(result.took > Time{0});
+}
+
 TEST_CASE("every algorithm gives equal bits of fractions on all ranks", "[ccl][algorithms]") {
   const std::string_view algorithm = any_algorithm();
   const SipTopology kind = GENERATE(from_range(kGridTopologies));
