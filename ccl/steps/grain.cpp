@@ -95,12 +95,14 @@ Grain find_grain(const Plan& plan, const GrainInput& input) {
   };
   std::int64_t message = most_of(plan.width);
   if (input.kept > 0) {
-    // More than links carry in a step of all lanes begins later, and fills no link better.  More
-    // than scratch has room for lets the kernel fail, or wait for compute kernels that wait for it.
+    // More than links carry in a step of all lanes begins later, and fills no link better.
     const std::int64_t in_flight = bytes_in_flight(input.topology) / size / input.lanes;
     const std::int64_t counted =
         most_message_elements(input.topology, input.dtype, plan, input.kept);
-    message = std::min(std::max(message, std::min({slot, piped, in_flight})), counted);
+    message = std::max(message, std::min({slot, piped, counted, in_flight}));
+    // A kernel seldom keeps all that is counted at once.  With more than twice as much scratch
+    // would be full, or compute kernels would wait for a collective that waits for them.
+    message = std::min(message, 2 * counted);
   }
   std::int64_t of_colour = most_of(plan.width / plan.colours);
   if (input.kept > 0) {
