@@ -9,36 +9,51 @@ namespace kernbench::ccl {
 namespace {
 
 // Larger groups would take long to plan.
-constexpr int kMostMembersOfTrees = 36;
+constexpr int kMostMembersOfTrees = 64;
 
 // Directed links between neighbours that no tree has taken yet.
 class Links {
  public:
   explicit Links(const GroupShape& shape)
-      : size_(shape.size), free_(static_cast<std::size_t>(size_ * size_), 0) {
+      : size_(shape.size),
+        free_(static_cast<std::size_t>(size_ * size_), 0),
+        neighbours_(static_cast<std::size_t>(size_)) {
     for (const auto* lines : {&shape.rows, &shape.columns}) {
       for (const Row& line : *lines) join(line);
+    }
+    for (int from = 0; from < size_; ++from) {
+      for (int to = 0; to < size_; ++to) {
+        if (has(from, to)) neighbours_[static_cast<std::size_t>(from)].push_back(to);
+      }
     }
   }
 
   int size() const { return size_; }
   bool has(int from, int to) const { return free_[index(from, to)] > 0; }
   void add(int from, int to, int count) { free_[index(from, to)] += count; }
-
-  int least_degree() const {
-    int least = size_;
-    for (int member = 0; member < size_; ++member) {
-      int degree = 0;
-      for (int other = 0; other < size_; ++other) degree += has(member, other);
-      least = std::min(least, degree);
-    }
-    return least;
+  // In ascending order.
+  const std::vector<int>& neighbours(int member) const {
+    return neighbours_[static_cast<std::size_t>(member)];
   }
 
-  // True if `count` ways from the root to every member share no link.
-  bool reach_all(int root, int count) const {
-    for (int member = 0; count > 0 && member < size_; ++member) {
-      if (member != root && !reaches(root, member, count)) return false;
+  int least_degree() const {
+    const auto least = std::ranges::min_element(neighbours_, {}, &std::vector<int>::size);
+    return static_cast<int>(least->size());
+  }
+
+  // True if `count` ways from the root to the member share no link: a maximum flow, as far as it is
+  // asked for, in which each way that is found turns its links round.
+  bool reaches(int root, int member, int count) const {
+    std::vector<int> rest = free_;
+    for (int found = 0; found < count; ++found) {
+      const std::vector<int> before = find_way(rest, root, member);
+      if (before[static_cast<std::size_t>(member)] == kNobody) return false;
+      for (int at = member; at != root;) {
+        const int from = before[static_cast<std::size_t>(at)];
+        --rest[index(from, at)];
+        ++rest[index(at, from)];
+        at = from;
+      }
     }
     return true;
   }
@@ -53,46 +68,39 @@ class Links {
     }
   }
 
-  // A maximum flow, as far as it is asked for: each way found turns its links round.
-  bool reaches(int root, int member, int count) const {
-    Links rest = *this;
-    for (int found = 0; found < count; ++found) {
-      std::vector<int> before(static_cast<std::size_t>(size_), kNobody);
-      std::vector<int> queue = {root};
-      for (std::size_t i = 0; i < queue.size(); ++i) {
-        for (int to = 0; to < size_; ++to) {
-          if (to == root || before[static_cast<std::size_t>(to)] != kNobody) continue;
-          if (!rest.has(queue[i], to)) continue;
-          before[static_cast<std::size_t>(to)] = queue[i];
-          queue.push_back(to);
-        }
-      }
-      if (before[static_cast<std::size_t>(member)] == kNobody) return false;
-      for (int at = member; at != root;) {
-        const int from = before[static_cast<std::size_t>(at)];
-        rest.add(from, at, -1);
-        rest.add(at, from, 1);
-        at = from;
+  // The members of a shortest way by what is left of the links: by member, the one before it.
+  std::vector<int> find_way(const std::vector<int>& rest, int root, int member) const {
+    std::vector<int> before(static_cast<std::size_t>(size_), kNobody);
+    std::vector<int> queue = {root};
+    for (std::size_t i = 0; i < queue.size(); ++i) {
+      for (const int to : neighbours(queue[i])) {
+        if (to == root || before[static_cast<std::size_t>(to)] != kNobody) continue;
+        if (rest[index(queue[i], to)] == 0) continue;
+        before[static_cast<std::size_t>(to)] = queue[i];
+        if (to == member) return before;
+        queue.push_back(to);
       }
     }
-    return true;
+    return before;
   }
 
   int size_;
   std::vector<int> free_;
+  std::vector<std::vector<int>> neighbours_;  // by member
 };
 
 // The members towards the root, by member: from the nearest on, every member joins by a link
-// without which the trees that are still to come can reach all.
+// without which the trees that are still to come can reach all.  They could before, so a set of
+// members that too few links enter now is entered by this one: its end stands for all of them.
 std::vector<int> take_tree(Links& links, int root, int to_come) {
   std::vector<int> inner(static_cast<std::size_t>(links.size()), kNobody);
   std::vector<int> members = {root};
   for (std::size_t i = 0; i < members.size(); ++i) {
-    for (int to = 0; to < links.size(); ++to) {
+    for (const int to : links.neighbours(members[i])) {
       const bool is_in = to == root || inner[static_cast<std::size_t>(to)] != kNobody;
       if (is_in || !links.has(members[i], to)) continue;
       links.add(members[i], to, -1);
-      if (links.reach_all(root, to_come)) {
+      if (links.reaches(root, to, to_come)) {
         inner[static_cast<std::size_t>(to)] = members[i];
         members.push_back(to);
       } else {
@@ -112,7 +120,8 @@ void plan_disjoint_trees(const PlanRequest& request, Plan& plan) {
   }
   Links links(shape);
   const int count = links.least_degree();
-  plan.units = plan.width = count;
+  // A lane that has one tree alone never lets one tree wait for another.
+  plan.units = plan.width = plan.colours = count;
   plan.window = 1;
   plan.interval = 1;
   std::vector<Branch> branches;

@@ -30,19 +30,33 @@ int class_count(const Cut& cut, const Grain& grain, int colours) {
   return classes;
 }
 
-// Deals lanes to classes.  The cubes are divided among colours; lanes of a class lie on different
-// cubes where they can, since the PEs of a cube share its memory.
+// The colour of a cube if cubes are dealt to and fro, as in 0 1 2 2 1 0 0: each has cubes near the
+// links and far from them.
+int colour_of_cube(int cube, int colours) {
+  const int place = cube % (2 * colours);
+  return std::min(place, 2 * colours - 1 - place);
+}
+
+// Deals lanes to classes.  Cubes are dealt to colours; lanes of a class lie on different cubes
+// where they can, since the PEs of a cube share its memory.
 std::vector<int> classes_of_lanes(const Cut& cut, int colours) {
-  std::vector<std::tuple<int, int, int, std::size_t>> lanes;  // colour, PE, cube, number
-  const int count = static_cast<int>(cut.fragments.size());
-  for (const auto& [lane, fragments] : cut.fragments) {
-    const int number = static_cast<int>(lanes.size());
-    lanes.emplace_back(number * colours / count, lane.pe, lane.cube, number);
-  }
-  std::ranges::sort(lanes);
+  struct Dealt {
+    Lane lane;
+    std::size_t number = 0;
+    int colour = 0;
+  };
+  std::vector<Dealt> lanes;
+  for (const auto& [lane, fragments] : cut.fragments) lanes.push_back({lane, lanes.size()});
+  const auto count = static_cast<int>(lanes.size());
+  std::ranges::stable_sort(
+      lanes, {}, [&](const Dealt& one) { return colour_of_cube(one.lane.cube, colours); });
+  for (int i = 0; i < count; ++i) lanes[static_cast<std::size_t>(i)].colour = i * colours / count;
+  std::ranges::sort(lanes, {}, [](const Dealt& one) {
+    return std::tuple(one.colour, one.lane.pe, one.lane.cube);
+  });
   std::vector<int> classes(lanes.size());
   for (int i = 0; i < count; ++i) {
-    classes[std::get<3>(lanes[static_cast<std::size_t>(i)])] = i * cut.classes / count;
+    classes[lanes[static_cast<std::size_t>(i)].number] = i * cut.classes / count;
   }
   return classes;
 }

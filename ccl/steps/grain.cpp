@@ -32,24 +32,31 @@ Bytes bytes_in_flight(const Topology& topology) {
   return bytes_in(kLatencies * link.latency, link.bandwidth);
 }
 
+// The same of each of the parts that are under way.
+Bytes bytes_in_part(const Topology& topology) {
+  return bytes_in_flight(topology) / kPostsAhead;
+}
+
+// A part of a lane has no more where that fills no link better.
+constexpr Bytes kMostOfPipe = 8 << 10;
+
 // Where parts follow each other one by one from member to member, the less a part has, the sooner
 // all members are busy.  But a link must not run dry: as many parts are under way as receives are
 // posted ahead, and have what it carries meanwhile.
 std::int64_t elements_in_pipe(const Plan& plan, const GrainInput& input) {
   constexpr Bytes kLeastOfTime = 8 << 10;  // in all moves of a time
-  constexpr Bytes kMost = 8 << 10;         // where more fills no link better
   constexpr int kParts = 1 + kPostsAhead;  // of little data: one more waits for news
   const LinkSpec& link = input.topology.system.sip_link;
   if (input.are_pes || !is_piped(plan) || link.bandwidth.is_unlimited()) return kAny;
   const Bytes size = size_of(input.dtype);
-  const Bytes in_flight = bytes_in_flight(input.topology) / kPostsAhead;
+  const Bytes in_flight = bytes_in_part(input.topology);
   const Bytes two_parts = 2 * least_part_without_slots(input.topology, plan);
   const Bytes least =
       std::max(std::min(kLeastOfTime / plan.width, two_parts * input.lanes), kLeastOfPipe);
   // Little data is cut into just as many parts as can be under way, since more parts only add their
   // fixed costs.
   const std::int64_t of_part = sim::ceil_divide(input.count, plan.units * kParts * input.lanes);
-  return std::clamp(of_part, least / size, std::max(in_flight / input.lanes, kMost) / size);
+  return std::clamp(of_part, least / size, std::max(in_flight / input.lanes, kMostOfPipe) / size);
 }
 
 // The elements of a fragment, of which as many begin together as are worth it.  Several lanes are
@@ -59,6 +66,15 @@ std::int64_t elements_in_window(const Plan& plan, const GrainInput& input) {
   const Bytes chunk = input.count * size_of(input.dtype) * plan.largest_chunk() / plan.units;
   const auto parts = std::clamp<std::int64_t>((chunk - 1) / input.least_part, 1, plan.window);
   return std::max<std::int64_t>(sim::ceil_divide(input.count, parts), 1);
+}
+
+// A lane of one colour never waits for another colour's messages.  Where parts follow each other
+// one by one, such a wait holds up the next part, but a lane of a single part has no next one.  And
+// the lanes of a colour must be enough to fill its links.
+bool pays_to_deal(const Plan& plan, const GrainInput& input, std::int64_t most) {
+  if (!is_piped(plan)) return true;
+  const bool has_next = sim::ceil_divide(input.count, input.lanes) > most;
+  return has_next && input.lanes / plan.colours * kMostOfPipe >= bytes_in_part(input.topology);
 }
 
 // A third of a PE's scratch, or what is left to collectives.
@@ -115,10 +131,11 @@ Grain find_grain(const Plan& plan, const GrainInput& input) {
   const auto of_fragment = [&](std::int64_t elements) {
     return elements * plan.units / plan.largest_chunk();
   };
-  return {.most = std::min(of_fragment(message), elements_in_window(plan, input)),
+  const std::int64_t most = std::min(of_fragment(message), elements_in_window(plan, input));
+  return {.most = most,
           .most_dealt = of_fragment(dealt),
           .most_of_colour = of_fragment(of_colour) / plan.colours,
-          .colours = plan.colours,
+          .colours = pays_to_deal(plan, input, most) ? plan.colours : 1,
           .units = plan.units,
           .is_joined =
               std::ranges::any_of(plan.moves, [](const Move& move) { return !move.parts.empty(); }),
