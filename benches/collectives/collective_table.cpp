@@ -184,6 +184,7 @@ Row to_row(const MeasuredInput& input, const Measurement& measured, const ccl::C
       .set("algbw_gbs", algbw_gbs(blocks.bytes(), measured.time))
       .set("busbw_gbs", busbw_gbs(blocks, measured.time))
       .set("lower_bound_ns", in_ns(measured.lower_bound))
+      .set("memory_bound_ns", in_ns(measured.memory_bound))
       .set("closed_form_ns", in_ns(measured.closed_form))
       .set("closed_form", measured.closed_form ? std::optional(measured.form) : std::nullopt)
       .set("wrong", measured.wrong);

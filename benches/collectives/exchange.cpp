@@ -245,6 +245,12 @@ void Exchange::add_bounds(Measurement& measured) const {
   const Topology& topology = torch_.topology();
   if (layout_) {
     measured.lower_bound = ccl::pe_all_reduce_lower_bound(topology, blocks.ranks, blocks.bytes());
+    // The driver's tensor lies on all PEs, and the bound of memory is that of one SIP.
+    const bool is_on_one_sip = blocks.ranks <= topology.cube_count() * topology.pe_count();
+    if (blocks.ranks < 2 || !is_on_one_sip) return;
+    CollectiveCall call = make_call(0);
+    call.gives = call.takes = {distributed::whole(tensors_.front().takes.front())};
+    measured.memory_bound = ccl::memory_lower_bound(topology, {&call, 1});
     return;
   }
   std::vector<CollectiveCall> calls;

@@ -61,14 +61,15 @@ TEST_CASE("the report has exactly the agreed keys", "[cli][run]") {
                                                               "fingerprint", "busiest_unit"});
   CHECK(keys_of(report["engine"]["busiest_unit"]) ==
         std::vector<std::string>{"name", "busy_ns", "kernels_ns", "share"});
-  CHECK(
-      keys_of(report["rows"][0]) ==
-      std::vector<std::string>{
-          "collective",  "algorithm",       "world_size",     "buffer_kind",     "n_elem",
-          "dtype",       "bytes",           "crit_ns",        "joint_ns",        "time_ns",
-          "algbw_gbs",   "busbw_gbs",       "lower_bound_ns", "closed_form_ns",  "closed_form",
-          "wrong",       "wait_message_ns", "wait_credit_ns", "wait_receive_ns", "wait_scratch_ns",
-          "wait_dma_ns", "wait_link_ns",    "wait_hbm_ns",    "wait_unit_ns",    "longest_wait"});
+  CHECK(keys_of(report["rows"][0]) ==
+        std::vector<std::string>{
+            "collective",      "algorithm",       "world_size",     "buffer_kind",
+            "n_elem",          "dtype",           "bytes",          "crit_ns",
+            "joint_ns",        "time_ns",         "algbw_gbs",      "busbw_gbs",
+            "lower_bound_ns",  "memory_bound_ns", "closed_form_ns", "closed_form",
+            "wrong",           "wait_message_ns", "wait_credit_ns", "wait_receive_ns",
+            "wait_scratch_ns", "wait_dma_ns",     "wait_link_ns",   "wait_hbm_ns",
+            "wait_unit_ns",    "longest_wait"});
   CHECK(report["kernbench"] == "0.1.0");
   CHECK(report["topology"] == "tiny");
   CHECK(report["ok"] == true);
@@ -218,6 +219,18 @@ TEST_CASE("PEs that are ranks are so in the head, the report and the rows", "[cl
   auto arguments = allreduce("default", {"n_elem=64"});
   arguments.insert(arguments.end(), {"--ccl", file});
   CHECK(json_of(arguments)["world_size"] == 8);
+}
+
+TEST_CASE("rows of ccl-allreduce say what HBM alone would take", "[cli][run]") {
+  // Each of 8 PEs loads and stores 96 KiB in the slice of its cube: 2 channels of 51.2 GB/s, 90 %.
+  const Json pes = json_of(allreduce(
+      "default", {"n_elem=49152", "algorithm=ring_allreduce", "world_size=8"}))["rows"][0];
+  CHECK(pes["memory_bound_ns"].get<double>() ==
+        Approx(8.0 * 2 * 98'304 / (2 * 51.2 * 0.9)).margin(1e-3));
+  CHECK(pes["time_ns"] >= pes["memory_bound_ns"]);
+  const Json sips = json_of(allreduce("default", {"n_elem=49152"}))["rows"][0];
+  CHECK(sips["memory_bound_ns"] > 0);
+  CHECK(sips["time_ns"] >= sips["memory_bound_ns"]);
 }
 
 TEST_CASE("a shift adds nothing up, and is checked all the same", "[cli][run]") {
