@@ -69,7 +69,7 @@ ccl::Config load_ccl_file(const Bench& bench, const CclPoint& wanted) {
   if (wanted.topology == kOriginalTopology) {
     return ccl::Config::parse(std::string(original_ccl_files().front().text), "ccl.yaml");
   }
-  // With the default depth only small tensors go through queues; with this one all do (ADR-0266).
+  // With the default depth only small tensors go through queues; with this one all do (ADR-0173).
   if (wanted.topology == kBufferKindTopology) {
     return ccl::Config::parse("defaults: {depth: 8}", "ccl.yaml");
   }

@@ -2,7 +2,7 @@
 // ring of members.
 //
 // Steps:                 floor(P/2), the whole of the data each way; in halves P - 1
-// Time:                  (h + k - 1) (alpha + m) over h hops, for k parts of m = n/k beta; in
+// Time:                  (h + k - 1) (alpha + m) over h hops, for k slices of m = n/k beta; in
 //                        halves half the bytes: n beta/2 for large n, which two ports allow
 // Source:                TIMING.md 3.2, "broadcast pipelined chain"
 

@@ -9,7 +9,7 @@
 #include "ccl/algorithms/tree.h"
 #include "ccl/core/layout.h"
 #include "ccl/core/spanning_tree.h"
-#include "ccl/steps/grain.h"
+#include "ccl/steps/cut_sizes.h"
 #include "sim_engine/components/routing.h"
 
 namespace kernbench::ccl {
@@ -42,7 +42,7 @@ sim::Endpoint hbm(const sim::PeLocation& pe) {
 // A collective whose messages all have one size, and the paths between its participants.
 class UniformCase {
  public:
-  // Returns nullopt where the model does not hold: no elements; waiting PEs that poll; parts on
+  // Returns nullopt where the model does not hold: no elements; waiting PEs that poll; slices on
   // several PEs of a SIP; with rank = PE, ranks beyond one cube, ranks that share a memory port or
   // a corner's way to the rest of the cube, or queues outside TCM; protocols.
   static std::optional<UniformCase> of(const CollectiveCase& collective);
@@ -126,17 +126,18 @@ std::optional<UniformCase> UniformCase::of(const CollectiveCase& collective) {
 std::optional<Time> UniformCase::message(AlgorithmPlan algorithm) const {
   Plan plan(Plan::Kind::all_reduce, 0);
   algorithm({shape_, Plan::Kind::all_reduce, 0, 0, {}}, plan);
-  const int largest = plan.largest_chunk();
+  const int largest = plan.most_chunks();
   const bool are_equal = std::ranges::all_of(
-      plan.moves, [&](const Move& move) { return move.chunk.end - move.chunk.begin == largest; });
-  const std::int64_t chunk = collective_.n_elem / plan.units * largest;
+      plan.moves, [&](const Move& move) { return move.chunks.end - move.chunks.begin == largest; });
+  const std::int64_t chunk = collective_.n_elem / plan.chunk_count * largest;
   const std::int64_t most = std::min<std::int64_t>(
       ipcq_.slot_bytes / size_of(collective_.dtype),
       most_message_elements(collective_.topology, collective_.dtype, plan, plan.width, 1));
   const Bytes bytes = chunk * size_of(collective_.dtype);
-  const Bytes one_part = is_piped(plan) ? kLeastOfPipe : 2 * least_part_of(ipcq_.slot_bytes);
-  const bool has_parts = !is_rank_pe() && cube_count_ == 1 && bytes > one_part;
-  if (!are_equal || collective_.n_elem % plan.units != 0 || chunk > most || has_parts) {
+  const Bytes one_slice = is_piped(plan) ? kLeastOfPipe : 2 * least_slice_of(ipcq_.slot_bytes);
+  const bool has_several_slices = !is_rank_pe() && cube_count_ == 1 && bytes > one_slice;
+  if (!are_equal || collective_.n_elem % plan.chunk_count != 0 || chunk > most ||
+      has_several_slices) {
     return std::nullopt;
   }
   return way_.of(bytes);

@@ -21,7 +21,7 @@ void plan_direct(const PlanRequest& request, Plan& plan) {
   const int size = members.size();
   const int self = members.position_of(request.self);
   const bool sums = request.kind == Plan::Kind::all_reduce;
-  plan.units = sums ? size : 1;
+  plan.chunk_count = sums ? size : 1;
   plan.length = (sums ? 2 : 1) + 1;
   plan.width = std::max(size - 1, 1);
   for (int target = 0; target < size; ++target) {
@@ -40,8 +40,8 @@ void plan_direct(const PlanRequest& request, Plan& plan) {
 
 void plan_through_switch(const PlanRequest& request, Plan& plan) {
   plan.length = 2;
-  plan.window = 4;
-  plan.interval = 1;
+  plan.slices_at_once = 4;
+  plan.slice_interval = 1;
   Move& there = plan.moves.emplace_back();
   there.has_source = true;
   if (request.shape.size == 1) {

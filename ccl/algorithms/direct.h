@@ -23,7 +23,7 @@ void plan_direct(const PlanRequest& request, Plan& plan);
 //
 // Steps:                 1 there and 1 back
 // Bytes sent by each:    n
-// Time:                  alpha there and back + (k + 1) m, for k parts of m = n/k beta; a sum is
+// Time:                  alpha there and back + (k + 1) m, for k slices of m = n/k beta; a sum is
 //                        sent when all of its summands are there
 // Source:                Graham et al., SHARP, COMHPC 2016; NCCL's NVLS
 void plan_through_switch(const PlanRequest& request, Plan& plan);

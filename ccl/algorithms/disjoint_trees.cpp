@@ -121,9 +121,9 @@ void plan_disjoint_trees(const PlanRequest& request, Plan& plan) {
   Links links(shape);
   const int count = links.least_degree();
   // A lane that has one tree alone never lets one tree wait for another.
-  plan.units = plan.width = plan.colours = count;
-  plan.window = 1;
-  plan.interval = 1;
+  plan.chunk_count = plan.width = plan.channels = count;
+  plan.slices_at_once = 1;
+  plan.slice_interval = 1;
   std::vector<Branch> branches;
   for (int tree = 0; tree < count; ++tree) {
     const std::vector<int> inner = take_tree(links, request.root, count - 1 - tree);

@@ -1,5 +1,5 @@
 // Broadcast, and reduce in the opposite direction, over trees that share no link: each carries a
-// part of the data to all members.
+// share of the data to all members.
 //
 // Steps:                 the depth of the deepest tree
 // Time:                  n beta/k for large n, with k trees: as many as the member with the fewest

@@ -7,14 +7,14 @@ namespace kernbench::ccl {
 
 namespace {
 
-// Units of a block that travel in one order of dimensions.
-struct Colour {
-  bool rows_first = true;  // rows carry whole chunks, columns parts of them
+// Chunks of a block that travel in one order of dimensions.
+struct GridChannel {
+  bool rows_first = true;  // rows carry several chunks at a time, columns one
   bool ties_ahead = true;  // whoever is as far either way is reached ahead
   int begin = 0;
   int end = 1;
 
-  int units() const { return end - begin; }
+  int size() const { return end - begin; }
 };
 
 // The share of the data that the busiest links of a dimension carry in a pass there and back, times
@@ -27,7 +27,7 @@ std::int64_t load(const Row& row, std::int64_t scale, bool sums) {
   return sums ? scale : 2 * others;
 }
 
-std::vector<Colour> split_into_colours(const GroupShape& shape, bool sums) {
+std::vector<GridChannel> split_into_channels(const GroupShape& shape, bool sums) {
   const Row& row = shape.rows.front();
   const Row& column = shape.columns.front();
   const std::int64_t both = std::int64_t{row.size()} * column.size();
@@ -43,34 +43,34 @@ std::vector<Colour> split_into_colours(const GroupShape& shape, bool sums) {
   const std::int64_t common = std::gcd(by_rows, by_columns);
   const auto has_ties = [](const Row& one) { return one.wraps() && one.size() % 2 == 0; };
   const bool in_halves = has_ties(row) || has_ties(column);
-  std::vector<Colour> colours;
+  std::vector<GridChannel> channels;
   int begin = 0;
   for (const auto& [share, rows_first] : {std::pair{by_rows, true}, {by_columns, false}}) {
-    const int units = static_cast<int>(share / common);
+    const int chunks = static_cast<int>(share / common);
     for (const bool ahead : {true, false}) {
-      if (units == 0 || (!ahead && !in_halves)) continue;
-      colours.push_back({rows_first, ahead, begin, begin + units});
-      begin += units;
+      if (chunks == 0 || (!ahead && !in_halves)) continue;
+      channels.push_back({rows_first, ahead, begin, begin + chunks});
+      begin += chunks;
     }
   }
-  return colours;
+  return channels;
 }
 
-bool are_equal(const std::vector<Colour>& colours) {
+bool are_equal(const std::vector<GridChannel>& channels) {
   return std::ranges::all_of(
-      colours, [&](const Colour& one) { return one.units() == colours.front().units(); });
+      channels, [&](const GridChannel& one) { return one.size() == channels.front().size(); });
 }
 
-// One colour as one member sees it: its place in the dimension that comes first, and in the other.
+// One channel as one member sees it: its place in the dimension that comes first, and in the other.
 class Passes {
  public:
-  Passes(const PlanRequest& request, Plan& plan, const Colour& colour)
-      : plan_(plan), colour_(colour) {
+  Passes(const PlanRequest& request, Plan& plan, const GridChannel& channel)
+      : plan_(plan), channel_(channel) {
     const GroupShape& shape = request.shape;
     const Row& row = shape.rows[static_cast<std::size_t>(shape.row_of(request.self))];
     const Row& column = shape.columns[static_cast<std::size_t>(shape.column_of(request.self))];
     // A block travels along the dimension first that carries less.
-    const bool rows_first = colour.rows_first == (request.kind == Plan::Kind::all_reduce);
+    const bool rows_first = channel.rows_first == (request.kind == Plan::Kind::all_reduce);
     first_ = rows_first ? &row : &column;
     second_ = rows_first ? &column : &row;
     others_ = rows_first ? &shape.columns : &shape.rows;
@@ -78,31 +78,31 @@ class Passes {
     at_second_ = second_->position_of(request.self);
   }
 
-  // Chunks of the first dimension are added up and gathered whole; each member of it has one of
-  // them, whose parts are added up along the second dimension in between.
+  // The chunks of the first dimension are added up and gathered whole; each member of it has some
+  // of them, which are added up one by one along the second dimension in between.
   void all_reduce() {
     int time = first_->depth();
     int sum = kNobody;
     for (int target = 0; target < first_->size(); ++target) {
       const bool is_own = target == at_first_;
       if (second_->size() == 1) {
-        plan_.all_reduce(chunk(target), first_branch(target), first_branch(target), time);
+        plan_.all_reduce(chunks_of_first(target), first_branch(target), first_branch(target), time);
         continue;
       }
-      Move& move = plan_.reduce(chunk(target), first_branch(target), time);
+      Move& move = plan_.reduce(chunks_of_first(target), first_branch(target), time);
       if (!is_own) continue;
       move.is_complete = move.stores = false;
       sum = static_cast<int>(plan_.moves.size()) - 1;
     }
     if (second_->size() == 1) return;
-    const std::vector<int> sums = reduce_parts(sum, time + second_->depth());
+    const std::vector<int> sums = reduce_along_second(sum, time + second_->depth());
     time += 2 * second_->depth();
     for (int target = 0; target < first_->size(); ++target) {
-      Move& move = plan_.broadcast(chunk(target), first_branch(target), time);
+      Move& move = plan_.broadcast(chunks_of_first(target), first_branch(target), time);
       move.stage = 2;
       if (target != at_first_) continue;
       move.has_source = false;
-      move.parts = sums;
+      move.held = sums;
     }
   }
 
@@ -112,29 +112,29 @@ class Passes {
       for (int k = 0; k < second_->size(); ++k) {
         const Row& line = (*others_)[static_cast<std::size_t>(i)];
         const int target = line.at(k);
-        plan_.along(target, {colour_.begin, colour_.end}, joined_branch(i, k), joined_branch(i, k),
-                    first_->depth() + second_->depth());
+        plan_.along(target, {channel_.begin, channel_.end}, joined_branch(i, k),
+                    joined_branch(i, k), first_->depth() + second_->depth());
       }
     }
   }
 
  private:
-  // A chunk of the first dimension, or a part of this member's.
-  Chunk chunk(int target) const {
-    const int whole = colour_.units() * second_->size();
-    const int begin = colour_.begin * first_->size() * second_->size() + target * whole;
+  // The chunks of a target in the first dimension, and in the second those of this member's.
+  ChunkRange chunks_of_first(int target) const {
+    const int whole = channel_.size() * second_->size();
+    const int begin = channel_.begin * first_->size() * second_->size() + target * whole;
     return {begin, begin + whole};
   }
-  Chunk part(int target) const {
-    const int begin = chunk(at_first_).begin + target * colour_.units();
-    return {begin, begin + colour_.units()};
+  ChunkRange chunks_of_second(int target) const {
+    const int begin = chunks_of_first(at_first_).begin + target * channel_.size();
+    return {begin, begin + channel_.size()};
   }
 
   Branch first_branch(int target) const {
-    return first_->branch(at_first_, target, first_->nearest_ahead(target, colour_.ties_ahead));
+    return first_->branch(at_first_, target, first_->nearest_ahead(target, channel_.ties_ahead));
   }
   Branch second_branch(int target) const {
-    return second_->branch(at_second_, target, second_->nearest_ahead(target, colour_.ties_ahead));
+    return second_->branch(at_second_, target, second_->nearest_ahead(target, channel_.ties_ahead));
   }
 
   // The branch of a member in the tree to the member at (i, k), which leads along the second
@@ -151,15 +151,15 @@ class Passes {
   }
   int distance_in_first(int target) const { return first_branch(target).distance; }
 
-  std::vector<int> reduce_parts(int sum, int time) {
+  std::vector<int> reduce_along_second(int sum, int time) {
     std::vector<int> sums;
     for (int target = 0; target < second_->size(); ++target) {
       const std::size_t before = plan_.moves.size();
       const Branch branch = second_branch(target);
-      const int result = plan_.all_reduce(part(target), branch, branch, time);
+      const int result = plan_.all_reduce(chunks_of_second(target), branch, branch, time);
       for (std::size_t i = before; i < plan_.moves.size(); ++i) plan_.moves[i].stage = 1;
       plan_.moves[before].has_source = false;
-      plan_.moves[before].parts = {sum};
+      plan_.moves[before].held = {sum};
       plan_.moves[static_cast<std::size_t>(result)].stores = false;
       sums.push_back(result);
     }
@@ -167,7 +167,7 @@ class Passes {
   }
 
   Plan& plan_;
-  const Colour& colour_;
+  const GridChannel& channel_;
   const Row* first_;
   const Row* second_;
   const std::vector<Row>* others_;  // lines of the second dimension
@@ -180,13 +180,13 @@ class Passes {
 void plan_grid(const PlanRequest& request, Plan& plan) {
   const GroupShape& shape = request.shape;
   const bool sums = request.kind == Plan::Kind::all_reduce;
-  const std::vector<Colour> colours = split_into_colours(shape, sums);
-  plan.units = colours.back().end * (sums ? shape.size : 1);
+  const std::vector<GridChannel> channels = split_into_channels(shape, sums);
+  plan.chunk_count = channels.back().end * (sums ? shape.size : 1);
   plan.length = (shape.rows.front().depth() + shape.columns.front().depth()) * (sums ? 2 : 1) + 1;
-  plan.width = 4 * static_cast<int>(colours.size());
-  if (are_equal(colours)) plan.colours = static_cast<int>(colours.size());
-  for (const Colour& colour : colours) {
-    Passes passes(request, plan, colour);
+  plan.width = 4 * static_cast<int>(channels.size());
+  if (are_equal(channels)) plan.channels = static_cast<int>(channels.size());
+  for (const GridChannel& channel : channels) {
+    Passes passes(request, plan, channel);
     sums ? passes.all_reduce() : passes.move_blocks();
   }
 }

@@ -5,7 +5,7 @@
 // Bytes over a link:     a x b torus (P - 1)/(2 P) n each way for each pass, with all dimensions
 //                        busy at once; a ring (P - 1)/P n/2, a line n/2
 // Best for:              any size; all links carry the same load all the time
-// Source:                Jain and Sabharwal, ICS 2010 (colours); TIMING.md 3.2
+// Source:                Jain and Sabharwal, ICS 2010 (channels); TIMING.md 3.2
 //
 // Each chunk is summed up by one member, to which its summands come the shortest way from all
 // sides.  A share of the data goes along rows first, the rest along columns first, so that all

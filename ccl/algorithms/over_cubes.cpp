@@ -47,14 +47,14 @@ void plan_over_cubes(AlgorithmPlan exchange, const PlanRequest& request, Plan& p
   Plan whole(request.kind, member);
   exchange({request.shape, request.kind, request.root, member, tree}, whole);
   plan.nodes_per_member = tree.count;
-  plan.units = whole.units;
+  plan.chunk_count = whole.chunk_count;
   plan.length = whole.length + 2 * depth;
   // Where all moves come at once, so do the sums of other cubes and the copies for them.
-  const bool is_piped = whole.window == 1 && whole.interval == 1;
+  const bool is_piped = whole.slices_at_once == 1 && whole.slice_interval == 1;
   plan.width = whole.width * (is_piped && tree.has_sums ? 3 : 1);
-  plan.window = whole.window;
-  plan.interval = whole.interval;
-  plan.colours = whole.colours;
+  plan.slices_at_once = whole.slices_at_once;
+  plan.slice_interval = whole.slice_interval;
+  plan.channels = whole.channels;
   plan.halves = whole.halves;
   const bool has_result = request.kind == Plan::Kind::broadcast && member == request.root;
   for (Move& move : whole.moves) {
@@ -65,9 +65,9 @@ void plan_over_cubes(AlgorithmPlan exchange, const PlanRequest& request, Plan& p
       continue;
     }
     if (move.has_source && tree.has_sums) {
-      plan.reduce(move.chunk, branch, move.time).stage = move.stage;
+      plan.reduce(move.chunks, branch, move.time).stage = move.stage;
     }
-    if (move.stores) plan.broadcast(move.chunk, branch, move.time).stage = move.stage;
+    if (move.stores) plan.broadcast(move.chunks, branch, move.time).stage = move.stage;
   }
 }
 

@@ -14,7 +14,7 @@ using Kind = Plan::Kind;
 // Equal trees of the shares of a block, as one.
 struct Bundle {
   const Route* route;
-  Chunk chunk;
+  ChunkRange chunks;
 };
 
 bool has_targets(Kind kind) {
@@ -30,9 +30,9 @@ std::vector<Bundle> make_bundles(const Packing& packing, bool has_targets) {
   for (const Route* route : routes) {
     const bool is_other_block =
         has_targets && !bundles.empty() && bundles.back().route->root != route->root;
-    const int begin = bundles.empty() || is_other_block ? 0 : bundles.back().chunk.end;
+    const int begin = bundles.empty() || is_other_block ? 0 : bundles.back().chunks.end;
     if (!bundles.empty() && key(bundles.back().route) == key(route)) {
-      ++bundles.back().chunk.end;
+      ++bundles.back().chunks.end;
     } else {
       bundles.push_back({route, {begin, begin + 1}});
     }
@@ -48,7 +48,7 @@ int compute_depth(const std::vector<int>& inner) {
   return depth;
 }
 
-// The most messages and values of a member at a time: parts that follow each other have all moves
+// The most messages and values of a member at a time: slices that follow each other have all moves
 // at once.
 int compute_width(const std::vector<Bundle>& bundles, int size) {
   int most = 1;
@@ -76,20 +76,20 @@ void plan_packed_trees(const PlanRequest& request, Plan& plan) {
     up = std::max(up, compute_depth(bundle.route->up));
     down = std::max(down, compute_depth(bundle.route->down));
   }
-  plan.units = packing.units;
+  plan.chunk_count = packing.chunk_count;
   plan.length = up + down + 1;
   plan.width = compute_width(bundles, request.shape.size);
-  plan.window = 1;
-  plan.interval = 1;
+  plan.slices_at_once = 1;
+  plan.slice_interval = 1;
   for (const Bundle& bundle : bundles) {
     const Branch to_root = branch_of(bundle.route->up, request.self);
     const Branch from_root = branch_of(bundle.route->down, request.self);
     if (request.kind == Kind::broadcast) {
-      plan.broadcast(bundle.chunk, from_root, 0);
+      plan.broadcast(bundle.chunks, from_root, 0);
     } else if (request.kind == Kind::reduce) {
-      plan.reduce(bundle.chunk, to_root, up);
+      plan.reduce(bundle.chunks, to_root, up);
     } else {
-      plan.along(bundle.route->root, bundle.chunk, to_root, from_root,
+      plan.along(bundle.route->root, bundle.chunks, to_root, from_root,
                  compute_depth(bundle.route->up));
     }
   }

@@ -46,18 +46,18 @@ class Timetable {
 
 struct Sending {
   const Route* route;
-  Chunk chunk;
+  ChunkRange chunks;
   int time = 0;
 };
 
 // The longest first, since they fit nowhere later.
 std::vector<Sending> list_sendings(const Ways& ways, const Packing& packing) {
-  const auto shares = packing.routes.size() / static_cast<std::size_t>(packing.units);
+  const auto shares = packing.routes.size() / static_cast<std::size_t>(packing.chunk_count);
   std::vector<Sending> sendings;
   for (std::size_t i = 0; i < packing.routes.size(); ++i) {
     const Route& route = packing.routes[i];
-    const int unit = static_cast<int>(i / shares);
-    sendings.push_back({&route, {unit, unit + 1, route.stops.front(), route.stops.back()}});
+    const int chunk = static_cast<int>(i / shares);
+    sendings.push_back({&route, {chunk, chunk + 1, route.stops.front(), route.stops.back()}});
   }
   const auto length = [&](const Sending& sending) {
     std::size_t links = 0;
@@ -78,7 +78,7 @@ void add_moves(const Sending& sending, int self, Plan& plan) {
     if (stops[i] != self) continue;
     Move& move = plan.moves.emplace_back();
     move.time = sending.time + static_cast<int>(i);
-    move.chunk = sending.chunk;
+    move.chunks = sending.chunks;
     move.has_source = i == 0;
     if (i > 0) {
       move.from = {stops[i - 1]};
@@ -94,12 +94,12 @@ void add_moves(const Sending& sending, int self, Plan& plan) {
 void plan_packed_ways(const PlanRequest& request, Plan& plan) {
   const Ways& ways = *request.shape.ways;
   const Packing& packing = ways.packing(request.kind, request.root);
-  plan.units = packing.units;
+  plan.chunk_count = packing.chunk_count;
   plan.width = 4;
   const bool keeps_own = request.kind == Plan::Kind::all_to_all || request.self == request.root;
   if (keeps_own) {
     Move& own = plan.moves.emplace_back();
-    own.chunk = {0, packing.units, request.self, request.self};
+    own.chunks = {0, packing.chunk_count, request.self, request.self};
     own.has_source = own.stores = true;
   }
   for (const Sending& sending : list_sendings(ways, packing)) {

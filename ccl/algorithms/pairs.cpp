@@ -78,10 +78,10 @@ class Pairs {
     return shape_.rows[static_cast<std::size_t>(row)].at(position_ + way.ahead);
   }
 
-  Move& add(int time, const Chunk& chunk) {
+  Move& add(int time, const ChunkRange& chunks) {
     Move& move = plan_.moves.emplace_back();
     move.time = time;
-    move.chunk = chunk;
+    move.chunks = chunks;
     return move;
   }
 
@@ -91,18 +91,18 @@ class Pairs {
     move.has_source = move.stores = true;
   }
 
-  // This member's part in the way of a block, whose stops lie so far from its giver.
-  void send(int time, Chunk chunk, const std::vector<Offset>& stops) {
+  // This member's place on the way of a block, whose stops lie so far from its giver.
+  void send(int time, ChunkRange chunks, const std::vector<Offset>& stops) {
     for (std::size_t stop = 0; stop < stops.size(); ++stop) {
       // The member where the block, which comes by here at this stop, is at another one.
       const auto at = [&](std::size_t other) {
         return member(
             {stops[other].ahead - stops[stop].ahead, stops[other].down - stops[stop].down});
       };
-      chunk.giver = at(0);
-      chunk.taker = at(stops.size() - 1);
-      if (!is_sent(chunk.giver, chunk.taker)) continue;
-      Move& move = add(time + static_cast<int>(stop), chunk);
+      chunks.giver = at(0);
+      chunks.taker = at(stops.size() - 1);
+      if (!is_sent(chunks.giver, chunks.taker)) continue;
+      Move& move = add(time + static_cast<int>(stop), chunks);
       move.has_source = stop == 0;
       if (stop > 0) {
         move.from = {at(stop - 1)};
@@ -125,7 +125,7 @@ class Pairs {
 }  // namespace
 
 void plan_pairs(const PlanRequest& request, Plan& plan) {
-  plan.units = 2;
+  plan.chunk_count = 2;
   plan.length = request.shape.size + 1;
   plan.width = 4;
   Pairs(request, plan).add_all();

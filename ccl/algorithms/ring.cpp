@@ -6,12 +6,12 @@ namespace kernbench::ccl {
 
 namespace {
 
-void set_form(Plan& plan, int units, int length, int ways) {
-  plan.units = ways * units;
+void set_form(Plan& plan, int chunks, int length, int ways) {
+  plan.chunk_count = ways * chunks;
   plan.length = length;
   plan.width = ways;
-  plan.window = 4;
-  plan.interval = std::max(plan.length - 1, 1);
+  plan.slices_at_once = 4;
+  plan.slice_interval = std::max(plan.length - 1, 1);
 }
 
 void plan_rings(const PlanRequest& request, Plan& plan, int ways) {

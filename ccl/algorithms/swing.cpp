@@ -43,40 +43,41 @@ std::vector<Exchange> exchanges(const Position& sides, std::size_t first, bool a
   return steps;
 }
 
-// A part of the data that takes its steps in one order, as one member sees it.
-class Part {
+// The chunks of a channel, which take their steps in one order, as one member sees them.
+class SwingChannel {
  public:
-  // `units` of the block from `begin` on.
-  Part(const PlanRequest& request, Plan& plan, std::vector<Exchange> steps, int begin, int units)
+  // `count` chunks of the block from `begin` on.
+  SwingChannel(const PlanRequest& request, Plan& plan, std::vector<Exchange> steps, int begin,
+               int count)
       : shape_(request.shape),
         plan_(plan),
         steps_(std::move(steps)),
         sides_(sides_of(shape_)),
         self_({shape_.column_of(request.self), shape_.row_of(request.self)}),
-        chunk_{begin, begin + units} {}
+        chunks_{begin, begin + count} {}
 
   void all_reduce(std::size_t halved) {
-    std::vector<Chunk> given_away;
-    if (steps_.empty()) add(chunk_);
+    std::vector<ChunkRange> given_away;
+    if (steps_.empty()) add(chunks_);
     for (std::size_t step = 0; step < steps_.size(); ++step) {
-      Chunk sent = chunk_;
+      ChunkRange sent = chunks_;
       if (step < halved) {
-        const int middle = (chunk_.begin + chunk_.end) / 2;
+        const int middle = (chunks_.begin + chunks_.end) / 2;
         const bool is_upper = keeps_upper(step);
-        sent = is_upper ? Chunk{chunk_.begin, middle} : Chunk{middle, chunk_.end};
-        chunk_ = is_upper ? Chunk{middle, chunk_.end} : Chunk{chunk_.begin, middle};
+        sent = is_upper ? ChunkRange{chunks_.begin, middle} : ChunkRange{middle, chunks_.end};
+        chunks_ = is_upper ? ChunkRange{middle, chunks_.end} : ChunkRange{chunks_.begin, middle};
         given_away.push_back(sent);
       }
       send(sent, step);
-      receive(chunk_, step, true);
+      receive(chunks_, step, true);
     }
     plan_.moves.back().is_complete = plan_.moves.back().stores = true;
     while (!given_away.empty()) {
       const std::size_t step = given_away.size() - 1;
-      send(chunk_, step);
+      send(chunks_, step);
       receive(given_away.back(), step, false);
-      chunk_ = {std::min(chunk_.begin, given_away.back().begin),
-                std::max(chunk_.end, given_away.back().end)};
+      chunks_ = {std::min(chunks_.begin, given_away.back().begin),
+                 std::max(chunks_.end, given_away.back().end)};
       given_away.pop_back();
     }
   }
@@ -106,41 +107,41 @@ class Part {
   }
 
   int last() const { return static_cast<int>(plan_.moves.size()) - 1; }
-  Move& add(const Chunk& chunk) {
+  Move& add(const ChunkRange& chunks) {
     Move& move = plan_.moves.emplace_back();
     move.time = time_;
-    move.chunk = chunk;
+    move.chunks = chunks;
     move.has_source = held_.empty();
-    move.parts = held_;
+    move.held = held_;
     return move;
   }
 
-  // Sends what it has of the chunk.
-  void send(const Chunk& chunk, std::size_t step) {
+  // Sends what it has of the chunks.
+  void send(const ChunkRange& chunks, std::size_t step) {
     const int to = member(step);
-    if (!held_.empty() && plan_.moves.back().chunk == chunk) {
+    if (!held_.empty() && plan_.moves.back().chunks == chunks) {
       plan_.moves.back().to = {to};  // which it has just received
       return;
     }
-    Move& move = add(chunk);
+    Move& move = add(chunks);
     move.stage = 1;
     move.to = {to};
-    if (chunk == chunk_) held_ = {last()};
+    if (chunks == chunks_) held_ = {last()};
   }
 
-  void receive(const Chunk& chunk, std::size_t step, bool adds) {
+  void receive(const ChunkRange& chunks, std::size_t step, bool adds) {
     ++time_;
-    Move& move = add(chunk);
+    Move& move = add(chunks);
     move.from = {member(step)};
     if (adds) {
       held_.clear();
     } else {
-      move.parts.clear();
+      move.held.clear();
       move.stores = true;
     }
     held_.push_back(last());
     std::ranges::sort(held_, {}, [&](int held) {
-      return plan_.moves[static_cast<std::size_t>(held)].chunk.begin;
+      return plan_.moves[static_cast<std::size_t>(held)].chunks.begin;
     });
   }
 
@@ -149,9 +150,10 @@ class Part {
   const std::vector<Exchange> steps_;
   const Position sides_;
   const Position self_;
-  Chunk chunk_;  // that it has to do with
+  ChunkRange chunks_;  // that it has to do with
   int time_ = 0;
-  std::vector<int> held_;  // the moves that have its values, in the order of units; none: the input
+  std::vector<int>
+      held_;  // the moves that have its values, in the order of chunks; none: the input
 };
 
 // Steps of at most `farthest` halve the data.
@@ -161,18 +163,19 @@ void plan_swing_pairs(const PlanRequest& request, Plan& plan, int farthest) {
   const auto steps = exchanges(sides, 0, true);
   const auto halved = static_cast<std::size_t>(std::ranges::count_if(
       steps, [&](const Exchange& step) { return std::abs(step.offset) <= farthest; }));
-  const int units = 1 << halved;
-  plan.colours = is_grid ? 4 : 2;
-  plan.units = plan.colours * units;
+  const int chunks = 1 << halved;
+  plan.channels = is_grid ? 4 : 2;
+  plan.chunk_count = plan.channels * chunks;
   plan.length = static_cast<int>(steps.size() + halved) + 1;
-  plan.width = plan.colours;
+  plan.width = plan.channels;
   plan.halves = halved > 0;
-  plan.window = 1;  // each takes part at every time
-  plan.interval = plan.length;
-  for (int colour = 0; colour < plan.colours; ++colour) {
-    const std::size_t first = is_grid && colour % 2 == 1 ? 1 : 0;
-    const bool ahead = 2 * colour < plan.colours;
-    Part(request, plan, exchanges(sides, first, ahead), colour * units, units).all_reduce(halved);
+  plan.slices_at_once = 1;  // each has a move at every time
+  plan.slice_interval = plan.length;
+  for (int channel = 0; channel < plan.channels; ++channel) {
+    const std::size_t first = is_grid && channel % 2 == 1 ? 1 : 0;
+    const bool ahead = 2 * channel < plan.channels;
+    SwingChannel(request, plan, exchanges(sides, first, ahead), channel * chunks, chunks)
+        .all_reduce(halved);
   }
 }
 

@@ -8,7 +8,7 @@
 // Source:                De Sensi et al., "Swing: Short-cutting Rings for Higher Bandwidth
 //                        Allreduce", NSDI 2024; halving and doubling: Rabenseifner, ICCS 2004
 //
-// A grid has its steps along rows and columns in turn.  Parts of the data travel at once: one
+// A grid has its steps along rows and columns in turn.  Channels travel at once: one
 // begins along rows, another along columns, and two more do the same in the opposite directions, so
 // that all links are busy.
 

@@ -4,7 +4,7 @@
 // = PE it is the binomial tree: 2 ceil(log2 P) steps.
 //
 // Bytes sent by each:    n up; n to each child down
-// Time:                  2 h (alpha + m) + (k - 1) m, for k parts of m = n/k beta that follow
+// Time:                  2 h (alpha + m) + (k - 1) m, for k slices of m = n/k beta that follow
 //                        each other; binomial 2 log2(P) (alpha + n beta)
 // Best for:              small tensors: the fewest steps
 // Source:                TIMING.md 3.2: "chain pipelined", "mesh, centre-root tree", "binomial

@@ -6,8 +6,8 @@
 #include <numeric>
 
 #include "ccl/core/config_rules.h"
-#include "ccl/steps/fragments.h"
-#include "ccl/steps/grain.h"
+#include "ccl/steps/cut_sizes.h"
+#include "ccl/steps/slices.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/components/routing.h"
 #include "sim_engine/topology/sip_network.h"
@@ -25,7 +25,7 @@ constexpr std::string_view kNeedsSums =
     "'switch: {sums: ...}'";
 
 double compute_share(const Move& move, const Plan& plan) {
-  return static_cast<double>(move.chunk.end - move.chunk.begin) / plan.units;
+  return static_cast<double>(move.chunks.end - move.chunks.begin) / plan.chunk_count;
 }
 
 // The links between SIPs, and the shares that they carry.
@@ -126,9 +126,9 @@ PlanCost AlgorithmChoice::estimate_cost(const Algorithm& algorithm,
     algorithm.plan({shape_, kind, 0, self, {}}, plan);
     by_time.resize(static_cast<std::size_t>(plan.length));
     hops.resize(by_time.size());
-    cost.fragment = static_cast<double>(plan.units) / plan.largest_chunk();
-    cost.window = plan.window;
-    cost.interval = window_interval(plan);
+    cost.slice = static_cast<double>(plan.chunk_count) / plan.most_chunks();
+    cost.slices_at_once = plan.slices_at_once;
+    cost.slice_interval = slice_interval(plan);
     cost.message = std::min(config_.ipcq().slot_bytes,
                             most_message_elements(topology_, DType::f16, plan, plan.width, 1) * 2);
     for (const Move& move : plan.moves) {
@@ -178,7 +178,7 @@ const std::vector<Candidate>& AlgorithmChoice::candidates(distributed::Collectiv
   return known->second;
 }
 
-// Steps follow each other for the first fragment; what comes after it fills the busiest link.
+// Steps follow each other for the first slice; what comes after it fills the busiest link.
 Time AlgorithmChoice::estimate_time(const Candidate& candidate, Bytes bytes, int lanes) const {
   const PlanCost& cost = candidate.cost;
   const Topology::Pe& pe = topology_.pe;
@@ -201,18 +201,18 @@ Time AlgorithmChoice::estimate_time(const Candidate& candidate, Bytes bytes, int
   const Time steps = cost.steps * step + cost.further * topology_.system.sip_link.latency;
   if (path.bottleneck.is_unlimited()) return steps;
   // Messages of other lanes fill the time in which one is under way.
-  const double first = std::min(static_cast<double>(bytes) / lanes,
-                                static_cast<double>(cost.message) * cost.fragment);
+  const double first =
+      std::min(static_cast<double>(bytes) / lanes, static_cast<double>(cost.message) * cost.slice);
   const double carried = on_the_wire * (std::max(cost.fill, cost.load) * first +
                                         cost.load * (static_cast<double>(bytes) - first));
-  // With few lanes a link may stand idle until the next window begins.
-  const double windows =
+  // With few lanes a link may stand idle until the next slices begin.
+  const double intervals =
       std::max(static_cast<double>(bytes) / lanes /
-                       (static_cast<double>(cost.message) * cost.fragment) / cost.window -
+                       (static_cast<double>(cost.message) * cost.slice) / cost.slices_at_once -
                    1,
                0.0);
-  const auto in_steps =
-      Time{static_cast<std::int64_t>(windows * cost.interval * static_cast<double>(step.count()))};
+  const auto in_steps = Time{static_cast<std::int64_t>(intervals * cost.slice_interval *
+                                                       static_cast<double>(step.count()))};
   return steps + std::max(transfer_time(static_cast<Bytes>(carried), path.bottleneck), in_steps);
 }
 

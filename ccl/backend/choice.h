@@ -19,14 +19,14 @@ namespace kernbench::ccl {
 // The cost of an algorithm's plan on a group, for any number of bytes.  All shares are fractions of
 // a block, which is what one member gives to another.
 struct PlanCost {
-  int steps = 0;        // messages that follow each other
-  int further = 0;      // links that they pass beyond one each
-  double fill = 0;      // their share, summed up over the steps
-  double load = 0;      // the share that the busiest link carries
-  double fragment = 1;  // a block over its largest message
-  Bytes message = 1;    // the most that a message may have
-  int window = 1;       // Plan::window
-  int interval = 1;     // between windows, in steps
+  int steps = 0;           // messages that follow each other
+  int further = 0;         // links that they pass beyond one each
+  double fill = 0;         // their share, summed up over the steps
+  double load = 0;         // the share that the busiest link carries
+  double slice = 1;        // a block over its largest message
+  Bytes message = 1;       // the most that a message may have
+  int slices_at_once = 1;  // of the plan
+  int slice_interval = 1;  // until the next ones begin, in steps
 };
 
 struct Candidate {
@@ -48,7 +48,7 @@ struct Chosen {
 // the default, which is compared with figures of other simulators (ADR-0254, ADR-0268).
 inline constexpr int kMostRanksOfDefault = 32;
 
-// The number of a member's PEs that send its part of this many bytes.
+// The number of a member's PEs that send its block of this many bytes.
 int lane_count(const Topology& topology, const Tensor& x, Bytes bytes);
 
 // The algorithm of an all_reduce that nothing has run yet.

@@ -17,7 +17,7 @@ namespace kernbench::ccl {
 
 // A collective runs by an algorithm's plan, or by its kernel.
 //
-// Members launch a plan only when all of them have called, since a fragment depends on how all
+// Members launch a plan only when all of them have called, since a slice depends on how all
 // their tensors are placed, which may differ.  A collective that needs all members is no later for
 // it: they would have to wait for the last one's launch.
 class GroupCommunicator : public distributed::Communicator {

@@ -3,24 +3,14 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
-#include <set>
 #include <utility>
 
-#include "ccl/algorithms/over_cubes.h"
-#include "ccl/steps/scratch_use.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/ceil_divide.h"
 
 namespace kernbench::ccl {
 
 namespace {
-
-// The different blocks of a plan, as chunks of one unit.
-std::vector<Chunk> list_blocks(const Plan& plan) {
-  std::set<Chunk> blocks;
-  for (const Move& move : plan.moves) blocks.insert({0, 1, move.chunk.giver, move.chunk.taker});
-  return {blocks.begin(), blocks.end()};
-}
 
 // The index of a list's block for or from a member; kNobody if the list is empty.
 int index_for(const std::vector<distributed::Block>& blocks, int member) {
@@ -33,33 +23,6 @@ int index_for(const std::vector<distributed::Block>& blocks, int member) {
 using distributed::Block;
 using distributed::CollectiveCall;
 using distributed::CollectiveKind;
-
-const PlanCache::Planned& PlanCache::plan(AlgorithmPlan algorithm, CollectiveKind kind, int root,
-                                          int node, const CubeTree& cubes) {
-  Planned& known = plans_[{algorithm, kind, root, node, cubes.count, cubes.has_sums, cubes.root}];
-  if (known.plan == nullptr) {
-    auto plan = std::make_shared<Plan>(kind, node / cubes.count);
-    const PlanRequest request{shape_, kind, root, node, cubes};
-    cubes.count > 1 ? plan_over_cubes(algorithm, request, *plan) : algorithm(request, *plan);
-    known = {plan, list_blocks(*plan)};
-  }
-  return known;
-}
-
-std::int64_t PlanCache::most_units_kept(AlgorithmPlan algorithm, CollectiveKind kind, int root,
-                                        const CubeTree& cubes, std::size_t summands) {
-  constexpr int kMostNodes = 128;
-  // Larger messages pay off on the links between SIPs, of which a group of one SIP uses none.
-  if (shape_.size == 1 || shape_.size * cubes.count > kMostNodes) return 0;
-  const Key key{algorithm, kind, root, 0, cubes.count, cubes.has_sums, cubes.root};
-  const auto [known, is_new] = kept_.try_emplace({key, summands});
-  for (int node = 0; is_new && node < shape_.size * cubes.count; ++node) {
-    const Plan& plan_of_node = *plan(algorithm, kind, root, node, cubes).plan;
-    if (plan_of_node.moves.empty()) continue;
-    known->second = std::max(known->second, ccl::most_units_kept(plan_of_node, summands));
-  }
-  return known->second;
-}
 
 PlannedCall::PlannedCall(const Topology& topology, std::shared_ptr<CutCache> cuts,
                          std::shared_ptr<PlanCache> plans, const GroupDevices& devices,
@@ -82,79 +45,80 @@ void PlannedCall::prepare() {
   find_cubes();
   // Queues of ccl.yaml do not join all members.
   uses_slots_ = settings_.has_slots && settings_.algorithm->network == Network::any;
-  find_grain(least_part_of(settings_.slot_bytes));
+  find_sizes(least_slice_of(settings_.slot_bytes));
   if (uses_slots_) leave_slots_that_hold_up();
   order_ = best_order();
 }
 
-// A part of all lanes takes `part` of each link.  Interleaved, it waits so long at each member.  In
-// sequence, each waits until the one before has come by from the other side, which takes the
-// latencies of the way.
-PartOrder PlannedCall::best_order() {
+// A lane's slices follow each other in one of two ways.  A slice of all lanes takes `busy` of each
+// link.  Interleaved, it waits so long at each member.  In sequence, each waits until the one
+// before has come by from the other side, which takes the latencies of the way.  The shorter one is
+// taken.
+SliceOrder PlannedCall::best_order() {
   const std::shared_ptr<const Plan> plan = find_plan(0);
-  if (devices_.are_pes() || !is_piped(*plan)) return PartOrder::interleaved;
-  const Chunk& chunk = plan->moves.front().chunk;
-  const std::shared_ptr<const Cut> cut = shared_cut(std::max(chunk.giver, chunk.taker)).cut;
-  std::int64_t parts = 0;
-  std::int64_t elements = 0;  // of a part of all lanes
-  for (const auto& [lane, fragments] : cut->fragments) {
-    parts = std::max<std::int64_t>(parts, std::ssize(fragments));
-    elements += fragments.front().count();
+  if (devices_.are_pes() || !is_piped(*plan)) return SliceOrder::interleaved;
+  const ChunkRange& chunks = plan->moves.front().chunks;
+  const std::shared_ptr<const Cut> cut = shared_cut(std::max(chunks.giver, chunks.taker)).cut;
+  std::int64_t slices = 0;    // of a lane
+  std::int64_t elements = 0;  // of one slice of each lane
+  for (const auto& [lane, of_lane] : cut->slices) {
+    slices = std::max<std::int64_t>(slices, std::ssize(of_lane));
+    elements += of_lane.front().count();
   }
   const LinkSpec& link = topology_.system.sip_link;
-  const Bytes bytes = elements * size_of(any_block().tensor.dtype()) * plan->largest_chunk() /
-                      plan->units / topology_.system.links_per_pair;
-  const Time part = transfer_time(bytes, link.bandwidth);
+  const Bytes bytes = elements * size_of(any_block().tensor.dtype()) * plan->most_chunks() /
+                      plan->chunk_count / topology_.system.links_per_pair;
+  const Time busy = transfer_time(bytes, link.bandwidth);
   const Time way = plan->length * link.latency;
-  const Time interleaved = (parts + plan->length - 1) * std::max(part, link.latency);
-  const Time in_sequence = parts * std::max(part, way) + way;
-  return in_sequence < interleaved ? PartOrder::in_sequence : PartOrder::interleaved;
+  const Time interleaved = (slices + plan->length - 1) * std::max(busy, link.latency);
+  const Time in_sequence = slices * std::max(busy, way) + way;
+  return in_sequence < interleaved ? SliceOrder::in_sequence : SliceOrder::interleaved;
 }
 
-// Without slots the news of the first receives cost a latency: parts that could do with slots if
-// they were fewer begin together only if they have as much to carry in all steps.
+// Messages leave the slots if there are too few for the slices that begin together.  Each receive
+// is posted then, and the news of the first ones cost a latency: so larger slices are tried first,
+// which are fewer and perhaps few enough.  Without slots a slice may be larger than a slot.
 void PlannedCall::leave_slots_that_hold_up() {
   const std::shared_ptr<const Plan> plan = find_plan(0);
   if (slots_suffice(*plan)) return;
-  const Bytes least = least_part_of(settings_.slot_bytes);
-  const bool can_use_slots = plan->burst() <= settings_.depth * most_parts(*plan).classes;
-  // Larger parts are fewer, and perhaps few enough for the slots.
-  if (can_use_slots) cut_again(std::max(least_part_without_slots(topology_, *plan), least));
+  const Bytes least = least_slice_of(settings_.slot_bytes);
+  const bool could_suffice = plan->burst() <= settings_.depth * count_slices(*plan).channels;
+  if (could_suffice) cut_again(std::max(least_slice_without_slots(topology_, *plan), least));
   uses_slots_ = slots_suffice(*plan);
-  // Without slots a part may be larger than one, so that there are fewer.
-  if (most_parts(*plan).parts > plan->window) cut_again(least);
+  if (count_slices(*plan).of_lane > plan->slices_at_once) cut_again(least);
 }
 
+// No sender waits for a slot if there are as many as messages in two times.
 bool PlannedCall::slots_suffice(const Plan& plan) {
-  const auto [parts, classes] = most_parts(plan);
-  return parts <= plan.window &&
-         sim::ceil_divide(std::int64_t{parts} * plan.burst(), classes) <= settings_.depth;
+  const auto [slices, channels] = count_slices(plan);
+  return slices <= plan.slices_at_once &&
+         sim::ceil_divide(std::int64_t{slices} * plan.burst(), channels) <= settings_.depth;
 }
 
-void PlannedCall::cut_again(Bytes least_part) {
-  // Cuts depend on the grain, so they are made again with the new one.
+void PlannedCall::cut_again(Bytes least_slice) {
+  // Cuts depend on the sizes, so they are made again with the new ones.
   shared_cuts_.clear();
   pair_cuts_.clear();
-  find_grain(least_part);
+  find_sizes(least_slice);
 }
 
-// The most fragments of a lane, and the fewest classes of lanes; more fragments than any window if
-// each pair of members has blocks of its own.
-PlannedCall::Parts PlannedCall::most_parts(const Plan& plan) {
-  Parts most{1, std::numeric_limits<int>::max()};
+// The most slices of a lane, and the fewest channels.  If each pair of members has blocks of its
+// own, they are too many to count, and more than any plan begins at once.
+PlannedCall::SliceCount PlannedCall::count_slices(const Plan& plan) {
+  SliceCount count{1, std::numeric_limits<int>::max()};
   for (const Move& move : plan.moves) {
-    if (move.chunk.giver != kNobody && move.chunk.taker != kNobody) {
+    if (move.chunks.giver != kNobody && move.chunks.taker != kNobody) {
       return {std::numeric_limits<int>::max(), 1};
     }
-    const int of = std::max(move.chunk.giver, move.chunk.taker);
+    const int of = std::max(move.chunks.giver, move.chunks.taker);
     const std::shared_ptr<const Cut> cut =
-        devices_.are_pes() ? cut_of_shards(move.chunk) : shared_cut(of).cut;
-    most.classes = std::min(most.classes, cut->classes);
-    for (const auto& [lane, fragments] : cut->fragments) {
-      most.parts = std::max(most.parts, static_cast<int>(fragments.size()));
+        devices_.are_pes() ? cut_of_shards(move.chunks) : shared_cut(of).cut;
+    count.channels = std::min(count.channels, cut->channels);
+    for (const auto& [lane, slices] : cut->slices) {
+      count.of_lane = std::max(count.of_lane, static_cast<int>(slices.size()));
     }
   }
-  return most;
+  return count;
 }
 
 // Cubes share the work of the exchange inside their SIP, if the tensors of all members lie alike on
@@ -195,40 +159,44 @@ const PlanCache::Planned& PlannedCall::planned(int node) {
   return plans_->plan(settings_.algorithm->plan, settings_.kind, request(0).root, node, cubes_);
 }
 
-std::int64_t PlannedCall::most_units_kept(std::size_t summands) {
-  return plans_->most_units_kept(settings_.algorithm->plan, settings_.kind, request(0).root, cubes_,
-                                 summands);
+std::int64_t PlannedCall::most_chunks_kept(std::size_t summands) {
+  return plans_->most_chunks_kept(settings_.algorithm->plan, settings_.kind, request(0).root,
+                                  cubes_, summands);
 }
 
-// Parts of less than `least_part` bytes do not begin together.
-void PlannedCall::find_grain(Bytes least_part) {
-  const Block& block = any_block();
+// The summands of a value inside a SIP.  The first block stands for its list, since their number
+// only bounds the size of messages.
+std::size_t PlannedCall::most_summands() {
   std::size_t summands = 1;
-  for (int member = 0; member < static_cast<int>(requests.size()); ++member) {
-    // The first block stands for its list, since the number of summands only bounds the size of
-    // messages.
-    for (const auto* blocks : {&request(member).gives, &request(member).takes}) {
-      if (blocks->empty() || devices_.are_pes()) continue;
+  if (devices_.are_pes()) return summands;
+  for (const CollectiveCall& call : requests) {
+    for (const auto* blocks : {&call.gives, &call.takes}) {
+      if (blocks->empty()) continue;
       summands = std::max(summands, cuts_->find_layout(blocks->front().tensor)->most_summands());
     }
   }
+  return summands;
+}
+
+// Slices of less than `least_slice` bytes do not begin together.
+void PlannedCall::find_sizes(Bytes least_slice) {
+  const Block& block = any_block();
   std::int64_t shards = 1;
   if (!devices_.are_pes()) {
     shards = static_cast<std::int64_t>(cuts_->find_layout(block.tensor)->shard_count());
   }
   const auto cubes = static_cast<std::size_t>(cubes_.count);
-  summands = std::max<std::size_t>(summands / cubes, 1);
-  grain_ =
-      ccl::find_grain(*find_plan(0), {.topology = topology_,
-                                      .dtype = block.tensor.dtype(),
-                                      .count = block.count,
-                                      .lanes = std::max<std::int64_t>(shards / cubes_.count, 1),
-                                      .summands = summands,
-                                      .kept = most_units_kept(summands),
-                                      .cubes = cubes_.count,
-                                      .are_pes = devices_.are_pes(),
-                                      .slot = uses_slots_ ? settings_.slot_bytes : 0,
-                                      .least_part = least_part});
+  const std::size_t summands = std::max<std::size_t>(most_summands() / cubes, 1);
+  sizes_ = find_cut_sizes(*find_plan(0), {.topology = topology_,
+                                          .dtype = block.tensor.dtype(),
+                                          .count = block.count,
+                                          .lanes = std::max<std::int64_t>(shards / cubes_.count, 1),
+                                          .summands = summands,
+                                          .kept = most_chunks_kept(summands),
+                                          .cubes = cubes_.count,
+                                          .are_pes = devices_.are_pes(),
+                                          .slot = uses_slots_ ? settings_.slot_bytes : 0,
+                                          .least = least_slice});
 }
 
 // Cuts
@@ -269,7 +237,7 @@ PlannedCall::SharedCut PlannedCall::make_cut(int of) {
     if (gives) shared.gives[static_cast<std::size_t>(member)] = note(member, true);
     if (takes) shared.takes[static_cast<std::size_t>(member)] = note(member, false);
   }
-  shared.cut = cuts_->cut(layouts, count, any_block().tensor.dtype(), grain_);
+  shared.cut = cuts_->cut(layouts, count, any_block().tensor.dtype(), sizes_);
   return shared;
 }
 
@@ -291,33 +259,33 @@ std::shared_ptr<const Cut> PlannedCall::pair_cut(int giver, int taker) {
   BlockLayout target = find_layout(taker, false, giver);
   // Both ends lie alike in most programs, and then one layout serves as source and target.
   if (!(target == layouts.front())) layouts.push_back(std::move(target));
-  return known->second = cuts_->cut(layouts, given->count, given->tensor.dtype(), grain_);
+  return known->second = cuts_->cut(layouts, given->count, given->tensor.dtype(), sizes_);
 }
 
-ChunkPlace PlannedCall::find_place(int member, const Chunk& chunk) {
-  if (devices_.are_pes()) return place_of_shard(member, chunk);
+ChunkPlace PlannedCall::find_place(int member, const ChunkRange& chunks) {
+  if (devices_.are_pes()) return place_of_shard(member, chunks);
   const CollectiveCall& own = request(member);
-  const bool is_giver = chunk.giver == kNobody || chunk.giver == member;
-  const bool is_taker = chunk.taker == kNobody || chunk.taker == member;
+  const bool is_giver = chunks.giver == kNobody || chunks.giver == member;
+  const bool is_taker = chunks.taker == kNobody || chunks.taker == member;
   ChunkPlace place;
-  if (chunk.giver != kNobody && chunk.taker != kNobody) {
-    place.cut = pair_cut(chunk.giver, chunk.taker);
+  if (chunks.giver != kNobody && chunks.taker != kNobody) {
+    place.cut = pair_cut(chunks.giver, chunks.taker);
     if (place.cut == nullptr) return place;
     place.target_layout = static_cast<int>(place.cut->layouts.size()) - 1;
   } else {
-    const SharedCut& shared = shared_cut(std::max(chunk.giver, chunk.taker));
+    const SharedCut& shared = shared_cut(std::max(chunks.giver, chunks.taker));
     place.cut = shared.cut;
     place.source_layout = shared.gives[static_cast<std::size_t>(member)];
     place.target_layout = shared.takes[static_cast<std::size_t>(member)];
   }
-  if (is_giver) place.source = index_for(own.gives, chunk.taker);
+  if (is_giver) place.source = index_for(own.gives, chunks.taker);
   // The root of a broadcast has the values, but a partial tensor becomes replicated there too.
-  if (is_taker && distributed::changes(own)) place.target = index_for(own.takes, chunk.giver);
+  if (is_taker && distributed::changes(own)) place.target = index_for(own.takes, chunks.giver);
   return place;
 }
 
 // Members that are PEs have a shard each, of each of the driver's tensors.
-ChunkPlace PlannedCall::place_of_shard(int member, const Chunk& chunk) {
+ChunkPlace PlannedCall::place_of_shard(int member, const ChunkRange& chunks) {
   const CollectiveCall& call = requests.front();
   if (shards_.empty()) {
     for (int i = 0; i < member_count(); ++i) {
@@ -325,38 +293,38 @@ ChunkPlace PlannedCall::place_of_shard(int member, const Chunk& chunk) {
           {.copies = {i}, .holders = {Lane{}}, .summands = {i}, .summand_holders = {Lane{}}});
     }
   }
-  ChunkPlace place{.cut = cut_of_shards(chunk),
+  ChunkPlace place{.cut = cut_of_shards(chunks),
                    .target_layout = 1,
-                   .slice = &shards_[static_cast<std::size_t>(member)]};
-  const bool is_giver = chunk.giver == kNobody || chunk.giver == member;
-  const bool is_taker = chunk.taker == kNobody || chunk.taker == member;
+                   .rectangle = &shards_[static_cast<std::size_t>(member)]};
+  const bool is_giver = chunks.giver == kNobody || chunks.giver == member;
+  const bool is_taker = chunks.taker == kNobody || chunks.taker == member;
   // With rank = PE a broadcast is in place: its root's shard is the source itself.
   const bool has_it = call.kind == CollectiveKind::broadcast && call.root == member;
-  if (is_giver) place.source = index_for(call.gives, chunk.taker);
+  if (is_giver) place.source = index_for(call.gives, chunks.taker);
   if (is_taker && !has_it && distributed::writes(call, member)) {
-    place.target = index_for(call.takes, chunk.giver);
+    place.target = index_for(call.takes, chunks.giver);
   }
   return place;
 }
 
-// Members that are PEs have one shard each, so a block is cut into equal parts, one for each shard
-// of its tensor.
-std::shared_ptr<const Cut> PlannedCall::cut_of_shards(const Chunk& chunk) {
-  std::shared_ptr<const Cut>& known = pair_cuts_[{chunk.giver, chunk.taker}];
+// Members that are PEs have one shard each, so a block has equally many elements in each shard of
+// its tensor.
+std::shared_ptr<const Cut> PlannedCall::cut_of_shards(const ChunkRange& chunks) {
+  std::shared_ptr<const Cut>& known = pair_cuts_[{chunks.giver, chunks.taker}];
   if (known != nullptr) return known;
-  const Block& given = *block_for(requests.front().gives, chunk.taker);
-  const Block& taken = *block_for(requests.front().takes, chunk.giver);
+  const Block& given = *block_for(requests.front().gives, chunks.taker);
+  const Block& taken = *block_for(requests.front().takes, chunks.giver);
   const std::int64_t count = given.count / member_count();
   auto cut = std::make_shared<Cut>();
-  cut->class_of = {0};
+  cut->channel_of = {0};
   if (count > 0) {
-    append_in_parts(
-        cut->fragments[Lane{}],
+    append_slices(
+        cut->slices[Lane{}],
         {1,
          count,
          Lane{},
          {{0, given.first / member_count(), count}, {0, taken.first / member_count(), count}}},
-        grain_);
+        sizes_);
   }
   return known = cut;
 }
@@ -385,12 +353,12 @@ Programs PlannedCall::make_programs(int member) {
 std::shared_ptr<const LaneSteps> PlannedCall::find_steps(int member, int cube) {
   const int node = member * cubes_.count + cube;
   const auto& [plan, blocks] = planned(node);
-  const auto place = [&](const Chunk& chunk) { return find_place(member, chunk); };
+  const auto place = [&](const ChunkRange& chunks) { return find_place(member, chunks); };
   const auto make = [&] {
     const CubeFilter cubes{cubes_.has_sums ? cube : kNobody, cubes_.count > 1 ? cube : kNobody};
     return expand(*plan, place, cubes, order_);
   };
-  // Members that are PEs have slices of this call's.
+  // Members that are PEs have rectangles of this call's.
   if (devices_.are_pes()) return std::make_shared<const LaneSteps>(make());
   StepCache::Key key{plan, order_, {}};
   std::ranges::transform(blocks, std::back_inserter(key.places), place);

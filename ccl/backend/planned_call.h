@@ -8,42 +8,13 @@
 #include <memory>
 #include <vector>
 
+#include "ccl/backend/plan_cache.h"
 #include "ccl/core/algorithm.h"
 #include "ccl/steps/cut_cache.h"
-#include "ccl/steps/grain.h"
-#include "ccl/steps/step_cache.h"
+#include "ccl/steps/cut_sizes.h"
 #include "runtime/distributed/collective.h"
 
 namespace kernbench::ccl {
-
-// Plans that do not depend on where tensors lie, made once for all calls of a group, and the steps
-// that come of them.
-class PlanCache {
- public:
-  // A plan, and the blocks that its chunks are of.
-  struct Planned {
-    std::shared_ptr<const Plan> plan;
-    std::vector<Chunk> blocks;
-  };
-
-  explicit PlanCache(const GroupShape& shape) : shape_(shape) {}
-
-  const GroupShape& shape() const { return shape_; }
-  const Planned& plan(AlgorithmPlan algorithm, distributed::CollectiveKind kind, int root, int node,
-                      const CubeTree& cubes);
-  // The most units that any node of a plan keeps in scratch; 0 if there are too many nodes to ask.
-  std::int64_t most_units_kept(AlgorithmPlan algorithm, distributed::CollectiveKind kind, int root,
-                               const CubeTree& cubes, std::size_t summands);
-  StepCache& steps() { return steps_; }
-
- private:
-  using Key = std::tuple<AlgorithmPlan, distributed::CollectiveKind, int, int, int, bool, Root>;
-
-  const GroupShape shape_;
-  std::map<Key, Planned> plans_;
-  std::map<std::pair<Key, std::size_t>, std::int64_t> kept_;  // of node 0's key, by summands
-  StepCache steps_;
-};
 
 // The steps of one PE, which belongs to a member.
 struct Program {
@@ -96,7 +67,7 @@ class PlannedCall {
   Reduction reduction() const;
 
  private:
-  // The layout of the tensor that was looked up last, since blocks are mostly parts of one.
+  // The layout of the tensor that was looked up last, since most blocks are of one tensor.
   struct Lies {
     const Tensor::Storage* tensor = nullptr;
     std::shared_ptr<const TensorLayout> layout;
@@ -109,17 +80,18 @@ class PlannedCall {
 
   const distributed::Block& any_block() const;
   void find_cubes();
-  std::int64_t most_units_kept(std::size_t summands);
-  void find_grain(Bytes least_part);
-  struct Parts {
-    int parts = 1;
-    int classes = 1;
+  std::int64_t most_chunks_kept(std::size_t summands);
+  std::size_t most_summands();
+  void find_sizes(Bytes least_slice);
+  struct SliceCount {
+    int of_lane = 1;
+    int channels = 1;
   };
-  Parts most_parts(const Plan& plan);
+  SliceCount count_slices(const Plan& plan);
   void leave_slots_that_hold_up();
   bool slots_suffice(const Plan& plan);
-  void cut_again(Bytes least_part);
-  PartOrder best_order();
+  void cut_again(Bytes least_slice);
+  SliceOrder best_order();
   const PlanCache::Planned& planned(int node);
   std::shared_ptr<const Plan> find_plan(int node) { return planned(node).plan; }
   std::shared_ptr<const LaneSteps> find_steps(int member, int cube);
@@ -127,9 +99,9 @@ class PlannedCall {
   SharedCut make_cut(int of);
   const SharedCut& shared_cut(int of);
   std::shared_ptr<const Cut> pair_cut(int giver, int taker);
-  std::shared_ptr<const Cut> cut_of_shards(const Chunk& chunk);
-  ChunkPlace find_place(int member, const Chunk& chunk);
-  ChunkPlace place_of_shard(int member, const Chunk& chunk);
+  std::shared_ptr<const Cut> cut_of_shards(const ChunkRange& chunks);
+  ChunkPlace find_place(int member, const ChunkRange& chunks);
+  ChunkPlace place_of_shard(int member, const ChunkRange& chunks);
 
   const Topology& topology_;
   const std::shared_ptr<CutCache> cuts_;
@@ -137,13 +109,13 @@ class PlannedCall {
   const GroupDevices devices_;
   const CallSettings settings_;
   CubeTree cubes_;
-  Grain grain_;
+  CutSizes sizes_;
   bool uses_slots_ = false;
-  PartOrder order_ = PartOrder::interleaved;
+  SliceOrder order_ = SliceOrder::interleaved;
   std::vector<std::array<Lies, 2>> layouts_;  // by member: of what it takes, and of what it gives
   std::map<int, SharedCut> shared_cuts_;      // by the member whose block it is
   std::map<std::pair<int, int>, std::shared_ptr<const Cut>> pair_cuts_;
-  std::vector<Slice> shards_;  // by member, if members are PEs
+  std::vector<Rectangle> shards_;  // by member, if members are PEs
 };
 
 }  // namespace kernbench::ccl

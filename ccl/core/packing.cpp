@@ -147,10 +147,11 @@ std::vector<double> prices_of_next(const Loads& loads, int power) {
 }
 
 // The higher the power, the more the busiest links count against the sum of all loads.
-Packing pack_in_units(const Ways& ways, const std::vector<Demand>& demands, int units, int power) {
+Packing pack_in_chunks(const Ways& ways, const std::vector<Demand>& demands, int chunks,
+                       int power) {
   constexpr int kRounds = 4;
-  Packing best{units, {}, 0};
-  std::vector<Route> routes(demands.size() * static_cast<std::size_t>(units));
+  Packing best{chunks, {}, 0};
+  std::vector<Route> routes(demands.size() * static_cast<std::size_t>(chunks));
   Loads loads(ways);
   for (int round = 0; round < kRounds; ++round) {
     for (std::size_t i = 0; i < routes.size(); ++i) {
@@ -161,9 +162,9 @@ Packing pack_in_units(const Ways& ways, const std::vector<Demand>& demands, int 
       loads.add(routes[i], 1);
     }
     // A further round seldom helps once one has not.
-    if (!best.routes.empty() && loads.most() / units >= best.load) break;
+    if (!best.routes.empty() && loads.most() / chunks >= best.load) break;
     best.routes = routes;
-    best.load = loads.most() / units;
+    best.load = loads.most() / chunks;
   }
   return best;
 }
@@ -183,7 +184,7 @@ double cheapest_messages(const MessageCosts& costs, int but) {
 }
 
 // An element's messages up to the first member that has its sum bring all summands there: a tree.
-// Each other member gets the sum, or the last part of it, by a later message.  The same holds for
+// Each other member gets the sum, or the rest of it, by a later message.  The same holds for
 // the messages in reverse.  And each member's summand gets to all others, and the other way round.
 double least_of_all_reduce(const Costs& costs, const std::vector<PricedRoute>& by_root) {
   constexpr double kMost = std::numeric_limits<double>::max();
@@ -242,17 +243,17 @@ double least_load_of_cuts(const Ways& ways, Kind kind, const std::vector<Demand>
 }  // namespace
 
 Packing pack(const Ways& ways, Kind kind, int root) {
-  constexpr double kBetter = 0.99;  // more units are more messages
+  constexpr double kBetter = 0.99;  // more chunks are more messages
   const std::vector<Demand> demands = list_demands(kind, ways.size(), root);
   const double least = least_load_of_cuts(ways, kind, demands);
   Packing best;
-  for (const int units : {1, 2, 3, 4, 5, 6, 8}) {
+  for (const int chunks : {1, 2, 3, 4, 5, 6, 8}) {
     // Several demands spread over links by themselves, and the search takes a time that grows with
-    // units and demands.
-    if (units > 6 && demands.size() > 1) break;
+    // chunks and demands.
+    if (chunks > 6 && demands.size() > 1) break;
     for (const int power : {3, 6}) {
       if (!best.routes.empty() && kBetter * best.load <= least) return best;
-      Packing packing = pack_in_units(ways, demands, units, power);
+      Packing packing = pack_in_chunks(ways, demands, chunks, power);
       if (best.routes.empty() || packing.load < kBetter * best.load) best = std::move(packing);
     }
   }
@@ -270,7 +271,8 @@ double find_least_load(const Ways& ways, Kind kind, int root, const Packing& pac
   Loads loads(ways);
   // The packing is a good first guess of the loads, and counts as much as some rounds of the
   // search.
-  for (const Route& route : packing.routes) loads.add(route, kRoundsOfPacking / packing.units);
+  for (const Route& route : packing.routes)
+    loads.add(route, kRoundsOfPacking / packing.chunk_count);
   std::vector<double> busiest;
   for (const double load : loads.by_link()) busiest.push_back(load > 0.99 * loads.most() ? 1 : 0);
   double least = std::max(least_load_of_cuts(ways, kind, demands),

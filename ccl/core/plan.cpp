@@ -19,10 +19,10 @@ Branch branch_of(const std::vector<int>& inner, int member) {
   return branch;
 }
 
-Move& Plan::reduce(const Chunk& chunk, const Branch& up, int time) {
+Move& Plan::reduce(const ChunkRange& chunks, const Branch& up, int time) {
   Move& move = moves.emplace_back();
   move.time = time - up.distance;
-  move.chunk = chunk;
+  move.chunks = chunks;
   move.from = up.outer;
   move.has_source = true;
   if (up.inner != kNobody) {
@@ -33,10 +33,10 @@ Move& Plan::reduce(const Chunk& chunk, const Branch& up, int time) {
   return move;
 }
 
-Move& Plan::broadcast(const Chunk& chunk, const Branch& down, int time) {
+Move& Plan::broadcast(const ChunkRange& chunks, const Branch& down, int time) {
   Move& move = moves.emplace_back();
   move.time = time + down.distance;
-  move.chunk = chunk;
+  move.chunks = chunks;
   move.has_source = down.inner == kNobody;
   if (down.inner != kNobody) move.from = {down.inner};
   move.to = down.outer;
@@ -44,36 +44,36 @@ Move& Plan::broadcast(const Chunk& chunk, const Branch& down, int time) {
   return move;
 }
 
-int Plan::all_reduce(const Chunk& chunk, const Branch& up, const Branch& down, int time) {
-  Move& move = reduce(chunk, up, time);
+int Plan::all_reduce(const ChunkRange& chunks, const Branch& up, const Branch& down, int time) {
+  Move& move = reduce(chunks, up, time);
   if (up.inner == kNobody) {
     move.to = down.outer;
   } else {
-    broadcast(chunk, down, time);
+    broadcast(chunks, down, time);
   }
   return static_cast<int>(moves.size()) - 1;
 }
 
-void Plan::along(int target, Chunk chunk, const Branch& up, const Branch& down, int depth) {
+void Plan::along(int target, ChunkRange chunks, const Branch& up, const Branch& down, int depth) {
   switch (kind_) {
     case Kind::all_gather:
-      chunk.giver = target;
-      broadcast(chunk, down, 0);
+      chunks.giver = target;
+      broadcast(chunks, down, 0);
       break;
     case Kind::reduce_scatter:
-      chunk.taker = target;
-      reduce(chunk, up, depth);
+      chunks.taker = target;
+      reduce(chunks, up, depth);
       break;
     default:
-      all_reduce(chunk, up, down, depth);
+      all_reduce(chunks, up, down, depth);
       break;
   }
 }
 
-int Plan::largest_chunk() const {
-  int largest = 1;
-  for (const Move& move : moves) largest = std::max(largest, move.chunk.end - move.chunk.begin);
-  return largest;
+int Plan::most_chunks() const {
+  int most = 1;
+  for (const Move& move : moves) most = std::max(most, move.chunks.end - move.chunks.begin);
+  return most;
 }
 
 int Plan::burst() const {

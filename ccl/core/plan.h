@@ -104,14 +104,14 @@ GroupShape shape_of_pes(int count);
 // Returns w x h = count with w >= h, as square as possible.
 sim::Grid square_grid(int count);
 
-// Units [begin, end) of a block, which is cut into Plan::units of nearly equal size.
-struct Chunk {
+// Chunks [begin, end) of a block, which is cut into Plan::chunk_count of nearly equal size.
+struct ChunkRange {
   int begin = 0;
   int end = 1;
   int giver = kNobody;  // whose block, if each member gives one of its own
   int taker = kNobody;  // for whom, if it is meant for one
 
-  friend auto operator<=>(const Chunk&, const Chunk&) = default;
+  friend auto operator<=>(const ChunkRange&, const ChunkRange&) = default;
 };
 
 // Where neighbours send to each other both ways, a message may be under way for two times, so that
@@ -122,17 +122,17 @@ inline constexpr int kTimesOfHop = 2;
 // are under way for kTimesOfHop.  No tree at all is one of the member alone.
 Branch branch_of(const std::vector<int>& inner, int member);
 
-// A member's work on a chunk: it reduces the messages and its own value, in this order, sends the
-// result and stores it.
+// A member's work on some chunks: it reduces the messages and its own value, in this order, sends
+// the result and stores it.
 struct Move {
   // When it does so.  A message that is sent at t is received at t + 1, so that all members agree
   // on the order in which messages follow each other.
   int time = 0;
-  int stage = 0;  // what has the same time is done in this order, and by chunk
-  Chunk chunk;
+  int stage = 0;  // what has the same time is done in this order, and by chunks
+  ChunkRange chunks;
   std::vector<int> from;     // nodes
   bool has_source = false;   // its own value is the member's input
-  std::vector<int> parts;    // else what these earlier moves hold, where it overlaps the chunk
+  std::vector<int> held;     // else what these earlier moves hold of the chunks
   bool is_complete = false;  // the result is the reduction over all members
   std::vector<int> to;       // nodes
   bool stores = false;
@@ -147,39 +147,39 @@ class Plan {
   Kind kind() const { return kind_; }
   int member() const { return member_; }
 
-  int units = 1;  // that a block is cut into
+  int chunk_count = 1;  // that a block is cut into
   // PEs of each member that take part in a lane: 1, or the number of its cubes.  A node is
   // member * nodes_per_member + cube.
   int nodes_per_member = 1;
-  // The same on all members: when the last one is done, and how many moves of a fragment, and of
+  // The same on all members: when the last one is done, and how many moves of a slice, and of
   // those that overlap with it, there are at a time.
   int length = 1;
   int width = 1;
-  // The data is cut in parts, of which `window` begin together, and the next `window` parts begin
-  // `interval` later.  By default that is when the first parts turn back, so that both directions
-  // of the links are busy.
-  int window = 2;
-  int interval = 0;  // 0: half of the length
-  // The units form this many equal parts, which travel different ways at once.  Lanes are dealt to
-  // them if they can be, so that each has messages of one alone, and fewer of them.
-  int colours = 1;
+  // A lane's slices begin in turn: `slices_at_once` together, and the next ones `slice_interval`
+  // later.  By default that is when the first ones turn back, so that both directions of the links
+  // are busy.
+  int slices_at_once = 2;
+  int slice_interval = 0;  // 0: half of the length
+  // The chunks form this many channels of equally many, which travel different ways at once.  Where
+  // lanes divide evenly among them, a lane has the messages of one channel alone, and fewer of
+  // them.
+  int channels = 1;
   bool halves = false;  // messages have half of those before: all later ones are as one of them
   std::vector<Move> moves;
 
   // Sums flow along the tree; the root has them at `time`.
-  Move& reduce(const Chunk& chunk, const Branch& up, int time);
+  Move& reduce(const ChunkRange& chunks, const Branch& up, int time);
   // The root's value flows along the tree; it sends it at `time`.
-  Move& broadcast(const Chunk& chunk, const Branch& down, int time);
+  Move& broadcast(const ChunkRange& chunks, const Branch& down, int time);
   // Adds both trees, with one move at the root.  Returns the index of the move that has the result.
-  int all_reduce(const Chunk& chunk, const Branch& up, const Branch& down, int time);
+  int all_reduce(const ChunkRange& chunks, const Branch& up, const Branch& down, int time);
 
-  // Moves a chunk that belongs to a target as the collective needs it: for all_reduce the sums of
-  // a part of the block, for all_gather the target's block, for reduce_scatter the sums of its
-  // block.
-  void along(int target, Chunk chunk, const Branch& up, const Branch& down, int depth);
+  // Moves chunks that belong to a target as the collective needs it: for all_reduce the sums of
+  // these chunks, for all_gather the target's block, for reduce_scatter the sums of its block.
+  void along(int target, ChunkRange chunks, const Branch& up, const Branch& down, int depth);
 
-  // The units of the largest chunk.
-  int largest_chunk() const;
+  // The most chunks that any move has.
+  int most_chunks() const;
   // The most messages to one node in two times that follow each other.
   int burst() const;
 

@@ -28,9 +28,9 @@ struct Route {
   std::vector<int> stops;  // of a way, from the giver to the taker
 };
 
-// Routes of `units` equal shares of every block, such that the busiest link carries little.
+// Routes of `chunk_count` equal shares of every block, such that the busiest link carries little.
 struct Packing {
-  int units = 1;
+  int chunk_count = 1;
   std::vector<Route> routes;
   double load = 0;  // blocks that the busiest link carries
 };

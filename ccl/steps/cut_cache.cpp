@@ -9,79 +9,86 @@ namespace kernbench::ccl {
 
 namespace {
 
-// Small messages cost more than their bytes, so of a chunk no more lanes have a share than messages
-// of grain.most_dealt elements are needed.  A share that lies in one unit, or is of whole units,
-// has the fewest messages.  The result is a multiple of `colours`.
-int class_count(const Cut& cut, const Grain& grain, int colours) {
-  const auto lanes = static_cast<int>(cut.fragments.size());
+// How many channels the lanes of a cut form: a multiple of `least`, the plan's.
+//
+// Each message costs a fixed time, so small chunks go whole through one lane each: with as many
+// channels as lanes, a lane has a message for each of its own chunks and none for the others.  A
+// lane may take as many chunks more as its messages stay below CutSizes::most_of_small.
+int channel_count(const Cut& cut, const CutSizes& sizes, int least) {
+  const auto lanes = static_cast<int>(cut.slices.size());
   std::int64_t largest = 1;
-  for (const auto& [lane, fragments] : cut.fragments) {
-    // A lane with several fragments has more than one message per chunk already, so its chunks are
+  for (const auto& [lane, slices] : cut.slices) {
+    // A lane with several slices has more than one message for a chunk already, so its chunks are
     // large enough.
-    if (fragments.size() > 1) return colours;
-    largest = std::max(largest, fragments.front().count());
+    if (slices.size() > 1) return least;
+    largest = std::max(largest, slices.front().count());
   }
-  const std::int64_t most = grain.most_dealt / largest;
-  if (most >= lanes) return std::max(lanes, colours);
-  int classes = colours;
-  for (int one = colours; one <= most; one += colours) {
-    if (one % grain.units == 0 || grain.units % one == 0) classes = one;
+  const std::int64_t most = sizes.most_of_small / largest;
+  if (most >= lanes) return std::max(lanes, least);
+  int channels = least;
+  for (int count = least; count <= most; count += least) {
+    // A channel of whole chunks, or one that lies in a chunk, has the fewest messages.
+    if (count % sizes.chunk_count == 0 || sizes.chunk_count % count == 0) channels = count;
   }
-  return classes;
+  return channels;
 }
 
-// The colour of a cube if cubes are dealt to and fro, as in 0 1 2 2 1 0 0: each has cubes near the
-// links and far from them.
-int colour_of_cube(int cube, int colours) {
-  const int place = cube % (2 * colours);
-  return std::min(place, 2 * colours - 1 - place);
+// The plan's channel that a cube's lanes have.  Cubes take turns there and back, as in
+// 0 1 2 2 1 0 0 1 2, so that each channel has cubes near the links and far from them.
+int channel_of_cube(int cube, int channels) {
+  const int place = cube % (2 * channels);
+  return std::min(place, 2 * channels - 1 - place);
 }
 
-// Deals lanes to classes.  Cubes are dealt to colours; lanes of a class lie on different cubes
-// where they can, since the PEs of a cube share its memory.
-std::vector<int> classes_of_lanes(const Cut& cut, int colours) {
-  struct Dealt {
+// The channel of each lane.  Lanes of a channel lie on different cubes where they can, since the
+// PEs of a cube share its memory.
+std::vector<int> channels_of_lanes(const Cut& cut, int channels_of_plan) {
+  struct Place {
     Lane lane;
     std::size_t number = 0;
-    int colour = 0;
+    int channel = 0;  // of the plan
   };
-  std::vector<Dealt> lanes;
-  for (const auto& [lane, fragments] : cut.fragments) lanes.push_back({lane, lanes.size()});
-  const auto count = static_cast<int>(lanes.size());
-  std::ranges::stable_sort(
-      lanes, {}, [&](const Dealt& one) { return colour_of_cube(one.lane.cube, colours); });
-  for (int i = 0; i < count; ++i) lanes[static_cast<std::size_t>(i)].colour = i * colours / count;
-  std::ranges::sort(lanes, {}, [](const Dealt& one) {
-    return std::tuple(one.colour, one.lane.pe, one.lane.cube);
+  std::vector<Place> places;
+  for (const auto& [lane, slices] : cut.slices) places.push_back({lane, places.size()});
+  const auto count = static_cast<int>(places.size());
+  std::ranges::stable_sort(places, {}, [&](const Place& place) {
+    return channel_of_cube(place.lane.cube, channels_of_plan);
   });
-  std::vector<int> classes(lanes.size());
   for (int i = 0; i < count; ++i) {
-    classes[lanes[static_cast<std::size_t>(i)].number] = i * cut.classes / count;
+    places[static_cast<std::size_t>(i)].channel = i * channels_of_plan / count;
   }
-  return classes;
+  std::ranges::sort(places, {}, [](const Place& place) {
+    return std::tuple(place.channel, place.lane.pe, place.lane.cube);
+  });
+  std::vector<int> channels(places.size());
+  for (int i = 0; i < count; ++i) {
+    channels[places[static_cast<std::size_t>(i)].number] = i * cut.channels / count;
+  }
+  return channels;
 }
 
-bool has_lanes_for_colours(const std::vector<Fragment>& fragments, const Grain& grain) {
+// True if each of the plan's channels gets equally many lanes.
+bool has_lanes_for_channels(const std::vector<Slice>& slices, const CutSizes& sizes) {
   std::set<Lane> lanes;
-  for (const Fragment& fragment : fragments) lanes.insert(fragment.lane);
-  return grain.colours > 1 && static_cast<int>(lanes.size()) % grain.colours == 0;
+  for (const Slice& slice : slices) lanes.insert(slice.lane);
+  return sizes.channels > 1 && static_cast<int>(lanes.size()) % sizes.channels == 0;
 }
 
 }  // namespace
 
-void append_in_parts(std::vector<Fragment>& parts, const Fragment& whole, const Grain& grain) {
-  const bool is_scattered = grain.is_joined && whole.rows > 1 && whole.rows < grain.units;
-  if (whole.count() <= grain.most && !is_scattered) {
-    parts.push_back(whole);
+void append_slices(std::vector<Slice>& slices, const Slice& whole, const CutSizes& sizes) {
+  const bool is_scattered = sizes.is_joined && whole.rows > 1 && whole.rows < sizes.chunk_count;
+  if (whole.count() <= sizes.most && !is_scattered) {
+    slices.push_back(whole);
     return;
   }
-  // Parts have as many whole rows as fit; rows that are too long are split one by one.
-  const std::int64_t together = std::max<std::int64_t>(grain.most / whole.columns, 1);
+  // A slice has as many whole rows as fit; rows that are too long are split one by one.
+  const std::int64_t together = std::max<std::int64_t>(sizes.most / whole.columns, 1);
   std::int64_t count = whole.rows > 1 ? sim::ceil_divide(whole.rows, together)
-                                      : sim::ceil_divide(whole.columns, grain.most);
+                                      : sim::ceil_divide(whole.columns, sizes.most);
   if (is_scattered) count = whole.rows;
   for (int i = 0; i < count; ++i) {
-    append_in_parts(parts, make_part(whole, i, i + 1, static_cast<int>(count)), grain);
+    append_slices(slices, slice_of_chunks(whole, i, i + 1, static_cast<int>(count)), sizes);
   }
 }
 
@@ -99,8 +106,8 @@ std::shared_ptr<const TensorLayout> CutCache::find_layout(const Tensor& tensor) 
 }
 
 std::shared_ptr<const Cut> CutCache::cut(const std::vector<BlockLayout>& layouts,
-                                         std::int64_t count, DType dtype, const Grain& grain) {
-  CutKey key{{}, count, dtype, grain};
+                                         std::int64_t count, DType dtype, const CutSizes& sizes) {
+  CutKey key{{}, count, dtype, sizes};
   key.blocks.reserve(layouts.size());
   for (const BlockLayout& layout : layouts) {
     key.blocks.emplace_back(layout.tensor.get(), layout.first);
@@ -110,18 +117,16 @@ std::shared_ptr<const Cut> CutCache::cut(const std::vector<BlockLayout>& layouts
 
   auto cut = std::make_shared<Cut>();
   cut->layouts = layouts;
-  const std::vector<Fragment> wholes = cut_in_fragments(layouts, count, dtype, grain.on_one_cube);
-  const bool by_colour = has_lanes_for_colours(wholes, grain);
-  // Lanes of one colour carry only their colour's chunks, so each message may be larger by the
-  // number of colours.
-  Grain finest = grain;
-  if (by_colour) finest.most = grain.most_of_colour;
-  for (const Fragment& fragment : wholes) {
-    append_in_parts(cut->fragments[fragment.lane], fragment, finest);
-  }
-  const int colours = by_colour ? grain.colours : 1;
-  cut->classes = class_count(*cut, grain, colours);
-  cut->class_of = classes_of_lanes(*cut, colours);
+  const std::vector<Slice> wholes = cut_into_slices(layouts, count, dtype, sizes.on_one_cube);
+  const bool are_apart = has_lanes_for_channels(wholes, sizes);
+  // A lane with one channel carries a share of the chunks alone, so each of its messages may be
+  // larger by the number of channels.
+  CutSizes finest = sizes;
+  if (are_apart) finest.most = sizes.most_of_channel;
+  for (const Slice& slice : wholes) append_slices(cut->slices[slice.lane], slice, finest);
+  const int channels = are_apart ? sizes.channels : 1;
+  cut->channels = channel_count(*cut, sizes, channels);
+  cut->channel_of = channels_of_lanes(*cut, channels);
   known = cut;
   return known;
 }

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "ccl/steps/fragments.h"
-#include "ccl/steps/grain.h"
+#include "ccl/steps/cut_sizes.h"
+#include "ccl/steps/slices.h"
 #include "runtime/tensor/tensor.h"
 
 namespace kernbench::ccl {
@@ -39,12 +39,12 @@ class RecentMap {
 
 // Blocks of the same elements, cut once for all members that give or take them.
 struct Cut {
-  std::vector<BlockLayout> layouts;                 // the different layouts of the blocks
-  std::map<Lane, std::vector<Fragment>> fragments;  // `at` is by layout
-  // The block's units are dealt to this many classes of lanes, one after the other: a lane has the
-  // chunks of its class alone.  1: every lane has a part of every chunk.
-  int classes = 1;
-  std::vector<int> class_of;  // by lane, in the order of `fragments`
+  std::vector<BlockLayout> layouts;           // the different layouts of the blocks
+  std::map<Lane, std::vector<Slice>> slices;  // `at` is by layout
+  // The block's chunks are divided among this many channels in turn: a lane has the chunks of its
+  // channel alone.  1: every lane has its share of every chunk.
+  int channels = 1;
+  std::vector<int> channel_of;  // by lane, in the order of `slices`
 };
 
 class CutCache {
@@ -55,7 +55,7 @@ class CutCache {
 
   // Cuts blocks of `count` elements.
   std::shared_ptr<const Cut> cut(const std::vector<BlockLayout>& layouts, std::int64_t count,
-                                 DType dtype, const Grain& grain);
+                                 DType dtype, const CutSizes& sizes);
 
   // The number of layouts and cuts in the cache.
   std::size_t size() const { return layouts_.size() + cuts_.size(); }
@@ -69,7 +69,7 @@ class CutCache {
     std::vector<std::pair<const TensorLayout*, std::int64_t>> blocks;
     std::int64_t count = 0;
     DType dtype = DType::f32;
-    Grain grain;
+    CutSizes sizes;
     friend auto operator<=>(const CutKey&, const CutKey&) = default;
   };
 
@@ -78,7 +78,7 @@ class CutCache {
   RecentMap<CutKey, std::shared_ptr<const Cut>, 16384> cuts_;
 };
 
-// Appends a fragment in parts of at most `grain.most` elements.
-void append_in_parts(std::vector<Fragment>& parts, const Fragment& whole, const Grain& grain);
+// Appends a slice, cut into several if it has more than `sizes.most` elements.
+void append_slices(std::vector<Slice>& slices, const Slice& whole, const CutSizes& sizes);
 
 }  // namespace kernbench::ccl

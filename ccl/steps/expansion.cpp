@@ -4,7 +4,7 @@
 #include <tuple>
 #include <utility>
 
-#include "ccl/steps/grain.h"
+#include "ccl/steps/cut_sizes.h"
 
 namespace kernbench::ccl {
 
@@ -15,7 +15,7 @@ constexpr std::size_t kRecentShards = 8;
 
 class Expansion {
  public:
-  Expansion(const Plan& plan, const PlaceOf& find_place, const CubeFilter& cubes, PartOrder order)
+  Expansion(const Plan& plan, const PlaceOf& find_place, const CubeFilter& cubes, SliceOrder order)
       : plan_(plan), place_of_(find_place), cubes_(cubes), order_(order) {}
 
   LaneSteps steps() {
@@ -25,15 +25,14 @@ class Expansion {
         if (a.time != b.time) return a.time < b.time;
         const Move& one = move_of(a);
         const Move& other = move_of(b);
-        // Fragments in sequence have all their moves one after the other.  Others are ordered by
-        // stage and chunk, as the other end of each queue orders them: messages have no names, so
+        // Slices in sequence have all their moves one after the other.  Others are ordered by
+        // stage and chunks, as the other end of each queue orders them: messages have no names, so
         // both ends must agree.
-        if (order_ == PartOrder::in_sequence && a.fragment == b.fragment &&
-            one.time != other.time) {
+        if (order_ == SliceOrder::in_sequence && a.slice == b.slice && one.time != other.time) {
           return one.time < other.time;
         }
-        return std::tie(a.fragment, one.stage, one.chunk) <
-               std::tie(b.fragment, other.stage, other.chunk);
+        return std::tie(a.slice, one.stage, one.chunks) <
+               std::tie(b.slice, other.stage, other.chunks);
       });
       list_peers(list);
       number_held(list);
@@ -42,27 +41,28 @@ class Expansion {
   }
 
  private:
-  // A fragment's share of a block's units: the share of class `index` among `count` classes.
-  struct Deal {
+  // Among how many channels the chunks are divided, and the one that a slice has.
+  struct Channel {
     int index = 0;
     int count = 1;
   };
   struct Whole {
-    const Fragment& fragment;
-    Deal deal;
+    const Slice& slice;
+    Channel channel;
   };
 
   const Move& move_of(const Step& step) const {
     return plan_.moves[static_cast<std::size_t>(step.move)];
   }
 
-  // The place of a unit's begin in the units that a fragment is cut into.
-  int unit_in(const Whole& whole, int unit) const {
-    const int first = whole.deal.index * plan_.units;
-    return std::clamp(unit * whole.deal.count - first, 0, plan_.units);
+  // Where a chunk of the block begins, in the chunks that a slice of a channel is cut into.  Of
+  // chunks that other channels have, nothing is left.
+  int chunk_in(const Whole& whole, int chunk) const {
+    const int first = whole.channel.index * plan_.chunk_count;
+    return std::clamp(chunk * whole.channel.count - first, 0, plan_.chunk_count);
   }
 
-  const ChunkPlace& find_place(const Chunk& chunk) {
+  const ChunkPlace& find_place(const ChunkRange& chunk) {
     const auto [known, is_new] = places_.try_emplace({chunk.giver, chunk.taker});
     if (is_new) known->second = place_of_(chunk);
     return known->second;
@@ -70,75 +70,76 @@ class Expansion {
 
   void add(int index) {
     const Move& move = plan_.moves[static_cast<std::size_t>(index)];
-    const ChunkPlace& place = find_place(move.chunk);
+    const ChunkPlace& place = find_place(move.chunks);
     if (place.cut == nullptr) return;
     const Cut& cut = *place.cut;
-    auto class_of = cut.class_of.begin();
-    for (const auto& [lane, fragments] : cut.fragments) {
-      const Deal deal{*class_of++, cut.classes};
+    auto channel_of = cut.channel_of.begin();
+    for (const auto& [lane, slices] : cut.slices) {
+      const Channel channel{*channel_of++, cut.channels};
       StepList& list = lists_[lane];
       Step step;
       step.move = index;
-      for (step.fragment = 0; step.fragment < std::ssize(fragments); ++step.fragment) {
-        add(list, step, place, {fragments[static_cast<std::size_t>(step.fragment)], deal});
+      for (step.slice = 0; step.slice < std::ssize(slices); ++step.slice) {
+        add(list, step, place, {slices[static_cast<std::size_t>(step.slice)], channel});
       }
     }
   }
 
   void add(StepList& list, Step step, const ChunkPlace& place, const Whole& whole) const {
     const Move& move = move_of(step);
-    const PartSize part = size_of_part(whole.fragment, unit_in(whole, move.chunk.begin),
-                                       unit_in(whole, move.chunk.end), plan_.units);
-    // A small fragment has fewer elements than the plan has units, so some units are empty.  Every
+    const ChunkExtent extent =
+        extent_of_chunks(whole.slice, chunk_in(whole, move.chunks.begin),
+                         chunk_in(whole, move.chunks.end), plan_.chunk_count);
+    // A small slice has fewer elements than the plan has chunks, so some chunks are empty.  Every
     // member skips the same ones.
-    if (part.count() == 0) return;
-    step.time = order_ == PartOrder::in_sequence
-                    ? step.fragment
-                    : step.fragment / plan_.window * interval_ + move.time;
+    if (extent.count() == 0) return;
+    step.time = order_ == SliceOrder::in_sequence
+                    ? step.slice
+                    : step.slice / plan_.slices_at_once * interval_ + move.time;
     step.is_complete = move.is_complete;
-    step.rows = part.rows;
-    step.columns = part.columns;
+    step.rows = extent.rows;
+    step.columns = extent.columns;
     if (move.has_source) {
       const Shards from = {false, place.source, nullptr, cubes_.source};
-      step.source = make_range(list, place, from, part.at(at_of(whole, place.source_layout)),
+      step.source = make_range(list, place, from, extent.at(at_of(whole, place.source_layout)),
                                place.source_layout);
     }
     if (move.stores && place.target != kNobody) {
       const Shards to = {true, place.target, nullptr, cubes_.target};
-      step.target = make_range(list, place, to, part.at(at_of(whole, place.target_layout)),
+      step.target = make_range(list, place, to, extent.at(at_of(whole, place.target_layout)),
                                place.target_layout);
     }
     // A member that would only store a value that already lies in its output has nothing to do.
     if (move.stores && place.target == kNobody && move.to.empty()) return;  // it has the value
-    step.parts = static_cast<std::uint32_t>(list.parts.size());
-    for (const int held : move.parts) add_part(list, step, held, whole);
+    step.taken = static_cast<std::uint32_t>(list.taken.size());
+    for (const int held : move.held) add_held(list, step, held, whole);
     list.steps.push_back(step);
   }
 
-  // Adds what an earlier move holds of the step's chunk.  Its value is numbered later.
-  void add_part(StepList& list, Step& step, int move, const Whole& whole) const {
-    const Chunk& held = plan_.moves[static_cast<std::size_t>(move)].chunk;
-    const Chunk& own = move_of(step).chunk;
-    const auto at = [&](int unit) {
-      return elements_before(whole.fragment, unit_in(whole, unit), plan_.units);
+  // Adds what an earlier move holds of the step's chunks.  Its value is numbered later.
+  void add_held(StepList& list, Step& step, int move, const Whole& whole) const {
+    const ChunkRange& held = plan_.moves[static_cast<std::size_t>(move)].chunks;
+    const ChunkRange& own = move_of(step).chunks;
+    const auto at = [&](int chunk) {
+      return elements_before(whole.slice, chunk_in(whole, chunk), plan_.chunk_count);
     };
     const std::int64_t begin = at(std::max(held.begin, own.begin));
     const std::int64_t end = at(std::min(held.end, own.end));
     if (begin >= end) return;
-    list.parts.push_back({move, begin - at(held.begin), end - begin});
-    ++step.part_count;
+    list.taken.push_back({move, begin - at(held.begin), end - begin});
+    ++step.taken_count;
   }
 
-  static const FragmentAt& at_of(const Whole& whole, int layout) {
-    return whole.fragment.at[static_cast<std::size_t>(layout)];
+  static const SliceAt& at_of(const Whole& whole, int layout) {
+    return whole.slice.at[static_cast<std::size_t>(layout)];
   }
 
-  ShardRange make_range(StepList& list, const ChunkPlace& place, Shards shards,
-                        const FragmentAt& at, int layout) const {
-    shards.slice = place.slice;
-    if (shards.slice == nullptr) {
+  ShardRange make_range(StepList& list, const ChunkPlace& place, Shards shards, const SliceAt& at,
+                        int layout) const {
+    shards.rectangle = place.rectangle;
+    if (shards.rectangle == nullptr) {
       const BlockLayout& block = place.cut->layouts[static_cast<std::size_t>(layout)];
-      shards.slice = &block.tensor->slices[static_cast<std::size_t>(at.slice)];
+      shards.rectangle = &block.tensor->rectangles[static_cast<std::size_t>(at.rectangle)];
     }
     for (std::size_t back = 1; back <= std::min(list.shards.size(), kRecentShards); ++back) {
       const std::size_t number = list.shards.size() - back;
@@ -167,17 +168,17 @@ class Expansion {
 
   // Numbers the values that later steps use.
   static void number_held(StepList& list) {
-    if (list.parts.empty()) return;
-    // Moves are numbered by the plan and values by the list, because several fragments of one move
+    if (list.taken.empty()) return;
+    // Moves are numbered by the plan and values by the list, because several slices of one move
     // hold a value each.
-    std::map<std::pair<int, int>, Step*> makers;  // by fragment and move
-    for (Step& step : list.steps) makers[{step.fragment, step.move}] = &step;
+    std::map<std::pair<int, int>, Step*> makers;  // by slice and move
+    for (Step& step : list.steps) makers[{step.slice, step.move}] = &step;
     for (const Step& step : list.steps) {
-      for (std::size_t i = 0; i < step.part_count; ++i) {
-        HeldPart& part = list.parts[step.parts + i];
-        Step& maker = *makers.at({step.fragment, part.value});
+      for (std::size_t i = 0; i < step.taken_count; ++i) {
+        HeldElements& held = list.taken[step.taken + i];
+        Step& maker = *makers.at({step.slice, held.value});
         if (maker.uses++ == 0) maker.held = list.held_count++;
-        part.value = maker.held;
+        held.value = maker.held;
       }
     }
   }
@@ -185,8 +186,8 @@ class Expansion {
   const Plan& plan_;
   const PlaceOf& place_of_;
   const CubeFilter cubes_;
-  const PartOrder order_;
-  const int interval_ = window_interval(plan_);
+  const SliceOrder order_;
+  const int interval_ = slice_interval(plan_);
   std::map<std::pair<int, int>, ChunkPlace> places_;  // by giver and taker
   LaneSteps lists_;
 };
@@ -194,7 +195,7 @@ class Expansion {
 }  // namespace
 
 LaneSteps expand(const Plan& plan, const PlaceOf& find_place, const CubeFilter& cubes,
-                 PartOrder order) {
+                 SliceOrder order) {
   return Expansion(plan, find_place, cubes, order).steps();
 }
 

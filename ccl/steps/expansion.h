@@ -1,4 +1,4 @@
-// Expands a plan to steps: every move becomes a step for every fragment of its chunk, on each lane.
+// Expands a plan to steps: every move becomes a step for every slice, on each lane.
 
 #pragma once
 
@@ -19,11 +19,11 @@ struct ChunkPlace {
   int source_layout = 0;  // in the cut
   int target = kNobody;   // and takes
   int target_layout = 0;
-  const Slice* slice = nullptr;  // if every node has a slice of its own
+  const Rectangle* rectangle = nullptr;  // if every node has a rectangle of its own
 
   friend bool operator==(const ChunkPlace&, const ChunkPlace&) = default;
 };
-using PlaceOf = std::function<ChunkPlace(const Chunk&)>;
+using PlaceOf = std::function<ChunkPlace(const ChunkRange&)>;
 
 using LaneSteps = std::map<Lane, StepList>;
 
@@ -33,13 +33,13 @@ struct CubeFilter {
   int target = kNobody;
 };
 
-// How the parts of a lane's data follow each other: by Plan::interval, so that a part waits at no
-// member for one before it, or each after all moves of the one before, for which none waits if
-// links take longer for a part of all lanes than it takes to go all the way.
-enum class PartOrder : std::uint8_t { interleaved, in_sequence };
+// How the slices of a lane follow each other: by Plan::slice_interval, so that a slice waits at no
+// member for one before it; or each after all moves of the one before, for which none waits if
+// links take longer for a slice of all lanes than it takes to go all the way.
+enum class SliceOrder : std::uint8_t { interleaved, in_sequence };
 
 // Returns the steps of a plan.  Their shards refer to cuts, which must outlive them.
 LaneSteps expand(const Plan& plan, const PlaceOf& find_place, const CubeFilter& cubes = {},
-                 PartOrder order = PartOrder::interleaved);
+                 SliceOrder order = SliceOrder::interleaved);
 
 }  // namespace kernbench::ccl

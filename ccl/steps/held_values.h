@@ -22,10 +22,10 @@ class HeldValues {
     if (step.uses > 0) held_[static_cast<std::size_t>(step.held)] = {value, step.uses};
   }
 
-  sim::Tile take(std::span<const HeldPart> parts) {
-    if (parts.size() == 1) return take(parts.front());
+  sim::Tile take(std::span<const HeldElements> pieces) {
+    if (pieces.size() == 1) return take(pieces.front());
     std::vector<sim::Tile> values;
-    for (const HeldPart& part : parts) values.push_back(take(part));
+    for (const HeldElements& piece : pieces) values.push_back(take(piece));
     return tiles_.cat(values);
   }
 
@@ -41,10 +41,10 @@ class HeldValues {
     int uses = 0;
   };
 
-  sim::Tile take(const HeldPart& part) {
-    Held& held = held_[static_cast<std::size_t>(part.value)];
-    KB_CHECK(held.value, "value {} is not held", part.value);
-    sim::Tile value = tiles_.narrow(held.value, part.begin, part.count);
+  sim::Tile take(const HeldElements& piece) {
+    Held& held = held_[static_cast<std::size_t>(piece.value)];
+    KB_CHECK(held.value, "value {} is not held", piece.value);
+    sim::Tile value = tiles_.narrow(held.value, piece.begin, piece.count);
     if (--held.uses == 0) tiles_.let_go(held.value);
     return value;
   }

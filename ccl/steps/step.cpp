@@ -57,7 +57,7 @@ struct Range {
         offset(range.offset),
         pitch(range.pitch) {}
 
-  const Slice& slice() const { return *shards.slice; }
+  const Rectangle& rectangle() const { return *shards.rectangle; }
   tl::Pointer at(int shard) const {
     const Tensor::Storage& storage = *tensor.storage();
     return tl::Pointer(storage.buffers()[static_cast<std::size_t>(shard)], storage.name) + offset;
@@ -87,16 +87,16 @@ sim::Tile load_shard(tl::Tiles& tiles, const Step& step, const Range& from, int 
 }
 
 // Chooses the copy on the lane's own PE if there is one, since that is the nearest.
-int nearest_copy(const tl::Context& tl, const Slice& slice) {
+int nearest_copy(const tl::Context& tl, const Rectangle& rectangle) {
   const Lane own{tl.location().cube, tl.location().pe};
-  const auto found = std::ranges::find(slice.holders, own);
-  if (found == slice.holders.end()) return slice.copies.front();
-  return slice.copies[static_cast<std::size_t>(found - slice.holders.begin())];
+  const auto found = std::ranges::find(rectangle.holders, own);
+  if (found == rectangle.holders.end()) return rectangle.copies.front();
+  return rectangle.copies[static_cast<std::size_t>(found - rectangle.holders.begin())];
 }
 
 void store(tl::Tiles& tiles, const Step& step, const Range& to, const sim::Tile& value) {
   // Every copy on the step's cubes is written, since no other lane stores these elements.
-  to.visit(to.slice().copies, to.slice().holders,
+  to.visit(to.rectangle().copies, to.rectangle().holders,
            [&](int copy) { tiles.store(to.at(copy), rows_of(step, to), value); });
 }
 
@@ -228,13 +228,13 @@ class StepsUnderWay final : public runtime::Prefetched {
     if (step.source.is_there()) loads_.push(load(step, {list_, step.source, call_}));
   }
   sim::Tile load(const Step& step, const Range& from) {
-    const Slice& slice = from.slice();
-    if (slice.summands.size() == 1) {
-      return load_shard(tiles_, step, from, nearest_copy(tl_, slice));
+    const Rectangle& rectangle = from.rectangle();
+    if (rectangle.summands.size() == 1) {
+      return load_shard(tiles_, step, from, nearest_copy(tl_, rectangle));
     }
     // A partial tensor has a summand on each of several PEs.  They are added in the order of the
     // shards, so that every run and every lane rounds alike.
-    from.visit(slice.summands, slice.summand_holders, [&](int shard) {
+    from.visit(rectangle.summands, rectangle.summand_holders, [&](int shard) {
       summand_ = load_shard(tiles_, step, from, shard);
       if (sum_) tiles_.replace(summand_, tiles_.math(sim::MathOp::add, "a + b", sum_, summand_));
       tiles_.replace(sum_, std::move(summand_));
@@ -292,7 +292,7 @@ class Values final : public tl::ScratchHolder {
         other_ = under_way_.next_message();
         combine();
       }
-      if (step.source.is_there() || step.part_count > 0) {
+      if (step.source.is_there() || step.taken_count > 0) {
         take_own(step);
         combine();
       }
@@ -320,8 +320,8 @@ class Values final : public tl::ScratchHolder {
 
   // Moves the member's own value into other_.
   void take_own(const Step& step) {
-    if (step.part_count > 0) {
-      other_ = held_.take(list_.parts_of(step));
+    if (step.taken_count > 0) {
+      other_ = held_.take(list_.taken_by(step));
       return;
     }
     KB_CHECK(step.source.is_there(), "a step without a value");

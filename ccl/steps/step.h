@@ -2,7 +2,7 @@
 // has.
 //
 // A step is data, not code, so that the kernel can look ahead: while it waits for the message of
-// the present step, it posts the receives and issues the loads of later ones (ADR-0121).
+// the present step, it posts the receives and issues the loads of later ones (ADR-0180).
 
 #pragma once
 
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "ccl/core/plan.h"
-#include "ccl/steps/fragments.h"
+#include "ccl/steps/slices.h"
 #include "runtime/distributed/collective.h"
 #include "runtime/distributed/options.h"
 #include "runtime/tensor/tensor.h"
@@ -24,7 +24,7 @@ namespace kernbench::ccl {
 struct Shards {
   bool is_taken = false;  // of a block that the call takes, else of one that it gives
   int block = 0;          // in that list
-  const Slice* slice = nullptr;
+  const Rectangle* rectangle = nullptr;
   int cube = kNobody;  // only the shards of this cube; kNobody: of all
 
   friend bool operator==(const Shards&, const Shards&) = default;
@@ -39,14 +39,14 @@ struct ShardRange {
   bool is_there() const { return shards != kNobody; }
 };
 
-// Elements of a value that an earlier step has left for later ones.
-struct HeldPart {
+// Elements of a value that an earlier step holds for later ones.
+struct HeldElements {
   int value = 0;
   std::int64_t begin = 0;
   std::int64_t count = 0;
 };
 
-// A move of a plan with one fragment of a chunk.  Its value is the reduction of the messages and
+// A move of a plan with its chunks of one slice.  Its value is the reduction of the messages and
 // its own value, which lies at `source` or is held, in this order.  For an average, the elements at
 // `source` are first divided by AverageDivisors::before, and the value, if it is complete, by
 // AverageDivisors::after.
@@ -56,12 +56,12 @@ struct HeldPart {
 struct Step {
   int time = 0;  // steps of equal time belong together
   int move = 0;  // of the plan
-  int fragment = 0;
+  int slice = 0;
   int held = kNobody;       // the number of the value, if later steps use it
   int uses = 0;             // how many will
   std::uint32_t peers = 0;  // StepList::peers: those that it receives from, then those it sends to
-  std::uint32_t parts = 0;  // StepList::parts
-  std::uint16_t part_count = 0;
+  std::uint32_t taken = 0;  // StepList::taken: what it takes of held values
+  std::uint16_t taken_count = 0;
   std::uint16_t from_count = 0;
   std::uint16_t to_count = 0;
   bool is_complete = false;  // the value is the reduction over all members
@@ -78,7 +78,7 @@ struct StepList {
   std::vector<Step> steps;
   std::vector<int> nodes;  // of the plan, with which it exchanges messages
   std::vector<int> peers;  // of the steps, by index in `nodes`
-  std::vector<HeldPart> parts;
+  std::vector<HeldElements> taken;
   std::vector<Shards> shards;
   int held_count = 0;  // values that steps leave for later ones
 
@@ -88,8 +88,8 @@ struct StepList {
   std::span<const int> receivers(const Step& step) const {
     return std::span(peers).subspan(step.peers + step.from_count, step.to_count);
   }
-  std::span<const HeldPart> parts_of(const Step& step) const {
-    return std::span(parts).subspan(step.parts, step.part_count);
+  std::span<const HeldElements> taken_by(const Step& step) const {
+    return std::span(taken).subspan(step.taken, step.taken_count);
   }
 };
 

@@ -17,7 +17,7 @@ class StepCache {
   // A node's steps depend on these alone.
   struct Key {
     std::shared_ptr<const Plan> plan;
-    PartOrder order = PartOrder::interleaved;
+    SliceOrder order = SliceOrder::interleaved;
     std::vector<ChunkPlace> places;  // of all blocks of the plan; they keep the cuts
 
     friend bool operator==(const Key&, const Key&) = default;

@@ -1,5 +1,5 @@
 // Over sizes 4 KiB x 1.25^k no time falls by more than 0.5 %, and none grows by more than 1.35
-// (ADR-0271): on the machines of the evaluation with one PE for each SIP, with all PEs of a ring
+// (ADR-0173): on the machines of the evaluation with one PE for each SIP, with all PEs of a ring
 // and a mesh, and on 64 SIPs.  Large sizes are near their bounds.
 
 #include <catch2/catch.hpp>

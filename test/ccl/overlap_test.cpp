@@ -217,7 +217,7 @@ TEST_CASE("batch_isend_irecv round a ring", "[ccl][collectives]") {
 TEST_CASE(
     "messages between the same two ranks, and a collective of theirs, may be under way at once",
     "[ccl][collectives]") {
-  // Each call has several fragments, and is waited for in the opposite order.
+  // Each call has several slices, and is waited for in the opposite order.
   const auto wrong_ones =
       run_group(round_topology(SipTopology::ring_1d, 2, 1, 2, 1), {0, 1}, [](const Member& m) {
         const Shape shape{40'000};

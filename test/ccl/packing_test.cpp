@@ -116,7 +116,7 @@ double counted_load(const Ways& ways, const Packing& packing) {
     }
     for (std::size_t i = 1; i < route.stops.size(); ++i) add(route.stops[i - 1], route.stops[i]);
   }
-  return static_cast<double>(*std::ranges::max_element(loads)) / packing.units;
+  return static_cast<double>(*std::ranges::max_element(loads)) / packing.chunk_count;
 }
 
 TEST_CASE("no packing loads its busiest link with less than the bound, nor with much more",

@@ -10,13 +10,13 @@ namespace {
 using ccl::Move;
 using ccl::Plan;
 
-// Windows of one fragment, far enough apart that no two are under way at once.
-Plan lone_fragment(std::vector<Move> moves) {
+// Slices that begin one by one, far enough apart that no two are under way at once.
+Plan lone_slice(std::vector<Move> moves) {
   Plan plan(Plan::Kind::all_reduce, 0);
-  plan.units = 4;
+  plan.chunk_count = 4;
   plan.length = 100;
-  plan.window = 1;
-  plan.interval = 100;
+  plan.slices_at_once = 1;
+  plan.slice_interval = 100;
   plan.moves = std::move(moves);
   return plan;
 }
@@ -36,46 +36,46 @@ Move forwards(int time) {
 
 Move adds(int time) {
   Move move = forwards(time);
-  move.chunk = {0, 2};
+  move.chunks = {0, 2};
   move.has_source = true;
   return move;
 }
 
 TEST_CASE("a message that is sent on is kept once", "[ccl][scratch]") {
-  CHECK(ccl::most_units_kept(lone_fragment({forwards(7)}), 1) == 1);
+  CHECK(ccl::most_chunks_kept(lone_slice({forwards(7)}), 1) == 1);
 }
 
 TEST_CASE("a sum is kept beside its message and its summands", "[ccl][scratch]") {
-  CHECK(ccl::most_units_kept(lone_fragment({adds(7)}), 1) == 2 * (1 + 1 + 1));
+  CHECK(ccl::most_chunks_kept(lone_slice({adds(7)}), 1) == 2 * (1 + 1 + 1));
   // One summand is loaded at a time, and the new sum stands beside the old one.
-  CHECK(ccl::most_units_kept(lone_fragment({adds(7)}), 4) == 2 * (1 + 1 + 1) + 2 * 2);
+  CHECK(ccl::most_chunks_kept(lone_slice({adds(7)}), 4) == 2 * (1 + 1 + 1) + 2 * 2);
 }
 
 TEST_CASE("receives of the next two times are posted", "[ccl][scratch]") {
   // At time 7, 8 and 9 are posted, too; the one of 6 is being sent.
-  const Plan plan = lone_fragment({forwards(6), forwards(7), forwards(8), forwards(9)});
-  CHECK(ccl::most_units_kept(plan, 1) == 4);
-  CHECK(ccl::most_units_kept(lone_fragment({forwards(6), forwards(10)}), 1) == 1);
+  const Plan plan = lone_slice({forwards(6), forwards(7), forwards(8), forwards(9)});
+  CHECK(ccl::most_chunks_kept(plan, 1) == 4);
+  CHECK(ccl::most_chunks_kept(lone_slice({forwards(6), forwards(10)}), 1) == 1);
 }
 
 TEST_CASE("a value is held until its last use", "[ccl][scratch]") {
   Move loads = move_at(10);
   loads.has_source = true;
   Move uses = move_at(20);
-  uses.parts = {0};
+  uses.held = {0};
   uses.to = {1};
-  CHECK(ccl::most_units_kept(lone_fragment({loads, forwards(15)}), 1) == 1);
-  CHECK(ccl::most_units_kept(lone_fragment({loads, forwards(15), uses}), 1) == 2);
+  CHECK(ccl::most_chunks_kept(lone_slice({loads, forwards(15)}), 1) == 1);
+  CHECK(ccl::most_chunks_kept(lone_slice({loads, forwards(15), uses}), 1) == 2);
 }
 
-TEST_CASE("fragments that are under way at once are kept together", "[ccl][scratch]") {
-  Plan plan = lone_fragment({forwards(7)});
-  plan.window = 3;
-  CHECK(ccl::most_units_kept(plan, 1) == 3);
-  plan.interval = 1;  // of each window a message: posted for two times, come, and being sent
-  CHECK(ccl::most_units_kept(plan, 1) == 3 * 4);
-  plan.interval = 2;
-  CHECK(ccl::most_units_kept(plan, 1) == 3 * 2);
+TEST_CASE("slices that are under way at once are kept together", "[ccl][scratch]") {
+  Plan plan = lone_slice({forwards(7)});
+  plan.slices_at_once = 3;
+  CHECK(ccl::most_chunks_kept(plan, 1) == 3);
+  plan.slice_interval = 1;  // of each slice a message: posted for two times, come, and being sent
+  CHECK(ccl::most_chunks_kept(plan, 1) == 3 * 4);
+  plan.slice_interval = 2;
+  CHECK(ccl::most_chunks_kept(plan, 1) == 3 * 2);
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ class Steps {
 };
 
 ccl::StepCache::Key key_of(const std::shared_ptr<const ccl::Plan>& plan, int source) {
-  return {plan, ccl::PartOrder::interleaved, {ccl::ChunkPlace{.source = source}}};
+  return {plan, ccl::SliceOrder::interleaved, {ccl::ChunkPlace{.source = source}}};
 }
 
 const auto kPlan = std::make_shared<const ccl::Plan>(distributed::CollectiveKind::all_reduce, 0);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <fstream>
 #include <optional>
 #include <regex>
@@ -325,6 +326,28 @@ Offences check_banned_words(const Lines& lines) {
           banned.except, [&](std::string_view path) { return line.file.starts_with(path); });
       if (allowed || !contains_word(text, banned.word)) continue;
       offend(offences, line, "{} is banned: {}", banned.word, banned.instead);
+    }
+  }
+  return offences;
+}
+
+Offences check_words_of_collectives(const Lines& lines) {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kOthers = {{
+      {"fragment", "slice"},
+      {"grain", "CutSizes"},
+      {"colour", "channel"},
+      {"window", "slices_at_once"},
+      {"dealt", "divided"},
+      {"stretch", "range"},
+  }};
+  Offences offences;
+  for (const Line& line : lines) {
+    if (!line.file.starts_with("ccl/")) continue;
+    std::string text = line.text;
+    std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
+    for (const auto& [other, word] : kOthers) {
+      if (text.find(other) == std::string::npos) continue;
+      offend(offences, line, "'{}' is another word for {}", other, word);
     }
   }
   return offences;

@@ -54,6 +54,10 @@ Offences check_package_owners(const Lines& lines);
 // No wall clock in the model, no hidden state, no unfinished business.
 Offences check_banned_words(const Lines& lines);
 
+// ccl has one word for each level of its data: block, slice, chunk, message; channel and step
+// (ADR-0173).  Other words for them are in no name and no comment.
+Offences check_words_of_collectives(const Lines& lines);
+
 // At most 100 columns and 400 lines per file.
 Offences check_lengths(const Lines& lines);
 

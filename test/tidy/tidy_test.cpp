@@ -78,6 +78,13 @@ TEST_CASE("nothing banned is used", "[tidy]") {
   expect_none(check_banned_words(sources()));
 }
 
+TEST_CASE("the words of collectives are the field's", "[tidy]") {
+  expect_none(check_words_of_collectives(sources()));
+  CHECK(check_words_of_collectives(line("ccl/a.h", "int find_Grain();")) ==
+        Offences{"ccl/a.h:1: 'grain' is another word for CutSizes"});
+  CHECK(check_words_of_collectives(line("benches/a.h", "int colour = 0;")).empty());
+}
+
 TEST_CASE("lines and files stay short", "[tidy]") {
   expect_none(check_lengths(sources()));
 }

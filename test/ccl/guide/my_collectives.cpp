@@ -122,8 +122,8 @@ void plan_my_ring(const kb::ccl::PlanRequest& request, kb::ccl::Plan& plan) {
   const kb::ccl::Row& ring = request.shape.ring;
   const int self = ring.position_of(request.self);
   const int last = ring.size() - 1;
-  plan.units = ring.size();    // a chunk for each member
-  plan.length = 2 * last + 1;  // steps, and the last one's end
+  plan.chunk_count = ring.size();  // a chunk for each member
+  plan.length = 2 * last + 1;      // steps, and the last one's end
   for (int target = 0; target <= last; ++target) {
     const kb::ccl::Branch sums = ring.branch(self, target, 0);        // come from behind
     const kb::ccl::Branch results = ring.branch(self, target, last);  // go ahead

@@ -9,12 +9,12 @@
 #include "test/ccl/group_under_test.h"
 #include "test/support/small_topology.h"
 
-namespace kernbench::test::fragments_test {
+namespace kernbench::test::slices_test {
 namespace {
 
 using ccl::BlockLayout;
-using ccl::Fragment;
-using ccl::FragmentAt;
+using ccl::Slice;
+using ccl::SliceAt;
 
 struct Side {
   Shape shape;
@@ -24,7 +24,7 @@ struct Side {
 
 const Topology kTopology = round_topology(SipTopology::ring_1d, 2, 1, 2, 1);
 
-// For every element of the block, the position in the shards where a fragment has it.
+// For every element of the block, the position in the shards where a slice has it.
 std::map<std::int64_t, int> visits(const std::vector<Side>& sides, std::int64_t count,
                                    std::int64_t most = std::int64_t{1} << 40) {
   std::vector<BlockLayout> blocks;
@@ -35,20 +35,21 @@ std::map<std::int64_t, int> visits(const std::vector<Side>& sides, std::int64_t 
                       side.first});
     shards.push_back(place(side.dp, side.shape, kTopology, 0));
   }
-  std::vector<Fragment> fragments;
-  for (const Fragment& fragment : ccl::cut_in_fragments(blocks, count, DType::f32)) {
-    ccl::append_in_parts(fragments, fragment, {.most = most});
+  std::vector<Slice> slices;
+  for (const Slice& slice : ccl::cut_into_slices(blocks, count, DType::f32)) {
+    ccl::append_slices(slices, slice, {.most = most});
   }
   std::map<std::int64_t, int> seen;
-  for (const Fragment& fragment : fragments) {
-    CHECK(fragment.count() <= most);
-    for (std::int64_t row = 0; row < fragment.rows; ++row) {
-      for (std::int64_t column = 0; column < fragment.columns; ++column) {
+  for (const Slice& slice : slices) {
+    CHECK(slice.count() <= most);
+    for (std::int64_t row = 0; row < slice.rows; ++row) {
+      for (std::int64_t column = 0; column < slice.columns; ++column) {
         std::set<std::int64_t> in_block;  // as each copy on each side has it
         for (std::size_t i = 0; i < sides.size(); ++i) {
-          const FragmentAt& at = fragment.at[i];
-          const ccl::Slice& slice = blocks[i].tensor->slices[static_cast<std::size_t>(at.slice)];
-          for (const int copy : slice.copies) {
+          const SliceAt& at = slice.at[i];
+          const ccl::Rectangle& rectangle =
+              blocks[i].tensor->rectangles[static_cast<std::size_t>(at.rectangle)];
+          for (const int copy : rectangle.copies) {
             const auto positions =
                 positions_of(shards[i][static_cast<std::size_t>(copy)], sides[i].shape);
             const auto position = static_cast<std::size_t>(at.offset + row * at.pitch + column);
@@ -74,8 +75,7 @@ void check_once_each(const std::vector<Side>& sides, std::int64_t count,
   }
 }
 
-TEST_CASE("every element of a block is in one fragment, at its place on every side",
-          "[ccl][fragments]") {
+TEST_CASE("every element of a block is in one slice, at its place on every side", "[ccl][slices]") {
   // A block of 60 elements in matrices of different widths, from different elements on.
   const std::vector<std::pair<Shape, std::int64_t>> blocks = {
       {{60}, 0},     {{6, 10}, 0},  {{10, 6}, 0},  {{3, 4, 5}, 0}, {{130}, 7},
@@ -97,28 +97,28 @@ TEST_CASE("every element of a block is in one fragment, at its place on every si
 }
 
 TEST_CASE("a tensor that lies alike on both sides is cut by shards, each of one row",
-          "[ccl][fragments]") {
+          "[ccl][slices]") {
   const DPPolicy dp{.cube = Shard::column_wise, .pe = Shard::row_wise};
   const auto tensor =
       std::make_shared<const ccl::TensorLayout>(ccl::make_layout({8, 6}, dp, kTopology));
-  const auto fragments =
-      ccl::cut_in_fragments(std::vector<BlockLayout>{{tensor, 0}, {tensor, 0}}, 48, DType::f32);
-  REQUIRE(fragments.size() == 4);
-  for (const Fragment& fragment : fragments) {
-    CHECK(fragment.rows == 1);
-    CHECK(fragment.columns == 12);
-    CHECK(fragment.at.front() == fragment.at.back());
+  const auto slices =
+      ccl::cut_into_slices(std::vector<BlockLayout>{{tensor, 0}, {tensor, 0}}, 48, DType::f32);
+  REQUIRE(slices.size() == 4);
+  for (const Slice& slice : slices) {
+    CHECK(slice.rows == 1);
+    CHECK(slice.columns == 12);
+    CHECK(slice.at.front() == slice.at.back());
   }
 }
 
-TEST_CASE("copies share the work in shares of 16 KiB at least", "[ccl][fragments]") {
+TEST_CASE("copies share the work in shares of 16 KiB at least", "[ccl][slices]") {
   const auto lanes_of = [](std::int64_t count) {
     const auto tensor =
         std::make_shared<const ccl::TensorLayout>(ccl::make_layout({count}, DPPolicy{}, kTopology));
     std::set<ccl::Lane> lanes;
-    for (const Fragment& fragment :
-         ccl::cut_in_fragments(std::vector<BlockLayout>{{tensor, 0}}, count, DType::f32)) {
-      lanes.insert(fragment.lane);
+    for (const Slice& slice :
+         ccl::cut_into_slices(std::vector<BlockLayout>{{tensor, 0}}, count, DType::f32)) {
+      lanes.insert(slice.lane);
     }
     return lanes.size();
   };
@@ -129,31 +129,31 @@ TEST_CASE("copies share the work in shares of 16 KiB at least", "[ccl][fragments
   CHECK(lanes_of(400 * 4096) == 4);  // PEs
 }
 
-TEST_CASE("parts of a fragment differ by one row or column", "[ccl][fragments]") {
-  const Fragment row{1, 10, {}, {{0, 3, 10}}};
-  CHECK(ccl::make_part(row, 0, 1, 3).columns == 3);
-  CHECK(ccl::make_part(row, 2, 3, 3).columns == 4);
-  CHECK(ccl::make_part(row, 2, 3, 3).at.front() == FragmentAt{0, 3 + 6, 4});
-  CHECK(ccl::make_part(row, 0, 2, 3).columns == 6);
-  CHECK(ccl::make_part(row, 0, 1, 11).count() == 0);
+TEST_CASE("slices of a slice differ by one row or column", "[ccl][slices]") {
+  const Slice row{1, 10, {}, {{0, 3, 10}}};
+  CHECK(ccl::slice_of_chunks(row, 0, 1, 3).columns == 3);
+  CHECK(ccl::slice_of_chunks(row, 2, 3, 3).columns == 4);
+  CHECK(ccl::slice_of_chunks(row, 2, 3, 3).at.front() == SliceAt{0, 3 + 6, 4});
+  CHECK(ccl::slice_of_chunks(row, 0, 2, 3).columns == 6);
+  CHECK(ccl::slice_of_chunks(row, 0, 1, 11).count() == 0);
   CHECK(ccl::elements_before(row, 2, 3) == 6);
-  const Fragment rows{5, 4, {}, {{0, 3, 9}}};
-  CHECK(ccl::make_part(rows, 1, 2, 2).rows == 3);
-  CHECK(ccl::make_part(rows, 1, 2, 2).at.front() == FragmentAt{0, 3 + 2 * 9, 9});
+  const Slice rows{5, 4, {}, {{0, 3, 9}}};
+  CHECK(ccl::slice_of_chunks(rows, 1, 2, 2).rows == 3);
+  CHECK(ccl::slice_of_chunks(rows, 1, 2, 2).at.front() == SliceAt{0, 3 + 2 * 9, 9});
   CHECK(ccl::elements_before(rows, 1, 2) == 2 * 4);
-  CHECK(ccl::make_part(rows, 2, 4, 6).columns == 1);  // fewer rows than parts: by columns
-  CHECK(ccl::make_part(rows, 2, 4, 6).at.front() == FragmentAt{0, 3 + 1, 9});
+  CHECK(ccl::slice_of_chunks(rows, 2, 4, 6).columns == 1);  // fewer rows than chunks: by columns
+  CHECK(ccl::slice_of_chunks(rows, 2, 4, 6).at.front() == SliceAt{0, 3 + 1, 9});
 }
 
-TEST_CASE("parts that are joined again are consecutive elements", "[ccl][fragments]") {
-  const Fragment rows{3, 8, {}, {{0, 0, 9}}};
-  std::vector<Fragment> parts;
-  ccl::append_in_parts(parts, rows, {.most = 100, .units = 6, .is_joined = true});
-  CHECK(parts.size() == 3);
-  for (const Fragment& part : parts) CHECK(part.rows == 1);
-  parts.clear();
-  ccl::append_in_parts(parts, rows, {.most = 100, .units = 3, .is_joined = true});
-  CHECK(parts.size() == 1);
+TEST_CASE("slices that are joined again are consecutive elements", "[ccl][slices]") {
+  const Slice rows{3, 8, {}, {{0, 0, 9}}};
+  std::vector<Slice> slices;
+  ccl::append_slices(slices, rows, {.most = 100, .chunk_count = 6, .is_joined = true});
+  CHECK(slices.size() == 3);
+  for (const Slice& slice : slices) CHECK(slice.rows == 1);
+  slices.clear();
+  ccl::append_slices(slices, rows, {.most = 100, .chunk_count = 3, .is_joined = true});
+  CHECK(slices.size() == 1);
 }
 
 TEST_CASE("what was asked for lately is remembered, and no more than twice as much",
@@ -188,4 +188,4 @@ TEST_CASE("equal blocks are cut once, and old cuts are forgotten", "[ccl][cuts]"
 }
 
 }  // namespace
-}  // namespace kernbench::test::fragments_test
+}  // namespace kernbench::test::slices_test

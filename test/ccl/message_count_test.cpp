@@ -8,7 +8,7 @@
 #include "runtime/torch/runtime_context.h"
 #include "test/support/small_topology.h"
 
-namespace kernbench::test::dealt_chunks_test {
+namespace kernbench::test::message_count_test {
 
 namespace {
 
@@ -39,24 +39,24 @@ std::int64_t messages_of(int pes, std::int64_t elements) {
 
 }  // namespace
 
-TEST_CASE("few elements take a message for each chunk, or part of one that a PE has",
+TEST_CASE("few elements take a message for each chunk, or each PE that has some of it",
           "[ccl][cost]") {
   const int pes = GENERATE(1, 2, 4);
   // The bounds of 6 chunks and those of the shards cut the tensor.
-  const int parts = kRanks + pes - std::gcd(kRanks, pes);
-  CHECK(messages_of(pes, 96) == 2 * (kRanks - 1) * parts);
+  const int messages = kRanks + pes - std::gcd(kRanks, pes);
+  CHECK(messages_of(pes, 96) == 2 * (kRanks - 1) * messages);
 }
 
 // A line of 4 members adds up 4 chunks along trees of 3 links, and gathers them along as many.
-TEST_CASE("on a square torus each PE has messages of one part alone, whatever the size",
+TEST_CASE("on a square torus each PE has messages of one channel alone, whatever the size",
           "[ccl][cost]") {
   const std::int64_t elements = GENERATE(4096, 1 << 16);
   constexpr int kSide = 4;
-  constexpr int kParts = 4;  // rows or columns first, ties either way
+  constexpr int kChannels = 4;  // rows or columns first, ties either way
   constexpr int kPasses = 4;
   const std::int64_t of_line = kSide * (kSide - 1);
   CHECK(messages_on(link_topology(SipTopology::torus_2d, kSide, kSide, kPes), "intercube_allreduce",
-                    elements) == kParts * kPasses * kSide * of_line);
+                    elements) == kChannels * kPasses * kSide * of_line);
 }
 
 TEST_CASE("many elements take a message of each PE for each chunk", "[ccl][cost]") {
@@ -64,4 +64,4 @@ TEST_CASE("many elements take a message of each PE for each chunk", "[ccl][cost]
   CHECK(messages_of(kPes, 6 * 4096 * kPes) == 2 * (kRanks - 1) * kRanks * kPes);
 }
 
-}  // namespace kernbench::test::dealt_chunks_test
+}  // namespace kernbench::test::message_count_test
