@@ -2,9 +2,11 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <utility>
 
@@ -19,6 +21,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view kStdout = "-";
+constexpr std::string_view kUnfinished = ".part";
 
 [[noreturn]] void fail_to_create(std::string_view name, int error) {
   if (error == EMFILE || error == ENFILE || error == ENOMEM) {
@@ -35,6 +38,22 @@ int sync_folder(const fs::path& folder) {
   const int error = ::fsync(descriptor) == 0 || errno == EINVAL ? 0 : errno;
   ::close(descriptor);
   return error;
+}
+
+// Removes the temporary files of processes that were killed while they wrote this file.
+void remove_litter(const fs::path& path) {
+  const std::string begin = fmt::format(".{}.", path.filename().string());
+  std::error_code error;
+  for (fs::directory_iterator at(path.parent_path(), error); !error && at != end(at);
+       at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    if (!name.starts_with(begin) || !name.ends_with(kUnfinished)) continue;
+    const char* const last = name.data() + name.size() - kUnfinished.size();
+    pid_t process = 0;
+    const auto [stop, fault] = std::from_chars(name.data() + begin.size(), last, process);
+    const bool is_ours = fault == std::errc() && stop == last && process > 0;
+    if (is_ours && ::kill(process, 0) != 0 && errno == ESRCH) ::unlink(at->path().c_str());
+  }
 }
 
 }  // namespace
@@ -60,9 +79,10 @@ OutputFile::OutputFile(const std::string& name) : name_(name) {
 }
 
 void OutputFile::open_temporary() {
+  remove_litter(path_);
   process_ = getpid();
-  temporary_ =
-      path_.parent_path() / fmt::format(".{}.{}.part", path_.filename().string(), process_);
+  temporary_ = path_.parent_path() /
+               fmt::format(".{}.{}{}", path_.filename().string(), process_, kUnfinished);
   unfinished_ = UnfinishedFile(temporary_.string());
   is_regular_ = true;
   descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);

@@ -15,8 +15,9 @@ namespace kernbench::benches {
 
 class OutputFile {
  public:
-  // "-" is stdout.  A file that is not regular (a pipe, a device) is written directly.  Throws
-  // IoError KB-I010 if it cannot be created.
+  // "-" is stdout.  A file that is not regular (a pipe, a device) is written directly.  Removes
+  // what processes that were killed have left of the same file.  Throws IoError KB-I010 if it
+  // cannot be created.
   explicit OutputFile(const std::string& name);
   // Removes the file unless commit() was called.
   ~OutputFile();

@@ -2,12 +2,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <boost/asio/post.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <mutex>
+#include <optional>
 #include <span>
 
 #include "benches/bench/bench.h"
@@ -149,15 +148,20 @@ void SweepRun::simulate_here() {
   const std::size_t wanted =
       std::min(static_cast<std::size_t>(run_.request.jobs), points_.size() - restored_);
   if (wanted == 0) return;
-  WorkerThreads threads = start_threads(wanted);
-  working_ = threads.pools.size();
+  asio::io_context loop;  // this thread's
+  WorkerThreads threads(wanted);
+  working_ = threads.size();
   if (working_ < wanted) {
     bench_.note("jobs",
-                fmt::format("{} instead of {}: {}", working_, wanted, threads.why_not_more));
+                fmt::format("{} instead of {}: {}", working_, wanted, threads.why_not_more()));
   }
-  for (asio::thread_pool& thread : threads.pools) asio::post(thread, [this] { work(); });
-  show_progress_until_idle();
-  for (asio::thread_pool& thread : threads.pools) thread.join();
+  for (std::size_t i = 0; i < threads.size(); ++i) {
+    threads.post([this, &loop] {
+      while (Point* point = next_point()) simulate(*point);
+      asio::post(loop, [this] { --working_; });
+    });
+  }
+  run_until_idle(loop);
 }
 
 void SweepRun::lead(ProcessTeam& team) {
@@ -207,8 +211,8 @@ void SweepRun::ask_others() {
   }
 }
 
-// REQUIRES: mutex_ is locked
 bool SweepRun::is_waiting_for_others() const {
+  const std::lock_guard lock(mutex_);
   if (!others_ || team_failure_ != nullptr || !given_back_.empty()) return false;
   const bool has_wanted = !others_->given().empty() && others_->given().begin()->first < end_;
   return has_wanted && !run_.is_interrupted();
@@ -241,26 +245,18 @@ void SweepRun::serve(ProcessTeam& team) {
 }
 
 // Draws outside the lock, since a stopped terminal may block.
-void SweepRun::show_progress_until_idle() {
+void SweepRun::run_until_idle(asio::io_context& loop) {
   Progress progress(name_, STDERR_FILENO);
-  const std::chrono::milliseconds pause = others_ ? kAskOthers : kRedraw;
-  auto drawn = std::chrono::steady_clock::now();
-  std::unique_lock lock(mutex_);
-  while (working_ > 0 || is_waiting_for_others()) {
-    all_idle_.wait_for(lock, pause);
-    const SweepState now = state();
-    lock.unlock();
-    if (others_) ask_others();
-    const bool is_due = std::chrono::steady_clock::now() - drawn >= kRedraw;
-    if (is_due && run_.request.shows_progress) {
-      progress.show(now);
-      drawn = std::chrono::steady_clock::now();
-    }
-    lock.lock();
-  }
+  const Every redraw(loop, kRedraw, [&] {
+    if (run_.request.shows_progress) progress.show(state());
+  });
+  std::optional<Every> polling;
+  if (others_) polling.emplace(loop, kAskOthers, [this] { ask_others(); });
+  while (working_ > 0 || is_waiting_for_others()) loop.run_one();
 }
 
 SweepState SweepRun::state() const {
+  const std::lock_guard lock(mutex_);
   SweepState state{.total = points_.size(), .restored = restored_, .finished = 0, .running = {}};
   for (const Point& point : points_) {
     if (point.outcome && !point.is_restored) ++state.finished;
@@ -268,12 +264,6 @@ SweepState SweepRun::state() const {
     if (runs && state.running.empty()) state.running = point.key;
   }
   return state;
-}
-
-void SweepRun::work() {
-  while (Point* point = next_point()) simulate(*point);
-  const std::lock_guard lock(mutex_);
-  if (--working_ == 0) all_idle_.notify_all();
 }
 
 SweepRun::Point* SweepRun::next_point() {

@@ -2,7 +2,6 @@
 
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <exception>
 #include <memory>
@@ -18,6 +17,10 @@
 #include "benches/bench/progress.h"
 #include "benches/bench/sweep_journal.h"
 #include "benches/bench/team_sweep.h"
+
+namespace boost::asio {
+class io_context;
+}
 
 namespace kernbench::benches {
 
@@ -53,7 +56,8 @@ class SweepRun {
   void take_known();
   void simulate_all();
   void simulate_here();
-  void show_progress_until_idle();
+  // Serves this process's thread that waits: it draws, and asks other processes.
+  void run_until_idle(boost::asio::io_context& loop);
   // With other processes: lead() hands points out to them, serve() takes points from the leader.
   void lead(ProcessTeam& team);
   std::optional<std::size_t> point_for_others();
@@ -62,7 +66,6 @@ class SweepRun {
   void tell_results(ProcessTeam& team);
   void serve(ProcessTeam& team);
   SweepState state() const;
-  void work();
   Point* next_point();
   Point* next_fresh_point();  // REQUIRES: mutex_ is locked
   void simulate(Point& point);
@@ -89,11 +92,10 @@ class SweepRun {
   bool reuses_journal_ = false;  // of a run that has ended
   std::optional<SweepJournal> journal_;
   std::size_t restored_ = 0;
+  std::size_t working_ = 0;   // threads of this process
   mutable std::mutex mutex_;  // guards the members below, the journal, and the points' outcomes
-  std::condition_variable all_idle_;
-  std::size_t next_ = 0;  // the next point to begin
-  std::size_t end_ = 0;   // points from here on are not wanted
-  std::size_t working_ = 0;
+  std::size_t next_ = 0;      // the next point to begin
+  std::size_t end_ = 0;       // points from here on are not wanted
   std::vector<std::size_t> given_back_;  // points that another process could not simulate
   std::optional<SweepLeader> others_;
   std::exception_ptr team_failure_;

@@ -3,11 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/asio/post.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <chrono>
-#include <mutex>
-#include <thread>
 
 #include "benches/bench/worker_threads.h"
 #include "sim_engine/base/check.h"
@@ -126,71 +122,45 @@ void SweepLeader::end(std::span<const std::pair<std::size_t, const PointOutcome*
 SweepMember::SweepMember(ProcessTeam& team, TeamSweep sweep, Points points)
     : team_(team), sweep_(std::move(sweep)), points_(std::move(points)) {}
 
-namespace {
-
-// Outcomes of a member's threads that its main thread has not sent yet.
-class Done {
- public:
-  struct Entry {
-    TeamMessage message;
-    asio::thread_pool* thread = nullptr;  // the thread that is idle again
-  };
-
-  void add(Entry entry) {
-    const std::lock_guard lock(mutex_);
-    entries_.push_back(std::move(entry));
-  }
-  std::vector<Entry> take() {
-    const std::lock_guard lock(mutex_);
-    return std::exchange(entries_, {});
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<Entry> entries_;
-};
-
-}  // namespace
-
 void SweepMember::serve(std::size_t jobs) {
-  Done done;
-  const auto simulate = [&](asio::thread_pool* thread, std::size_t point) {
+  asio::io_context loop;  // of this thread, which alone talks to the leader
+  std::size_t idle = 0;
+  bool goes_on = true;
+  const auto simulate = [&](std::size_t point) {
     const std::optional<PointOutcome> outcome = points_.simulate(point);
     std::string line = outcome ? format_line(sweep_, point, *outcome) : "";
     const Kind kind = line.empty() ? Kind::failed : Kind::outcome;
-    done.add({{.kind = kind, .number = point, .text = std::move(line)}, thread});
+    asio::post(loop, [&, result = TeamMessage{kind, point, std::move(line)}] {
+      ++idle;
+      team_.send(0, result);
+    });
   };
-  WorkerThreads threads = start_threads(jobs);  // ends before what it uses
-  std::vector<asio::thread_pool*> idle;
-  for (asio::thread_pool& thread : threads.pools) idle.push_back(&thread);
+  WorkerThreads threads(jobs);  // ends before what it uses
+  idle = threads.size();
   const auto obey = [&](const TeamMessage& message) {
     if (message.kind == Kind::take) {
-      KB_CHECK(!idle.empty(), "the leader has given more points than were wanted");
-      asio::thread_pool* const thread = idle.back();
-      idle.pop_back();
-      asio::post(*thread, [=, &simulate] { simulate(thread, message.number); });
+      KB_CHECK(idle > 0, "the leader has given more points than were wanted");
+      --idle;
+      threads.post([&, point = message.number] { simulate(point); });
     } else if (message.kind == Kind::outcome) {
       points_.finish(message.number, parse_line(message.text).value().outcome);
     }
-    return message.kind != Kind::end;
+    goes_on = message.kind != Kind::end;
+  };
+  const auto poll = [&] {
+    while (const std::optional<TeamMessage> message = goes_on ? team_.receive() : std::nullopt) {
+      obey(*message);
+    }
+    if (points_.is_interrupted()) throw Dismissed{};
   };
   try {
-    team_.send(0, {.kind = Kind::want, .number = idle.size(), .text = describe(sweep_)});
-    for (bool goes_on = true; goes_on;) {
-      for (const auto& [message, thread] : done.take()) {
-        idle.push_back(thread);
-        team_.send(0, message);
-      }
-      const std::optional<TeamMessage> message = team_.receive();
-      if (message) goes_on = obey(*message);
-      if (points_.is_interrupted()) throw Dismissed{};
-      if (!message) std::this_thread::sleep_for(kMessagePoll);
-    }
+    team_.send(0, {.kind = Kind::want, .number = idle, .text = describe(sweep_)});
+    const Every polling(loop, kMessagePoll, poll);
+    while (goes_on) loop.run_one();
   } catch (...) {
     points_.interrupt();
     throw;
   }
-  for (asio::thread_pool& thread : threads.pools) thread.join();
 }
 
 }  // namespace kernbench::benches

@@ -27,6 +27,7 @@ int compare_files(const CompareArguments& arguments,
                       "{} is of the bench {} and {} of {}: compare two runs of the same bench",
                       in_quotes(before.file), before.bench, in_quotes(after.file), after.bench);
   }
+  variants::check_numbers(before, after);
   variants::Comparison comparison = variants::compare_rows(before.rows, after.rows);
   if (comparison.rows.empty()) {
     throw UsageError("KB-U017",

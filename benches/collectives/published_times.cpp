@@ -103,6 +103,9 @@ class PublishedFile {
         fail(field.mark, fmt::format("{} is no collective's time; one is 'all_reduce{}'",
                                      in_quotes(field.text), kUnit));
       }
+      if (std::ranges::count(fields, field.text, &Field::text) > 1) {
+        fail(field.mark, fmt::format("{} is there more than once", in_quotes(field.text)));
+      }
       columns_.push_back({found == kMeasuredCollectives.end() ? MeasuredCollective{} : *found, {}});
     }
     if (columns_.empty()) columns_.emplace_back();

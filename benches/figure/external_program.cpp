@@ -2,12 +2,17 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -66,13 +71,33 @@ std::string last_line(std::string text) {
   return text.substr(text.rfind('\n') + 1);
 }
 
+// Returns false if the program has not ended in this time, and has been ended therefore.
+bool ends_within(pid_t child, std::chrono::milliseconds time) {
+  using boost::system::error_code;
+  // glibc 2.36 declares pidfd_open() for C alone.
+  const auto ended = static_cast<int>(::syscall(SYS_pidfd_open, child, 0));
+  if (ended < 0) return true;  // the host cannot tell, so waitpid() waits as long as it takes
+  bool is_late = false;
+  boost::asio::io_context loop;
+  boost::asio::posix::stream_descriptor end(loop, ended);
+  boost::asio::steady_timer limit(loop, time);
+  end.async_wait(end.wait_read, [&](const error_code&) { limit.cancel(); });
+  limit.async_wait(
+      [&](const error_code& error) { is_late = !error && ::kill(child, SIGKILL) == 0; });
+  loop.run();
+  return !is_late;
+}
+
 // Waits for the program; returns what went wrong with it, or an empty text.
-std::string wait_for_end(pid_t child, const std::string& program, const MemoryFile& said) {
+std::string wait_for_end(pid_t child, const std::string& program, const MemoryFile& said,
+                         std::chrono::milliseconds limit) {
+  const bool is_late = !ends_within(child, limit);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0) {
     if (errno != EINTR) return fmt::format("'{}': {}", program, std::strerror(errno));
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
+  if (is_late) return fmt::format("'{}' did not end within {} ms", program, limit.count());
   const std::string last = last_line(said.content());
   const std::string how = WIFSIGNALED(status)
                               ? fmt::format("was ended by signal {}", WTERMSIG(status))
@@ -113,7 +138,8 @@ std::string MemoryFile::content() const {
 }
 
 std::string run_program(const std::vector<std::string>& arguments,
-                        std::initializer_list<const MemoryFile*> files, std::string_view package) {
+                        std::initializer_list<const MemoryFile*> files, std::string_view package,
+                        std::chrono::milliseconds limit) {
   const std::string& program = arguments.front();
   const MemoryFile said;
   bool has_all = said.descriptor() >= 0;
@@ -121,7 +147,7 @@ std::string run_program(const std::vector<std::string>& arguments,
   if (!has_all) return "the host gives no more files or memory";
   pid_t child = 0;
   const int error = SpawnSettings(files, said).spawn(child, arguments);
-  if (error == 0) return wait_for_end(child, program, said);
+  if (error == 0) return wait_for_end(child, program, said, limit);
   if (error != ENOENT) return fmt::format("'{}': {}", program, std::strerror(error));
   return fmt::format("there is no '{}' here; Debian's package {} has it", program, package);
 }

@@ -4,6 +4,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -30,8 +31,9 @@ class MemoryFile {
 
 // Runs a program, which is searched for in PATH if it is a bare name, to its end.  Returns what
 // went wrong with it, in one line; an empty text if it exited with 0.  `package` is Debian's
-// package that has it.
+// package that has it.  A program that does not end within `limit` is ended.
 std::string run_program(const std::vector<std::string>& arguments,
-                        std::initializer_list<const MemoryFile*> files, std::string_view package);
+                        std::initializer_list<const MemoryFile*> files, std::string_view package,
+                        std::chrono::milliseconds limit = std::chrono::minutes(1));
 
 }  // namespace kernbench::benches::figure

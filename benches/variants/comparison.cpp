@@ -13,6 +13,7 @@
 
 #include "benches/bench/cell.h"
 #include "benches/bench/cell_text.h"
+#include "sim_engine/base/error.h"
 #include "sim_engine/config/config_errors.h"
 
 namespace kernbench::benches::variants {
@@ -41,10 +42,16 @@ bool has_reals(std::span<const Row> rows, const std::string& column) {
   });
 }
 
+bool has_numbers(std::span<const Row> before, std::span<const Row> after,
+                 const std::string& column) {
+  return is_time(column) || column.ends_with("wrong") || has_reals(before, column) ||
+         has_reals(after, column);
+}
+
+// A wait is a text that tells what was waited for, too.
 bool is_measured(std::span<const Row> before, std::span<const Row> after,
                  const std::string& column) {
-  return is_time(column) || column.ends_with("wrong") || column.ends_with("_wait") ||
-         has_reals(before, column) || has_reals(after, column);
+  return has_numbers(before, after, column) || column.ends_with("_wait");
 }
 
 std::string text_in_row(const Row& row, const std::string& column) {
@@ -192,6 +199,19 @@ std::string describe_causes(const ComparedRow& row, const std::string& column) {
 const ComparedNumber* ComparedRow::find(const std::string& column) const {
   const auto found = std::ranges::find(numbers, column, &ComparedNumber::column);
   return found == numbers.end() ? nullptr : &*found;
+}
+
+void check_numbers(const SavedReport& before, const SavedReport& after) {
+  for (const SavedReport* report : {&before, &after}) {
+    for (std::size_t i = 0; i < report->rows.size(); ++i) {
+      for (const auto& [column, cell] : report->rows[i].cells()) {
+        const auto* const text = std::get_if<std::string>(&cell);
+        if (text == nullptr || !has_numbers(before.rows, after.rows, column)) continue;
+        throw ConfigError("KB-I003", "{} is damaged: row {} has {} for {}, which is a number",
+                          in_quotes(report->file), i + 1, in_quotes(*text), column);
+      }
+    }
+  }
 }
 
 Comparison compare_rows(std::span<const Row> before, std::span<const Row> after) {

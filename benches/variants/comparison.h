@@ -78,4 +78,8 @@ struct SavedReport {
 // version of kernbench.
 SavedReport read_report(const std::string& file);
 
+// Throws ConfigError KB-I003, which names the file, the row and the column, if a text stands in a
+// column of numbers of either report.
+void check_numbers(const SavedReport& before, const SavedReport& after);
+
 }  // namespace kernbench::benches::variants

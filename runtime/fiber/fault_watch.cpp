@@ -2,12 +2,14 @@
 
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
 #include <mutex>
 #include <string_view>
@@ -61,18 +63,38 @@ const FaultWatch* watch_of(const void* address) {
   return nullptr;
 }
 
+// The stack pointer of the faulting code; 0 if it is unknown.
+std::uintptr_t stack_pointer(const void* context) {
+  const auto& machine = static_cast<const ucontext_t*>(context)->uc_mcontext;
+#if defined(__x86_64__)
+  return static_cast<std::uintptr_t>(machine.gregs[REG_RSP]);
+#elif defined(__aarch64__)
+  return machine.sp;
+#else
+  return static_cast<void>(machine), 0;
+#endif
+}
+
+// The system looks at the memory before it refuses the first argument.
+bool is_readable(std::uintptr_t address) {
+  constexpr std::uintptr_t kSetBytes = 8;
+  return syscall(SYS_rt_sigprocmask, ~0, address & ~(kSetBytes - 1), nullptr, kSetBytes) != 0 &&
+         errno != EFAULT;
+}
+
+// True if the code needed more stack than its thread has.  No other memory lies that near to the
+// stack pointer: just below it, or above it if the pointer itself has left the stack.
+bool is_overflow(std::uintptr_t address, std::uintptr_t pointer) {
+  constexpr std::uintptr_t kCallBytes = 256;
+  constexpr std::uintptr_t kFrameBytes = 1 << 20;
+  if (address < pointer) return pointer - address <= kCallBytes;
+  return address - pointer <= kFrameBytes && !is_readable(pointer);
+}
+
 // Returns the fiber on whose stack the faulting code ran; nullptr if on none, or if that is
 // unknown.
 const Fiber* fiber_at_fault(const void* context) {
-  const auto& machine = static_cast<const ucontext_t*>(context)->uc_mcontext;
-#if defined(__x86_64__)
-  const auto* const frame = reinterpret_cast<const void*>(machine.gregs[REG_RSP]);
-#elif defined(__aarch64__)
-  const auto* const frame = reinterpret_cast<const void*>(machine.sp);
-#else
-  const void* const frame = nullptr;
-  static_cast<void>(machine);
-#endif
+  const auto* const frame = reinterpret_cast<const void*>(stack_pointer(context));
   for (const FaultWatch* watch = watches; watch != nullptr; watch = watch->next()) {
     if (!watch->pool().contains(frame)) continue;  // fibers of other pools may end meanwhile
     const Fiber* fiber = watch->current();
@@ -121,6 +143,12 @@ void name_fiber(const Fiber& fiber, const Fault& fault, const siginfo_t& info) {
   end_process(static_cast<int>(ExitCode::host_limit));
 }
 
+[[noreturn]] void report_overflow_outside() {
+  say("kernbench: fatal: [KB-R005] stack overflow outside of ranks and kernels (recursion without "
+      "end, or local variables too large for `ulimit -s`: put those on the heap)\n");
+  end_process(static_cast<int>(ExitCode::host_limit));
+}
+
 // True if code has faulted; otherwise the signal was sent.
 bool is_fault(const siginfo_t& info) {
   return info.si_code > 0;
@@ -154,6 +182,9 @@ void on_fault(int signal, siginfo_t* info, void* context) {
   if (fiber != nullptr) {
     named = 1;
     name_fiber(*fiber, fault_of(signal), *info);
+  } else if (is_access && is_fault(*info) &&
+             is_overflow(reinterpret_cast<std::uintptr_t>(info->si_addr), stack_pointer(context))) {
+    report_overflow_outside();
   }
   pass_on(signal, info, context);
 }

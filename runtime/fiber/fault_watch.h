@@ -3,9 +3,10 @@
 // The handlers are process-wide, as signals are.  While a FaultWatch exists, SIGSEGV, SIGBUS,
 // SIGFPE and SIGILL have a handler on an alternate stack of the thread that made it (kept to the
 // end of the process).  A fault on a guard page of a watched pool ends the process with KB-R005
-// and exit code 71.  Any other fault of code on a fiber is reported (KB-R014, once); then, like a
-// fault outside of fibers, it goes to the previous handler, or ends the process by its signal.
-// AddressSanitizer builds leave this to the sanitizer.
+// and exit code 71, and so does an overflow of that thread's own stack.  Any other fault of code on
+// a fiber is reported (KB-R014, once); then, like a fault outside of fibers, it goes to the
+// previous handler, or ends the process by its signal. AddressSanitizer builds leave this to the
+// sanitizer.
 
 #pragma once
 

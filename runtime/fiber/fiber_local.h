@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim_engine/base/dtype.h"
 #include "sim_engine/topology/location.h"
 
 namespace kernbench::runtime {
@@ -38,8 +39,9 @@ struct FiberLocal {
   enum class Kind { unbound, rank, kernel, work };
 
   Kind kind = Kind::unbound;
-  int rank = 0;    // 0 for an unbound fiber and the main stack (single driver)
-  int device = 0;  // the SIP on which tensors are made
+  int rank = 0;                        // 0 for an unbound fiber and the main stack (single driver)
+  int device = 0;                      // the SIP on which tensors are made
+  std::optional<DType> default_dtype;  // torch.set_default_dtype(); none: the driver's
 
   // True if it acts for a device, which runs what a rank has queued: its launches need not come
   // from the host.  A `work` fiber's.

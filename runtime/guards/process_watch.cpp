@@ -1,13 +1,17 @@
 #include "runtime/guards/process_watch.h"
 
 #include <fmt/format.h>
-#include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
+#include <atomic>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <cstring>
+#include <map>
+#include <utility>
 
 #include "runtime/guards/watchdog.h"
 #include "sim_engine/base/error.h"
@@ -15,9 +19,10 @@
 
 namespace kernbench::runtime {
 
-namespace {
+namespace asio = boost::asio;
+using boost::system::error_code;
 
-using Clock = std::chrono::steady_clock;
+namespace {
 
 constexpr std::size_t kStackBytes = 512 * 1024;  // independent of `ulimit -s`
 
@@ -27,26 +32,54 @@ void print_error(std::string_view text) {
 
 // `timeout` and similar tools signal a process and then its group, so that one request arrives
 // twice.
-constexpr std::int64_t kSameSignal_ns = 200'000'000;
+constexpr std::chrono::milliseconds kSameSignal{200};
 
-std::int64_t now_ns() {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * std::int64_t{1'000'000'000} + now.tv_nsec;
+using Clock = std::chrono::steady_clock;
+std::atomic<Clock::time_point> stopped_at = Clock::time_point{};
+std::atomic<void (*)(int)> tell_loop = nullptr;  // Asio's handler
+
+// A user who presses Ctrl-C again does not want to wait for the results to be written.
+bool is_impatient() {
+  const Clock::time_point now = Clock::now();
+  Clock::time_point first{};
+  return !stopped_at.compare_exchange_strong(first, now) && now - first >= kSameSignal;
 }
 
-std::string_view name_of_signal(int signal) {
-  switch (signal) {
-    case SIGINT:
-      return "SIGINT";
-    case SIGTERM:
-      return "SIGTERM";
-    default:
-      return "SIGHUP";
-  }
+void on_watched_signal(int signal) {
+  if (signal != SIGUSR1 && is_impatient()) end_process(128 + signal);
+  tell_loop.load()(signal);
+}
+
+// Takes over a signal that has no handler, or only ours that removes unfinished files.
+void take(asio::signal_set& signals, int signal, bool is_forced) {
+  struct sigaction action {};
+  ::sigaction(signal, nullptr, &action);
+  const bool is_free = action.sa_handler == SIG_DFL || removes_unfinished_files(action);
+  if (!is_free && !is_forced) return;
+  signals.add(signal);
+  ::sigaction(signal, nullptr, &action);
+  void (*none)(int) = nullptr;
+  tell_loop.compare_exchange_strong(none, action.sa_handler);
+  action.sa_handler = on_watched_signal;
+  action.sa_flags = SA_RESTART | SA_ONSTACK;  // a fiber's stack may be nearly full
+  ::sigaction(signal, &action, nullptr);
+}
+
+[[noreturn]] void refuse_to_watch(std::string_view what, std::string_view why) {
+  throw LimitError("KB-L003",
+                   "cannot {}: {}; end other processes, or raise `ulimit -u`, `ulimit -n` and "
+                   "`ulimit -v`",
+                   what, why);
 }
 
 }  // namespace
+
+struct ProcessWatch::Loop {
+  asio::io_context context{1};
+  asio::signal_set signals{context};
+  asio::steady_timer grace{context};
+  std::map<const Watchdog*, asio::steady_timer> looks = {};
+};
 
 ProcessWatch& ProcessWatch::instance() {
   // It is never destroyed, because its thread and handlers run until the process ends.
@@ -55,42 +88,54 @@ ProcessWatch& ProcessWatch::instance() {
 }
 
 ProcessWatch::ProcessWatch() {
-  ::sem_init(&news_, 0, 0);
   ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
 void ProcessWatch::watch(Watchdog& watchdog) {
-  const std::scoped_lock lock(mutex_);
+  const std::scoped_lock lock(loop_mutex_, mutex_);
   start();
-  if (std::ranges::find(watchdogs_, &watchdog) != watchdogs_.end()) return;
-  watchdog.next_look = Clock::now() + watchdog.pause();
-  watchdogs_.push_back(&watchdog);
-  // The thread sleeps until the look that was due first when it went to sleep, so an earlier one
-  // wakes it.
-  if (watchdog.next_look < wakes_at_) ::sem_post(&news_);
+  if (loop_->looks.try_emplace(&watchdog, loop_->context).second) plan_look(watchdog);
 }
 
 void ProcessWatch::forget(const Watchdog& watchdog) {
-  const std::scoped_lock lock(mutex_);
-  std::erase(watchdogs_, &watchdog);
+  const std::scoped_lock lock(loop_mutex_, mutex_);
+  loop_->looks.erase(&watchdog);
 }
 
 void ProcessWatch::set_stop_handler(StopHandler handler) {
-  const std::scoped_lock lock(mutex_);
+  const std::scoped_lock lock(loop_mutex_, mutex_);
   if (handler.begin) {
     start();
-    install(SIGINT, true);
-    install(SIGTERM, true);
-    install(SIGUSR1, true);
+    for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) take(loop_->signals, signal, true);
   }
   on_stop_ = std::move(handler);
 }
 
-// Blocks all signals on the new thread, so that other threads take them: some handlers look at
-// their stack, and some signals belong to the simulation.
-// REQUIRES: mutex_ is locked
+// REQUIRES: both mutexes are locked
 void ProcessWatch::start() {
   if (has_thread_) return;
+  try {
+    if (loop_ == nullptr) loop_ = std::make_unique<Loop>();
+  } catch (const boost::system::system_error& error) {
+    refuse_to_watch("watch for signals", error.code().message());
+  }
+  start_thread();
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) take(loop_->signals, signal, false);
+  wait_for_signal();
+}
+
+void ProcessWatch::wait_for_signal() {
+  loop_->signals.async_wait([this](const error_code& error, int signal) {
+    if (error) return;
+    signal == SIGUSR1 ? print_states() : stop(signal);
+    wait_for_signal();
+  });
+}
+
+// Blocks all signals on the new thread, so that other threads take them: some handlers look at
+// their stack, and some signals belong to the simulation.
+void ProcessWatch::start_thread() {
+  loop_->context.restart();
   sigset_t all;
   sigset_t before;
   ::sigfillset(&all);
@@ -98,146 +143,108 @@ void ProcessWatch::start() {
   pthread_attr_t attributes;
   ::pthread_attr_init(&attributes);
   ::pthread_attr_setstacksize(&attributes, kStackBytes);
-  ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  pthread_t thread;
-  const int error = ::pthread_create(&thread, &attributes, run_thread, this);
+  const int error = ::pthread_create(&thread_, &attributes, run_thread, this);
   ::pthread_attr_destroy(&attributes);
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (error != 0) {
-    throw LimitError(
-        "KB-L003",
-        "cannot start a thread: {}; end other processes, or raise `ulimit -u` and `ulimit -v`",
-        std::strerror(error));
-  }
+  if (error != 0) refuse_to_watch("start a thread", std::strerror(error));
   has_thread_ = true;
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) install(signal, false);
-}
-
-// Takes over a signal that has no handler, or only ours that removes unfinished files.
-void ProcessWatch::install(int signal, bool is_forced) {
-  struct sigaction present {};
-  ::sigaction(signal, nullptr, &present);
-  const bool is_free = present.sa_handler == SIG_DFL || removes_unfinished_files(present);
-  if (!is_free && !is_forced) return;
-  struct sigaction ours {};
-  ours.sa_handler = on_signal;
-  ours.sa_flags = SA_RESTART | SA_ONSTACK;  // a fiber's stack may be nearly full
-  ::sigemptyset(&ours.sa_mask);
-  ::sigaction(signal, &ours, nullptr);
-}
-
-void ProcessWatch::on_signal(int signal) {
-  const int error = errno;
-  ProcessWatch& watch = instance();  // exists: whoever installed this handler made it
-  if (signal == SIGUSR1) {
-    watch.wants_state_ = true;
-  } else {
-    int nobody = 0;
-    const bool is_first = watch.stop_signal_.compare_exchange_strong(nobody, signal);
-    if (is_first) watch.stopped_at_ns_ = now_ns();
-    // A user who presses Ctrl-C again does not want to wait for the results to be written.
-    const bool is_impatient = !is_first && now_ns() - watch.stopped_at_ns_ >= kSameSignal_ns;
-    if (is_impatient || !watch.has_thread_) end_process(128 + signal);
-  }
-  ::sem_post(&watch.news_);
-  errno = error;
 }
 
 void* ProcessWatch::run_thread(void* watch) {
-  static_cast<ProcessWatch*>(watch)->run();
+  asio::io_context& context = static_cast<ProcessWatch*>(watch)->loop_->context;
+  const auto work = asio::make_work_guard(context);
+  context.run();
   return nullptr;
 }
 
-void ProcessWatch::run() {
-  for (;;) {
-    const auto due = next_look();
-    const auto pause = std::chrono::nanoseconds(std::max(due - Clock::now(), Clock::duration{0}));
-    timespec until{};
-    ::clock_gettime(CLOCK_MONOTONIC, &until);
-    const std::int64_t nanoseconds = until.tv_nsec + pause.count() % 1'000'000'000;
-    until.tv_sec += pause.count() / 1'000'000'000 + nanoseconds / 1'000'000'000;
-    until.tv_nsec = nanoseconds % 1'000'000'000;
-    ::sem_clockwait(&news_, CLOCK_MONOTONIC, &until);
-    if (wants_state_.exchange(false)) print_states();
-    const int signal = stop_signal_;
-    if (signal != 0 && !is_stopping_.exchange(true)) stop(signal);
-    if (grace_ends_ <= Clock::now()) end_grace();
-    look_at_all();
-  }
-}
-
-Clock::time_point ProcessWatch::next_look() {
-  const std::scoped_lock lock(mutex_);
-  Clock::time_point next = std::min(grace_ends_, Clock::now() + std::chrono::seconds(60));
-  for (const Watchdog* watchdog : watchdogs_) next = std::min(next, watchdog->next_look);
-  wakes_at_ = next;
-  return next;
-}
-
-void ProcessWatch::look_at_all() {
-  const std::scoped_lock lock(mutex_);
-  for (Watchdog* watchdog : watchdogs_) {
-    const auto now = Clock::now();
-    if (watchdog->next_look > now) continue;
-    watchdog->look();
-    watchdog->next_look = now + watchdog->pause();
-  }
+// REQUIRES: mutex_ is locked
+void ProcessWatch::plan_look(Watchdog& watchdog) {
+  asio::steady_timer& timer = loop_->looks.at(&watchdog);
+  timer.expires_after(watchdog.pause());
+  timer.async_wait([this, &watchdog](const error_code& error) {
+    if (error) return;
+    const auto held = lock();
+    if (!loop_->looks.contains(&watchdog)) return;
+    watchdog.look();
+    plan_look(watchdog);
+  });
 }
 
 void ProcessWatch::print_states() {
-  const std::scoped_lock lock(mutex_);
-  print_error(fmt::format("kernbench: state of {} context{}\n", watchdogs_.size(),
-                          watchdogs_.size() == 1 ? "" : "s"));
-  for (const Watchdog* watchdog : watchdogs_) watchdog->print_state(STDERR_FILENO);
+  const auto held = lock();
+  print_error(fmt::format("kernbench: state of {} context{}\n", loop_->looks.size(),
+                          loop_->looks.size() == 1 ? "" : "s"));
+  for (const auto& [watchdog, timer] : loop_->looks) watchdog->print_state(STDERR_FILENO);
 }
 
 void ProcessWatch::print_running(int descriptor) {
-  const std::scoped_lock lock(mutex_);
-  for (const Watchdog* watchdog : watchdogs_) watchdog->print_running(descriptor);
+  const auto held = lock();
+  if (loop_ == nullptr) return;
+  for (const auto& [watchdog, timer] : loop_->looks) watchdog->print_running(descriptor);
 }
 
 void ProcessWatch::stop(int signal) {
+  if (std::exchange(is_stopping_, true)) return;
   {
     const auto held = lock();  // so that whoever takes the handler back finds it done
     if (on_stop_.begin) {
-      grace_ends_ = Clock::now() + kGrace;
+      loop_->grace.expires_after(kGrace);
+      loop_->grace.async_wait([this, signal](const error_code& error) {
+        if (!error) end_grace(signal);
+      });
       return on_stop_.begin(signal);
     }
   }
-  print_error(fmt::format("kernbench: error: [KB-S001] ended by {}\n", name_of_signal(signal)));
+  print_error(fmt::format("kernbench: error: [KB-S001] ended by SIG{}\n", ::sigabbrev_np(signal)));
   print_running(STDERR_FILENO);
   end_process(128 + signal);
 }
 
 // A handler that was removed in the meantime has nothing left to do.
-void ProcessWatch::end_grace() {
+void ProcessWatch::end_grace(int signal) {
   StopHandler handler;
   {
     const auto held = lock();
     handler = on_stop_;
-    grace_ends_ = Clock::time_point::max();
   }
-  if (handler.end) handler.end(stop_signal_);
+  if (handler.end) handler.end(signal);
 }
 
-// Resets the watch in a forked child: the child has no such thread, and must not wait for it.
+// Asio forks only where no thread runs the loop.
 void ProcessWatch::before_fork() {
-  instance().mutex_.lock();
+  ProcessWatch& watch = instance();
+  watch.loop_mutex_.lock();
+  if (watch.has_thread_) {
+    watch.loop_->context.stop();
+    ::pthread_join(watch.thread_, nullptr);
+  }
+  watch.mutex_.lock();
+  if (watch.loop_ != nullptr) watch.loop_->context.notify_fork(asio::io_context::fork_prepare);
 }
+
 void ProcessWatch::after_fork_in_parent() {
-  instance().mutex_.unlock();
+  ProcessWatch& watch = instance();
+  if (watch.loop_ != nullptr) watch.loop_->context.notify_fork(asio::io_context::fork_parent);
+  if (watch.has_thread_) watch.start_thread();
+  watch.mutex_.unlock();
+  watch.loop_mutex_.unlock();
 }
+
+// The child has no such thread until it asks for one, and its signals end it as they end others.
 void ProcessWatch::after_fork_in_child() {
   ProcessWatch& watch = instance();
   watch.has_thread_ = false;
-  watch.wants_state_ = false;
-  watch.stop_signal_ = 0;
-  watch.is_stopping_ = false;
   watch.on_stop_ = {};  // it would write the parent's results
-  watch.grace_ends_ = Clock::time_point::max();
-  watch.wakes_at_ = Clock::time_point::max();
-  ::sem_init(&watch.news_, 0, 0);
+  watch.is_stopping_ = false;
+  stopped_at = Clock::time_point{};
+  if (watch.loop_ != nullptr) {
+    watch.loop_->context.notify_fork(asio::io_context::fork_child);
+    watch.loop_->grace.cancel();
+    watch.loop_->signals.clear();
+    watch.loop_->signals.cancel();
+  }
   watch.mutex_.unlock();
+  watch.loop_mutex_.unlock();
 }
 
 }  // namespace kernbench::runtime

@@ -5,19 +5,16 @@
 //                            143 or 129, unless a StopHandler ends it in order
 //   SIGUSR1                  prints the state of all ranks, and the process goes on
 // A signal that already has a handler, or is ignored, is left alone.
-// Handlers only set a flag: this thread prints and acts.
+// Handlers only leave a note: this thread, which runs an event loop of Boost.Asio, prints and acts.
 
 #pragma once
 
-#include <semaphore.h>
-#include <sys/types.h>
+#include <pthread.h>
 
-#include <atomic>
 #include <chrono>
-#include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
-#include <vector>
 
 namespace kernbench::runtime {
 
@@ -28,7 +25,7 @@ class ProcessWatch {
   // The instance is never destroyed: its thread lives as long as the process.
   static ProcessWatch& instance();
 
-  // Throws LimitError KB-L003 if the host has no thread for it.
+  // Throws LimitError KB-L003 if the host has no thread or no descriptors for it.
   void watch(Watchdog& watchdog);
   // After it returns, the thread no longer inspects this watchdog.
   void forget(const Watchdog& watchdog);
@@ -52,32 +49,30 @@ class ProcessWatch {
   void print_running(int descriptor);
 
  private:
+  struct Loop;
+
   ProcessWatch();
   void start();
-  void run();
-  void look_at_all();
+  void start_thread();
+  void wait_for_signal();
+  void plan_look(Watchdog& watchdog);
   void print_states();
   void stop(int signal);
-  void end_grace();
-  std::chrono::steady_clock::time_point next_look();
+  void end_grace(int signal);
   static void* run_thread(void* watch);
-  static void on_signal(int signal);
-  void install(int signal, bool is_forced);
   static void before_fork();
   static void after_fork_in_parent();
   static void after_fork_in_child();
 
-  std::mutex mutex_;  // guards the members below
-  std::vector<Watchdog*> watchdogs_;
+  // Whoever changes the loop from outside of its thread holds the first; functions that the loop
+  // calls take the second alone, so that a fork may wait for them to end.
+  std::mutex loop_mutex_;
+  std::mutex mutex_;
+  std::unique_ptr<Loop> loop_;  // both mutexes guard it and the members below
+  pthread_t thread_{};
+  bool has_thread_ = false;
+  bool is_stopping_ = false;  // a signal has come
   StopHandler on_stop_;
-  std::chrono::steady_clock::time_point grace_ends_ = std::chrono::steady_clock::time_point::max();
-  std::chrono::steady_clock::time_point wakes_at_ = std::chrono::steady_clock::time_point::max();
-  std::atomic<bool> has_thread_ = false;
-  std::atomic<int> stop_signal_ = 0;  // the first signal that came
-  std::atomic<std::int64_t> stopped_at_ns_ = INT64_MAX;
-  std::atomic<bool> is_stopping_ = false;
-  std::atomic<bool> wants_state_ = false;
-  sem_t news_;
 };
 
 }  // namespace kernbench::runtime

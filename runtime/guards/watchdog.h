@@ -61,8 +61,6 @@ class Watchdog {
   void print_running(int descriptor) const;
   void print_state(int descriptor) const;
 
-  std::chrono::steady_clock::time_point next_look;
-
  private:
   using Duration = std::chrono::milliseconds;
 

@@ -37,6 +37,9 @@ TEST_CASE("what is wrong in a file is told with its place", "[calibrate][errors]
   };
   CHECK_THAT(error("size,all_reduce_us\n"), Contains("t.csv:1:1: [KB-Y048]"));
   CHECK_THAT(error("bytes,all_reduce\n1,2\n"), Contains("t.csv:1:7: [KB-Y048]"));
+  CHECK_THAT(error("bytes,all_reduce_us,all_reduce_us\n1024,3,4\n"),
+             Contains("t.csv:1:7: [KB-Y048] 'all_reduce_us' is there more than once") &&
+                 Contains("t.csv:1:21: [KB-Y048]"));
   CHECK_THAT(error("bytes,all_reduce_us\n1024,13.1x\n"), Contains("t.csv:2:6: [KB-Y048]"));
   CHECK_THAT(error("bytes,all_reduce_us\n1024,13.1,7\n"), Contains("t.csv:2:1: [KB-Y048]"));
   CHECK_THAT(error("bytes,all_reduce_us\n-4,13.1\n"), Contains("t.csv:2:1: [KB-Y048]"));

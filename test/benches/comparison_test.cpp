@@ -113,6 +113,21 @@ TEST_CASE("reports are compared, and a condition that holds is exit code 23", "[
              test::Says("KB-U019", "--fail-if", "'tim > 5'", "'tim'"));
 }
 
+TEST_CASE("a text where a number is wanted is told with its place", "[compare][cli]") {
+  const TemporaryFolder folder;
+  const std::string before = folder.write("before.json", report_text(kBefore));
+  std::vector<Row> rows = kBefore;
+  rows.back() = Row().set("n_elem", 2).set("algorithm", "ring").set("time_ns", "x");
+  const std::string after = folder.write("after.json", report_text(rows));
+  const std::string text =
+      "[KB-I003] '" + after + "' is damaged: row 2 has 'x' for time_ns, which is a number";
+  CHECK_THAT(error_of({"compare", before, after}, 3), Contains(text));
+  CHECK_THAT(error_of({"compare", after, before}, 3), Contains(text));
+  rows.back() = row_of(2, "ring", 2000, 100).set("longest_wait", "dma 0.018");  // is no number
+  CHECK(run_program({"compare", before, folder.write("waits.json", report_text(rows))}).exit_code ==
+        0);
+}
+
 TEST_CASE("a row that is gone is exit code 23 with a condition", "[compare][cli]") {
   const TemporaryFolder folder;
   const std::string before = folder.write("before.json", report_text(kBefore));

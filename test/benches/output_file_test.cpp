@@ -1,5 +1,9 @@
 #include "benches/bench/output_file.h"
 
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <filesystem>
 
@@ -51,6 +55,22 @@ TEST_CASE("a move takes the responsibility along", "[output_file]") {
   files.front().commit("text");
   files.clear();
   CHECK(folder.names() == std::vector<std::string>{"a"});
+}
+
+TEST_CASE("what a killed process has left of a file goes when the file is written again",
+          "[output_file]") {
+  const TemporaryFolder folder;
+  const pid_t dead = ::fork();
+  if (dead == 0) ::_exit(0);
+  ::waitpid(dead, nullptr, 0);
+  const std::string ours = fmt::format(".a.{}.part", dead);
+  const std::vector<std::string> kept = {".a..part", fmt::format(".a.{}.part", ::getppid()),
+                                         ".a.5x.part", fmt::format(".b.{}.part", dead)};
+  folder.write(ours, "half");
+  for (const std::string& name : kept) folder.write(name, "another's");
+  OutputFile(folder.path("a")).commit("whole");
+  CHECK_FALSE(fs::exists(folder.path(ours)));
+  for (const std::string& name : kept) CHECK(fs::exists(folder.path(name)));
 }
 
 TEST_CASE("a device is written as it is", "[output_file][errors]") {

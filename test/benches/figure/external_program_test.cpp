@@ -50,4 +50,9 @@ TEST_CASE("a program that fails in any way is told, in one line", "[figure][prog
   CHECK(problem_with("read line || exit 5\n") == "'X' exited with 5");  // there is nothing to read
 }
 
+TEST_CASE("a program that does not end is ended", "[figure][program]") {
+  CHECK(run_program({"sleep", "1000"}, {}, "coreutils", std::chrono::milliseconds(10)) ==
+        "'sleep' did not end within 10 ms");
+}
+
 }  // namespace kernbench::benches::figure::external_program_test
