@@ -155,6 +155,7 @@ MegatronOptimizer::MegatronOptimizer(RuntimeContext& torch,
 }
 
 MegatronOptimizer::Result MegatronOptimizer::step() {
+  for (const auto& bucket : buckets_) bucket->check_is_reduced();
   const NoGradGuard no_grad(torch_);
   std::vector<Tensor> gradients;
   for (std::size_t i = 0; i < buckets_.size(); ++i) {

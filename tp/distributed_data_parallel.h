@@ -140,6 +140,9 @@ class DistributedDataParallel : public nn::ModuleHolder<DistributedDataParallelI
       : nn::ModuleHolder<DistributedDataParallelImpl<Holder>>(
             std::make_shared<DistributedDataParallelImpl<Holder>>(torch, config,
                                                                   std::move(module))) {}
+  template <std::same_as<DistributedDataParallelConfig> Config>
+  requires(nn::ContextDemand<Config>::kIsMet) DistributedDataParallel(const Config&, const Holder&)
+  = delete;
 };
 
 // When a batch's last backward() has returned: waits for all reductions, then sums the gradients of
@@ -173,7 +176,7 @@ class MegatronOptimizer {
   // Clips, updates, and gives every rank the parameters, or with overlap_param_gather leaves that
   // to the next forward pass.  Norms are added up over the ranks that have other elements, by one
   // all_reduce of 4 bytes; what tensor parallel ranks have in common counts once.
-  // REQUIRES: finalize_model_grads() was called
+  // Throws CollectiveError KB-T008 for gradients that finalize_model_grads() has not reduced.
   Result step();
   optim::Optimizer& inner() { return *optimizer_; }
 

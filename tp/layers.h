@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -84,6 +85,12 @@ class ColumnParallelLinear : public nn::Module, public ParallelLayer {
   ColumnParallelLinear(RuntimeContext& torch, ColumnParallelLinearOptions options);
   ColumnParallelLinear(RuntimeContext& torch, std::int64_t in_features, std::int64_t out_features)
       : ColumnParallelLinear(torch, {.in_features = in_features, .out_features = out_features}) {}
+  template <nn::NoContext First, class... Rest>
+  requires(!std::derived_from<std::remove_cvref_t<First>, ColumnParallelLinear> &&
+           nn::ContextDemand<First>::kIsMet) explicit ColumnParallelLinear(First&&,
+                                                                           const Rest&...) = delete;
+  using Options = ColumnParallelLinearOptions;
+  explicit ColumnParallelLinear(const Options&) = delete;  // the context comes first
 
   // y.  `given_weight` is required with skip_weight_param_allocation (KB-T006, in Megatron's words,
   // if it is missing or has another shape); `gather_output` overrides the option.
@@ -159,6 +166,12 @@ class RowParallelLinear : public nn::Module, public ParallelLayer {
   RowParallelLinear(RuntimeContext& torch, RowParallelLinearOptions options);
   RowParallelLinear(RuntimeContext& torch, std::int64_t in_features, std::int64_t out_features)
       : RowParallelLinear(torch, {.in_features = in_features, .out_features = out_features}) {}
+  template <nn::NoContext First, class... Rest>
+  requires(!std::derived_from<std::remove_cvref_t<First>, RowParallelLinear> &&
+           nn::ContextDemand<First>::kIsMet) explicit RowParallelLinear(First&&,
+                                                                        const Rest&...) = delete;
+  using Options = RowParallelLinearOptions;
+  explicit RowParallelLinear(const Options&) = delete;  // the context comes first
 
   // y.
   Tensor forward(const Tensor& x, Location location = Location::current()) const;
@@ -226,6 +239,13 @@ class VocabParallelEmbedding : public nn::Module, public ParallelLayer {
   // Called by a rank.  Throws CollectiveError KB-T001 if the group does not divide num_embeddings,
   // KB-T002 without groups.
   VocabParallelEmbedding(RuntimeContext& torch, VocabParallelEmbeddingOptions options);
+  template <nn::NoContext First, class... Rest>
+  requires(!std::derived_from<std::remove_cvref_t<First>, VocabParallelEmbedding> &&
+           nn::ContextDemand<First>::kIsMet) explicit VocabParallelEmbedding(First&&,
+                                                                             const Rest&...) =
+      delete;
+  using Options = VocabParallelEmbeddingOptions;
+  explicit VocabParallelEmbedding(const Options&) = delete;  // the context comes first
 
   Tensor forward(const Tensor& ids, Location location = Location::current()) const;
   // forward(), with the hooks of the module around it, such as those of fully_shard.

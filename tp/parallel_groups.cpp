@@ -1,6 +1,7 @@
 #include "tp/parallel_groups.h"
 
 #include "runtime/simulation/attachments.h"
+#include "runtime/simulation/gate.h"
 #include "runtime/simulation/simulation.h"
 #include "tp/misuse.h"
 #include "tp/parallel_state.h"
@@ -94,11 +95,8 @@ void destroy_groups_of_all(RuntimeContext& torch, const SharedParallelState& sta
 }  // namespace
 
 const FiberLocal& caller_outside_kernels(RuntimeContext& torch, std::string_view what) {
-  const FiberLocal& caller = torch.simulation().local();
-  if (caller.kind != FiberLocal::Kind::kernel) return caller;
-  throw CollectiveError("KB-R012",
-                        "{} used inside kernel '{}'; pass what the kernel needs as its arguments",
-                        what, caller.kernel);
+  runtime::check_outside_kernels(torch.simulation(), what);
+  return torch.simulation().local();
 }
 
 ParallelState& own_state(RuntimeContext& torch) {

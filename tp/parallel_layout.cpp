@@ -56,10 +56,41 @@ std::int64_t product(std::initializer_list<std::pair<std::string_view, int>> siz
   return result;
 }
 
+// Refuses what Megatron has and this machine does not.
+void check_without_meaning(const ModelParallelOptions& options) {
+  struct Option {
+    bool is_default;
+    std::string_view text;
+  };
+  const Option kOptions[] = {
+      {options.pipeline_model_parallel_comm_backend.empty(),
+       "pipeline_model_parallel_comm_backend: all groups of a run have one backend; leave it out"},
+      {!options.use_sharp && options.sharp_enabled_group.empty(),
+       "use_sharp, sharp_enabled_group: there is no SHARP; ccl.yaml chooses switch_allreduce"},
+      {options.hierarchical_context_parallel_sizes.empty() && !options.hybrid_context_parallel,
+       "hierarchical_context_parallel_sizes, hybrid_context_parallel: a context parallel group has "
+       "no parts; make them by torch.distributed.new_group"},
+      {options.num_distributed_optimizer_instances == 1,
+       "num_distributed_optimizer_instances: MegatronOptimizer shards over the whole data parallel "
+       "group; 1 is wanted"},
+      {options.nccl_communicator_config_path.empty(),
+       "nccl_communicator_config_path: there is no NCCL; --ccl takes a ccl.yaml"},
+      {options.high_priority_stream_groups.empty(),
+       "high_priority_stream_groups: communication has channels of its own; leave it out"},
+      {options.rank_offset == 0,
+       "rank_offset: the model's ranks are the world's; init_process_group's world_size leaves the "
+       "last ones out"},
+      {options.distributed_timeout_minutes > 0, "distributed_timeout_minutes: at least 1"}};
+  for (const Option& option : kOptions) {
+    if (!option.is_default) wrong_sizes(option.text);
+  }
+}
+
 ParallelSizes dense_sizes(const ModelParallelOptions& options, int world_size) {
   const int tp = options.tensor_model_parallel_size;
   const int pp = options.pipeline_model_parallel_size;
   const int cp = options.context_parallel_size;
+  check_without_meaning(options);
   const std::int64_t model = product({{"tensor_model_parallel_size", tp},
                                       {"pipeline_model_parallel_size", pp},
                                       {"context_parallel_size", cp}});
@@ -99,7 +130,9 @@ std::string to_string(const ModelParallelOptions& options) {
   add("context_parallel_size", options.context_parallel_size, 1);
   add("expert_model_parallel_size", options.expert_model_parallel_size, 1);
   add("expert_tensor_parallel_size", options.expert_tensor_parallel_size.value_or(0), 0);
+  add("distributed_timeout_minutes", options.distributed_timeout_minutes, 30);
   add("order", options.order, kDefaultOrder);
+  add("create_gloo_process_groups", options.create_gloo_process_groups, true);
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 

@@ -70,15 +70,27 @@ class RankGenerator {
 };
 
 // The arguments of initialize_model_parallel(), with Megatron's names.  The data parallel size
-// follows from them and the world size.
+// follows from them and the world size.  Those marked (*) have no meaning here: another value than
+// the default is refused (KB-T003), with what to do instead.
 struct ModelParallelOptions {
   int tensor_model_parallel_size = 1;
   int pipeline_model_parallel_size = 1;
   std::optional<int> virtual_pipeline_model_parallel_size = std::nullopt;
+  std::string pipeline_model_parallel_comm_backend = {};  // (*)
+  bool use_sharp = false;                                 // (*)
   int context_parallel_size = 1;
+  std::vector<int> hierarchical_context_parallel_sizes = {};  // (*)
+  bool hybrid_context_parallel = false;                       // (*)
   int expert_model_parallel_size = 1;
+  int num_distributed_optimizer_instances = 1;                    // (*)
   std::optional<int> expert_tensor_parallel_size = std::nullopt;  // none: as tensor parallel
+  std::string nccl_communicator_config_path = {};                 // (*)
+  int distributed_timeout_minutes = 30;  // positive, and not needed: a deadlock is found at once
   std::string order = std::string(kDefaultOrder);
+  bool create_gloo_process_groups = true;                     // no group is Gloo's in either case
+  std::vector<std::string> high_priority_stream_groups = {};  // (*)
+  std::string sharp_enabled_group = {};                       // (*)
+  int rank_offset = 0;                                        // (*)
 
   friend bool operator==(const ModelParallelOptions&, const ModelParallelOptions&) = default;
 };

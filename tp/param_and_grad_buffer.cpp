@@ -96,6 +96,16 @@ void ParamAndGradBucket::add_grad(std::size_t param) {
   ops::check_is_whole("main_grad", of.grad());
   grads_.add(param, of.grad());
   of.zero_grad();
+  has_new_grads_ = true;
+}
+
+void ParamAndGradBucket::check_is_reduced() const {
+  if (!has_new_grads_) return;
+  throw CollectiveError("KB-T008",
+                        "MegatronOptimizer::step: the gradients of this bucket have not been "
+                        "reduced: call finalize_model_grads() after the last backward(), then "
+                        "step() (rank {}: '{}')",
+                        setting_.torch.distributed.get_rank(), params_.front().name());
 }
 
 void ParamAndGradBucket::register_grad_ready(std::size_t param) {
@@ -156,7 +166,7 @@ void ParamAndGradBucket::finish_grad_sync() {
   if (work_) work_.wait();
   if (is_first_batch()) expected_ = ready_;
   ready_.clear();
-  is_reducing_ = false;
+  is_reducing_ = has_new_grads_ = false;
 }
 
 nn::parallel::BucketTimes ParamAndGradBucket::reduction() const {
@@ -175,6 +185,7 @@ nn::parallel::BucketTimes ParamAndGradBucket::reduction() const {
 
 void ParamAndGradBucket::zero_grad_data() {
   ready_.clear();
+  has_new_grads_ = false;
   if (std::exchange(is_reducing_, false) && work_) work_.wait();
   grad_data().zero_();
 }

@@ -57,6 +57,8 @@ class ParamAndGradBucket {
   // Waits for the reduction, and starts it if nothing overlaps.  Throws CollectiveError KB-T008 if
   // gradients are missing.
   void finish_grad_sync();
+  // Throws CollectiveError KB-T008 if gradients have come since the last finish_grad_sync().
+  void check_is_reduced() const;
   // Forgets also what a backward pass has begun that an exception has left.
   void zero_grad_data();
   // The times at which the last batch's gradients were there, and were sent.  REQUIRES: there was
@@ -96,6 +98,7 @@ class ParamAndGradBucket {
   distributed::Work work_;             // of this batch, or of the last one
   std::shared_ptr<const nn::parallel::DeviceInstant> sent_;
   bool is_reducing_ = false;
+  bool has_new_grads_ = false;                        // since the last reduction
   Tensor master_;                                     // not gathered yet
   std::optional<nn::parallel::FlatBuffer> gathered_;  // not given to the parameters yet
   distributed::Work gathering_;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "runtime/autograd/view.h"
+#include "runtime/autograd/watched_gradient.h"
 #include "runtime/ops/elements.h"
 #include "runtime/ops/fusion.h"
 #include "runtime/ops/pieces.h"
@@ -116,6 +117,21 @@ const Tensor& SavedTensor::get() const {
                         "an inplace operation: tensor '{}' {} {} was written since it was used; "
                         "write it before, or after backward(), or use a clone() of it",
                         tensor_.name(), to_string(tensor_.shape()), name_of(tensor_.dtype()));
+}
+
+WatchedGradient::WatchedGradient(const Tensor& gradient) {
+  if (!gradient.defined() || !is_shared(gradient)) return;
+  gradient_ = &gradient;
+  version_ = gradient.storage()->simulation->last_write();
+}
+
+void WatchedGradient::check(std::string_view who) const {
+  if (gradient_ == nullptr) return;
+  if (!runtime::is_written_after(*gradient_->storage(), version_)) return;
+  throw CollectiveError("KB-A007",
+                        "{} wrote into a gradient that others use too; write into "
+                        "autograd::writable(gradient), and return that",
+                        who);
 }
 
 bool is_shared(const Tensor& tensor) {

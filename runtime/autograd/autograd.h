@@ -13,13 +13,20 @@
 
 #pragma once
 
+#include <any>
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <string>
 #include <string_view>
+#include <type_traits>
+#include <typeinfo>
+#include <utility>
 #include <vector>
 
 #include "runtime/tensor/tensor.h"
 #include "sim_engine/base/function.h"
+#include "sim_engine/base/memory.h"
 
 namespace kernbench {
 
@@ -79,6 +86,10 @@ namespace kernbench::autograd {
 // which others may share, but into writable(grad_output).
 using Backward = std::function<std::vector<Tensor>(const Tensor& grad_output)>;
 
+// The same of a function of several results: a gradient of each, one of which at least is defined.
+using BackwardOfSeveral =
+    std::function<std::vector<Tensor>(const std::vector<Tensor>& grad_outputs)>;
+
 // Returns `output`, which now needs a gradient: `backward` will compute those of `inputs`, some of
 // which may be undefined or need none.  Returns `output` unchanged if gradients are disabled, no
 // input needs one, or it is of integers.  If `output` already belongs to a graph, or is one of the
@@ -131,6 +142,113 @@ class SavedTensor {
  private:
   Tensor tensor_;
   std::uint64_t version_ = 0;
+};
+
+// What forward() of a Function tells its backward() (torch::autograd::AutogradContext).
+class AutogradContext {
+ public:
+  // Keeps inputs and outputs of forward() as SavedTensor.
+  void save_for_backward(std::vector<Tensor> tensors) { to_save_ = std::move(tensors); }
+  // Throws CollectiveError KB-A005 if elements of one were written since.
+  std::vector<Tensor> get_saved_variables() const;
+  // Other values: `context->saved_data["by"] = 2.0;`, `std::any_cast<double>(...)`.
+  std::map<std::string, std::any> saved_data;
+
+  // forward() has written into these inputs, and returns them.
+  void mark_dirty(std::vector<Tensor> inputs) { dirty_ = std::move(inputs); }
+  // These outputs need no gradient.  Those of integers never do.
+  void mark_non_differentiable(std::vector<Tensor> outputs) { constants_ = std::move(outputs); }
+  // Where no gradient reaches an output, backward() is given zeros; an undefined tensor if false.
+  void set_materialize_grads(bool value) { materializes_ = value; }
+  // True if backward() is to compute the gradient of this argument of apply().
+  bool needs_input_grad(std::size_t argument) const { return needs_grad_.at(argument); }
+
+ private:
+  friend struct FunctionCall;
+
+  std::vector<Tensor> to_save_;
+  std::vector<SavedTensor> saved_;
+  std::vector<Tensor> dirty_;
+  std::vector<Tensor> constants_;
+  std::vector<bool> needs_grad_;  // by argument
+  bool materializes_ = true;
+};
+
+// A call of a Function, without its types.
+struct FunctionCall {
+  FunctionCall(std::string_view type_name, std::vector<Tensor> arguments)
+      : type(type_name), inputs(std::move(arguments)) {}
+
+  std::string_view type;       // as typeid names it
+  std::vector<Tensor> inputs;  // by argument; undefined for what is no tensor
+  std::shared_ptr<AutogradContext> context = std::make_shared<AutogradContext>();
+  std::function<std::vector<Tensor>()> forward;
+  BackwardOfSeveral backward;
+
+  std::vector<Tensor> run();
+
+ private:
+  void record(const Tensor& wants, std::vector<Tensor>& outputs);
+  bool is_constant(const Tensor& output) const;
+
+  std::string name_;
+};
+
+// A function with a derivative of its own, with any number of arguments and results
+// (torch::autograd::Function).
+//
+//   struct Scale : kb::autograd::Function<Scale> {
+//     static kb::Tensor forward(kb::autograd::AutogradContext* context, const kb::Tensor& x,
+//                               double by) {
+//       context->saved_data["by"] = by;
+//       return x * by;
+//     }
+//     static std::vector<kb::Tensor> backward(kb::autograd::AutogradContext* context,
+//                                             const std::vector<kb::Tensor>& grad_outputs) {
+//       return {grad_outputs[0] * std::any_cast<double>(context->saved_data["by"]), {}};
+//     }
+//   };
+//   const kb::Tensor y = Scale::apply(x, 2.0);
+//
+// forward() returns a tensor, or several as std::vector; it is not recorded.  backward() returns a
+// gradient for each argument, undefined for what is no tensor.  apply() throws CollectiveError
+// KB-A030, in torch's words, for marks that do not fit, and KB-A008, KB-A009 for dirty inputs as
+// other writes do; backward() throws KB-A006 for gradients that do not fit.
+template <class Derived>
+struct Function {
+  template <class... Arguments>
+  static auto apply(Arguments&&... arguments) {
+    FunctionCall call{typeid(Derived).name(), {as_input(arguments)...}};
+    AutogradContext* const context = call.context.get();
+    using Result = decltype(Derived::forward(context, std::forward<Arguments>(arguments)...));
+    call.forward = [&] {
+      if constexpr (std::is_same_v<Result, std::vector<Tensor>>) {
+        return Derived::forward(context, std::forward<Arguments>(arguments)...);
+      } else {
+        return std::vector{Derived::forward(context, std::forward<Arguments>(arguments)...)};
+      }
+    };
+    // It must not own the context, which lives as long as what calls it.
+    call.backward = [context](const std::vector<Tensor>& grad_outputs) {
+      return Derived::backward(context, grad_outputs);
+    };
+    std::vector<Tensor> results = call.run();
+    if constexpr (std::is_same_v<Result, std::vector<Tensor>>) {
+      return results;
+    } else {
+      return std::move(results.front());
+    }
+  }
+
+ private:
+  template <class Argument>
+  static Tensor as_input(const Argument& argument) {
+    if constexpr (std::is_convertible_v<const Argument&, const Tensor&>) {
+      return argument;
+    } else {
+      return {};
+    }
+  }
 };
 
 // True if other handles refer to its elements.

@@ -12,6 +12,8 @@
 #include "runtime/autograd/autograd.h"
 #include "runtime/autograd/callbacks.h"
 #include "runtime/autograd/leaf_gradients.h"
+#include "runtime/autograd/view.h"
+#include "runtime/autograd/watched_gradient.h"
 #include "runtime/ops/device_kernel.h"
 #include "runtime/ops/elements.h"
 #include "runtime/ops/fusion.h"
@@ -28,21 +30,24 @@ using autograd::GradientForm;
 using autograd::GradientSum;
 using autograd::LeafGradients;
 using autograd::Node;
+using autograd::WatchedGradient;
 
 // Runs nodes in descending order of their numbers.  A node's number is larger than those of the
 // nodes that made its inputs, so by its turn all nodes that use its result have run.  The order is
 // that of the program, the same on every rank.
 class BackwardPass {
  public:
-  BackwardPass(std::vector<autograd::ReachedLeaf> leaves, bool retain_graph)
-      : retain_graph_(retain_graph), leaves_(std::move(leaves)) {}
+  BackwardPass(runtime::Simulation& simulation, std::vector<autograd::ReachedLeaf> leaves,
+               bool retain_graph)
+      : simulation_(simulation), retain_graph_(retain_graph), leaves_(std::move(leaves)) {}
   // A pass that computes the gradients of these edges alone, and adds to no grad().
-  BackwardPass(const std::vector<GradientEdge>& wanted, const std::vector<GradientEdge>& from,
-               autograd::NodeList& list, bool retain_graph)
-      : retain_graph_(retain_graph),
+  BackwardPass(runtime::Simulation& simulation, const std::vector<GradientEdge>& wanted,
+               const std::vector<GradientEdge>& from, bool retain_graph)
+      : simulation_(simulation),
+        retain_graph_(retain_graph),
         leaves_({}),
         wanted_(&wanted),
-        needed_(autograd::nodes_between(from, wanted, list)),
+        needed_(autograd::nodes_between(from, wanted, autograd::NodeList::of(simulation))),
         captured_(wanted.size()) {}
 
   // Returns the sum of the gradients that flow along an edge.
@@ -60,16 +65,19 @@ class BackwardPass {
     std::shared_ptr<Node> node;
     GradientForm form;  // of its result
     GradientSum sum;
+    std::vector<GradientSum> sums;  // in place of `sum`, of a node of several results
 
     Tensor take_gradient();
+    std::vector<Tensor> take_gradients();
   };
 
-  std::vector<Tensor> run(Node& node, const Tensor& gradient) const;
+  std::vector<Tensor> run(Node& node, const std::vector<Tensor>& gradients) const;
   void give(const Node& node, std::size_t input, Tensor gradient);
   void capture(const Node& node, const Tensor& gradient);
   void capture_leaves();
   bool leads_on(const Node& node) const;
 
+  runtime::Simulation& simulation_;
   const bool retain_graph_;
   ops::Fusion fusion_{ops::Fusion::Joins::yes};  // of the operators of compiled calls
   std::map<std::uint64_t, Turn, std::greater<>> turns_;
@@ -82,8 +90,10 @@ class BackwardPass {
 GradientSum& BackwardPass::at(const GradientEdge& edge) {
   if (edge.leaf.defined()) return leaves_.of(edge.leaf);
   Turn& turn = turns_[edge.node->number];
-  if (turn.node == nullptr) turn = {edge.node, edge.form, {}};
-  return turn.sum;
+  if (turn.node == nullptr) {
+    turn = {edge.node, edge.form, {}, std::vector<GradientSum>(edge.node->results.size())};
+  }
+  return turn.sums.empty() ? turn.sum : turn.sums[edge.result];
 }
 
 // Returns the complete gradient of the node's result.
@@ -93,29 +103,45 @@ Tensor BackwardPass::Turn::take_gradient() {
   return gradient;
 }
 
-std::vector<Tensor> BackwardPass::run(Node& node, const Tensor& gradient) const {
-  if (node.backward == nullptr) {
-    throw CollectiveError(
-        "KB-A004",
-        "Trying to backward through the graph a second time (or directly access saved tensors "
-        "after they have already been freed). Saved intermediate values of the graph are freed "
-        "when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to "
-        "backward through the graph a second time: the operator is {}",
-        node.name);
+// Where no gradient has come to one of several results, there are zeros, or an undefined tensor.
+std::vector<Tensor> BackwardPass::Turn::take_gradients() {
+  if (sums.empty()) return {take_gradient()};
+  std::vector<Tensor> gradients(sums.size());
+  Tensor any;
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    if (sums[i].is_empty()) continue;
+    any = gradients[i] = sums[i].take(node->results[i].shape);
   }
-  const auto& storage = gradient.storage();
-  // A Backward must not write into a gradient that others use; the version shows if it did.
-  const bool is_shared = autograd::is_shared(gradient);
-  const std::uint64_t version = storage->simulation->last_write();
-  std::vector<Tensor> gradients = node.backward(gradient);
-  if (is_shared && runtime::is_written_after(*storage, version)) {
-    throw CollectiveError("KB-A007",
-                          "the backward of {} wrote into the gradient of its result, which others "
-                          "use too; write into autograd::writable(grad_output)",
-                          node.name);
+  for (std::size_t i = 0; node->materializes && i < sums.size(); ++i) {
+    if (gradients[i].defined()) continue;
+    gradients[i] = autograd::zero_gradient(*any.storage(), node->results[i]);
   }
-  if (!retain_graph_) node.backward = nullptr;
   return gradients;
+}
+
+void check_has_not_run(const Node& node) {
+  if (!node.has_run()) return;
+  throw CollectiveError(
+      "KB-A004",
+      "Trying to backward through the graph a second time (or directly access saved tensors "
+      "after they have already been freed). Saved intermediate values of the graph are freed "
+      "when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to "
+      "backward through the graph a second time: the operator is {}",
+      node.name);
+}
+
+std::vector<Tensor> BackwardPass::run(Node& node, const std::vector<Tensor>& gradients) const {
+  check_has_not_run(node);
+  const std::vector<WatchedGradient> watched(gradients.begin(), gradients.end());
+  std::vector<Tensor> of_inputs =
+      node.results.empty() ? node.backward(gradients.front()) : node.backward_of_several(gradients);
+  for (const WatchedGradient& one : watched)
+    one.check(fmt::format("the backward of {}", node.name));
+  if (!retain_graph_) node.free_saved();
+  if (of_inputs.size() == node.edges.size()) return of_inputs;
+  throw CollectiveError(
+      "KB-A006", "Function {} returned an incorrect number of gradients (expected {}, got {})",
+      node.name, node.edges.size(), of_inputs.size());
 }
 
 void BackwardPass::give(const Node& node, std::size_t input, Tensor gradient) {
@@ -134,19 +160,14 @@ void BackwardPass::run() {
     Node& node = *turn.node;
     leaves_.give_before(node.number, node.is_fused ? LeafGradients::Waits::while_deferred
                                                    : LeafGradients::Waits::no);
-    const Tensor gradient = turn.take_gradient();
+    const std::vector<Tensor> gradients_of_results = turn.take_gradients();
     if (wanted_ != nullptr) {
-      capture(node, gradient);
+      capture(node, gradients_of_results.front());
       if (!leads_on(node)) continue;
     }
-    const ops::FusionScope scope(*gradient.storage()->simulation,
-                                 node.is_fused ? &fusion_ : nullptr);
-    std::vector<Tensor> gradients = run(node, gradient);
-    if (gradients.size() != node.edges.size()) {
-      throw CollectiveError(
-          "KB-A006", "Function {} returned an incorrect number of gradients (expected {}, got {})",
-          node.name, node.edges.size(), gradients.size());
-    }
+    // Sums of gradients are deferred as the operators are that compute them.
+    const ops::FusionScope scope(simulation_, node.is_fused ? &fusion_ : nullptr);
+    std::vector<Tensor> gradients = run(node, gradients_of_results);
     for (std::size_t i = 0; i < gradients.size(); ++i) give(node, i, std::move(gradients[i]));
   }
   if (wanted_ != nullptr) return capture_leaves();
@@ -186,7 +207,6 @@ void BackwardPass::capture_leaves() {
 Tensor first_gradient(const Tensor& output, const Tensor& gradient) {
   const GradientForm form = autograd::make_gradient_form(output);
   if (gradient.defined()) {
-    runtime::check_on_device(gradient, "backward");
     check_gradient(gradient, form, "Mismatch of gradient and tensor");
     return ops::dense(gradient);
   }
@@ -258,7 +278,7 @@ std::vector<Tensor> autograd::grad(const std::vector<Tensor>& outputs,
   std::vector<GradientEdge> wanted;
   for (const Tensor& output : outputs) from.push_back(edge_to(output));
   for (const Tensor& input : inputs) wanted.push_back(edge_to(input));
-  BackwardPass pass(wanted, from, NodeList::of(simulation), options.retain_graph);
+  BackwardPass pass(simulation, wanted, from, options.retain_graph);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     Tensor first = first_gradient(outputs[i], grad_outputs.empty() ? Tensor() : grad_outputs[i]);
     if (pass.is_needed(from[i])) pass.at(from[i]).add(std::move(first));
@@ -283,11 +303,14 @@ void Tensor::backward(const Tensor& gradient, bool retain_graph) const {
   const auto& meta = checked().autograd;
   const GradientEdge edge{meta->recorded, meta->recorded == nullptr ? *this : Tensor(),
                           autograd::make_gradient_form(*this)};
-  auto leaves = autograd::reached_leaves({edge}, autograd::NodeList::of(simulation));
-  if (is_grad_of(leaves, first)) first = ops::make_copy(first);
-  BackwardPass pass(std::move(leaves), retain_graph);
+  auto reached = autograd::reached_from({edge}, autograd::NodeList::of(simulation));
+  if (is_grad_of(reached.leaves, first)) first = ops::make_copy(first);
+  BackwardPass pass(simulation, std::move(reached.leaves), retain_graph);
   pass.at(edge).add(std::move(first));
   pass.run();
+  // As in torch, where undefined gradients flow, nodes that no gradient has come to are used up
+  // too.
+  if (!retain_graph) std::ranges::for_each(reached.nodes, &Node::free_saved);
   callbacks.run();
 }
 

@@ -37,6 +37,12 @@ class Callbacks {
   std::vector<std::function<void()>> queued_;
 };
 
+// Calls `hook` in each backward() that reaches a leaf: when its gradient has been added to grad(),
+// or when it is known that none comes, as for what only outputs lead to that the loss does not use
+// (a post hook of torch's AccumulateGrad).
+// REQUIRES: the leaf requires a gradient
+void add_reach_hook(const Tensor& leaf, std::function<void()> hook);
+
 // Calls what Tensor::register_post_accumulate_grad_hook() has registered for a leaf whose grad()
 // has been added to.
 void call_after_accumulation(const Tensor& leaf);

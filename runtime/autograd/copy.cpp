@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "runtime/autograd/autograd.h"
@@ -14,6 +15,7 @@
 #include "runtime/ops/fusion.h"
 #include "runtime/ops/strided_copy.h"
 #include "runtime/simulation/call_site.h"
+#include "runtime/simulation/named_call.h"
 #include "runtime/tensor/data_under_way.h"
 #include "runtime/tensor/host_copy.h"
 #include "runtime/tensor/host_read.h"
@@ -147,12 +149,6 @@ std::shared_ptr<autograd::Node> node_of_write(std::string_view name, const Tenso
   return node;
 }
 
-void set_history(const Tensor& written, std::shared_ptr<autograd::Node> node) {
-  Tensor::Storage& storage = *written.storage();
-  const Tensor grad = storage.autograd == nullptr ? Tensor() : storage.autograd->grad;
-  storage.autograd = std::make_shared<Meta>(Meta{true, grad, std::move(node)});
-}
-
 void record_copy(const Tensor& target, const Tensor& source) {
   const Tensor written = written_through(target);
   const std::shared_ptr<autograd::View> view =
@@ -168,7 +164,7 @@ void record_copy(const Tensor& target, const Tensor& source) {
         return std::vector{of_old ? gradient_of_old(dy, slice) : Tensor(),
                            of_source ? of_written() : Tensor()};
       };
-  set_history(written, std::move(node));
+  autograd::set_history(written, std::move(node));
 }
 
 // The Backward of a write through a view, for the gradient of the tensor that it is a view of.
@@ -184,6 +180,12 @@ autograd::Backward through_view(Slice slice, autograd::Backward backward) {
 }
 
 }  // namespace
+
+void autograd::set_history(const Tensor& written, std::shared_ptr<Node> node) {
+  Tensor::Storage& storage = *written.storage();
+  const Tensor grad = storage.autograd == nullptr ? Tensor() : storage.autograd->grad;
+  storage.autograd = std::make_shared<Meta>(Meta{true, grad, std::move(node)});
+}
 
 bool autograd::check_in_place(std::string_view name, const std::vector<Tensor>& operands) {
   const bool is_recorded =
@@ -205,18 +207,13 @@ void autograd::record_in_place(std::string_view name, const std::vector<Tensor>&
   set_history(written, std::move(node));
 }
 
-const Tensor& Tensor::copy_(const Tensor& source, Location location) const {
-  checked();
-  source.checked();
-  if (source.shape() != shape()) {
-    throw DeviceError("KB-M015", "copy_: '{}' is {}, '{}' is {}; they must agree", source.name(),
-                      to_string(source.shape()), name(), to_string(shape()));
-  }
-  const bool is_recorded = kernbench::is_recorded(*this, source);
-  if (is_recorded) check_target("copy_", *this);
-  copy_elements(*this, source, location);
-  if (is_recorded) record_copy(*this, source);
-  return *this;
+void autograd::copy_elements(const Tensor& target, const Tensor& source, const Location& location) {
+  const bool is_recorded = kernbench::is_recorded(target, source);
+  if (is_recorded) check_target("copy_", target);
+  std::optional<runtime::NamedCall> call;
+  if (!target.is_host()) call.emplace(*target.storage()->simulation, "copy_", location);
+  kernbench::copy_elements(target, source, location);
+  if (is_recorded) record_copy(target, source);
 }
 
 const Tensor& Tensor::copy_shard_(std::size_t index, const Tensor& source,

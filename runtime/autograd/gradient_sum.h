@@ -16,6 +16,8 @@ class GradientSum {
   // Adds the gradient of a part of the tensor; take() assembles it with others.
   void add(Tensor gradient, const Part& part);
 
+  bool is_empty() const { return !whole_.defined() && parts_.empty(); }
+
   // Returns the sum, for a tensor of this shape, and leaves nothing here.  Throws DeviceError
   // KB-F003 if a partial gradient would be added to a whole one.
   // REQUIRES: something was added

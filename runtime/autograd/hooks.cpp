@@ -1,5 +1,7 @@
 // Hooks on tensors' gradients, and what backward() leaves in grad().
 
+#include <utility>
+
 #include "runtime/autograd/callbacks.h"
 #include "runtime/autograd/node.h"
 #include "runtime/tensor/tensor_storage.h"
@@ -58,6 +60,10 @@ void Tensor::retain_grad() const {
                           "can't retain_grad on Tensor that has requires_grad=False: '{}'", name());
   }
   if (!is_leaf()) checked().autograd->recorded->retains_grad = storage_;
+}
+
+void autograd::add_reach_hook(const Tensor& leaf, std::function<void()> hook) {
+  checked_hooks(leaf).on_reach.push_back(std::move(hook));
 }
 
 void autograd::call_after_accumulation(const Tensor& leaf) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "runtime/autograd/callbacks.h"
+#include "runtime/autograd/watched_gradient.h"
 #include "runtime/ops/elements.h"
 #include "runtime/ops/fusion.h"
 #include "runtime/tensor/tensor_storage.h"
@@ -50,6 +51,7 @@ void add_to_grad(const Tensor& leaf, Tensor gradient) {
 }  // namespace
 
 void check_gradient(const Tensor& gradient, const GradientForm& form, std::string_view from) {
+  runtime::check_on_device(gradient, *form.simulation, from);
   const ops::Placement placement = ops::placement_of(gradient);
   if (gradient.shape() == form.shape && gradient.dtype() == form.dtype &&
       ops::is_gradient_placement(placement, form.placement)) {
@@ -65,7 +67,9 @@ void check_gradient(const Tensor& gradient, const GradientForm& form, std::strin
 
 Tensor with_hooks(const Hooks& hooks, Tensor gradient, const GradientForm& form) {
   for (const Hooks::OnGradient& hook : std::vector(hooks.on_gradient)) {  // which it may change
+    const WatchedGradient watched(gradient);
     Tensor other = hook.call(gradient);
+    watched.check("a hook on a gradient");
     if (!other.defined()) continue;
     check_gradient(other, form, "a hook on a gradient returned another one");
     gradient = std::move(other);
@@ -93,8 +97,9 @@ void LeafGradients::give_waiting(Waits waits) {
   waiting_.clear();
   if (waits == Waits::while_deferred) {
     const auto rest = std::ranges::stable_partition(all, [](const Complete& one) {
-      return one.gradient.storage()->memory->deferred == nullptr ||
-             !one.leaf.storage()->autograd->hooks.after_accumulation.empty();
+      const Hooks& hooks = one.leaf.storage()->autograd->hooks;
+      return !one.gradient.defined() || one.gradient.storage()->memory->deferred == nullptr ||
+             !hooks.after_accumulation.empty() || !hooks.on_reach.empty();
     });
     std::ranges::move(rest, std::back_inserter(waiting_));
     all.erase(rest.begin(), rest.end());
@@ -102,14 +107,20 @@ void LeafGradients::give_waiting(Waits waits) {
   compute(all);
   make_own(all);
   for (Complete& one : all) {
-    add_to_grad(one.leaf, std::move(one.gradient));
-    call_after_accumulation(one.leaf);
+    if (one.gradient.defined()) {
+      add_to_grad(one.leaf, std::move(one.gradient));
+      call_after_accumulation(one.leaf);
+    }
+    // A copy, since a hook may add one.
+    for (const auto& hook : std::vector(one.leaf.storage()->autograd->hooks.on_reach)) hook();
   }
 }
 
 void LeafGradients::compute(const std::vector<Complete>& all) {
   std::vector<Tensor> gradients;
-  for (const Complete& one : all) gradients.push_back(one.gradient);
+  for (const Complete& one : all) {
+    if (one.gradient.defined()) gradients.push_back(one.gradient);
+  }
   ops::compute(gradients);
 }
 
@@ -119,9 +130,13 @@ std::vector<LeafGradients::Complete> LeafGradients::take_completed_by(std::uint6
   for (; given_ < reached_.size() && reached_[given_].last == node; ++given_) {
     const Tensor& leaf = reached_[given_].leaf;
     auto sum = sums_.extract(leaf.storage().get());
-    if (sum.empty() || !leaf.requires_grad()) continue;
-    Tensor gradient = sum.mapped().take(leaf.shape());
+    if (!leaf.requires_grad()) continue;
     const Hooks& hooks = leaf.storage()->autograd->hooks;
+    if (sum.empty()) {
+      if (!hooks.on_reach.empty()) all.push_back({leaf, {}});
+      continue;
+    }
+    Tensor gradient = sum.mapped().take(leaf.shape());
     if (!hooks.on_gradient.empty()) {
       gradient = with_hooks(hooks, std::move(gradient), make_gradient_form(leaf));
     }
@@ -139,6 +154,7 @@ void LeafGradients::make_own(std::vector<Complete>& all) {
            });
   };
   for (Complete& one : all) {
+    if (!one.gradient.defined()) continue;
     if (!grad_of(one.leaf).defined() || is_grad_of_leaf(one.gradient)) {
       one.gradient = writable(std::move(one.gradient));
     }

@@ -36,7 +36,7 @@ class LeafGradients {
  private:
   struct Complete {
     Tensor leaf;
-    Tensor gradient;
+    Tensor gradient;  // undefined if none has come, and hooks want to know that
   };
 
   void give_waiting(Waits waits);

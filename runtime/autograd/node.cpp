@@ -3,11 +3,13 @@
 #include <utility>
 
 #include "runtime/simulation/simulation.h"
+#include "runtime/tensor/tensor_storage.h"
 
 namespace kernbench::autograd {
 
 GradientForm make_gradient_form(const Tensor& tensor) {
-  return {tensor.shape(), tensor.dtype(), ops::placement_of(tensor)};
+  return {tensor.shape(), tensor.dtype(), ops::placement_of(tensor),
+          tensor.storage()->simulation.get()};
 }
 
 namespace {

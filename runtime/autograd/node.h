@@ -35,6 +35,7 @@ struct Hooks {
 
   std::vector<OnGradient> on_gradient;
   std::vector<AfterAccumulation> after_accumulation;  // of a leaf
+  std::vector<std::function<void()>> on_reach;        // of a leaf: add_reach_hook()
   unsigned count = 0;                                 // of all that were ever registered
 };
 
@@ -46,11 +47,13 @@ struct Meta {
   Hooks hooks = {};                // of a leaf; a computed tensor's are with its node
 };
 
-// The shape, type and placement that determine a tensor's gradient.
+// The shape, type and placement that determine a tensor's gradient, and the context that it belongs
+// to.
 struct GradientForm {
   Shape shape;
   DType dtype = DType::f32;
   ops::Placement placement;  // of the tensor itself
+  const runtime::Simulation* simulation = nullptr;
 };
 GradientForm make_gradient_form(const Tensor& tensor);
 
@@ -60,6 +63,7 @@ struct GradientEdge {
   std::shared_ptr<Node> node;
   Tensor leaf;
   GradientForm form;
+  std::size_t result = 0;  // of the node, if it has several
 
   bool wants_gradient() const { return node != nullptr || leaf.defined(); }
 };
@@ -90,12 +94,24 @@ struct Node {
   std::string name;
   std::vector<GradientEdge> edges;  // one for each input
   Backward backward;                // empty once it has run, unless the graph was retained
-  bool is_fused = false;            // true if elementwise operators of its backward are deferred
-  std::optional<Part> part;         // the part of its only input that its result consists of
-  Hooks hooks;                      // of its result
+  // In place of `backward`, of a function of several results.  A node for each result leads to this
+  // one, so that hooks, retained gradients and histories of tensors are always of one result.
+  BackwardOfSeveral backward_of_several;
+  std::vector<GradientForm> results;  // likewise
+  bool materializes = true;  // a result that no gradient reaches gets zeros, else an undefined one
+  bool is_fused = false;     // true if elementwise operators of its backward are deferred
+  std::optional<Part> part;  // the part of its only input that its result consists of
+  Hooks hooks;               // of its result
   std::weak_ptr<Tensor::Storage> retains_grad;  // its result, if that wants its gradient
   std::uint64_t visit = 0;                      // number of the last search that has come by
   Node* next_dead = nullptr;
+
+  bool has_run() const { return backward == nullptr && backward_of_several == nullptr; }
+  // Frees what was saved for its backward, which cannot run again.
+  void free_saved() {
+    backward = nullptr;
+    backward_of_several = nullptr;
+  }
 };
 
 // The recorded operators of one simulation: it numbers them and destroys them.  Nodes that only a

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ranges>
 #include <unordered_set>
+#include <utility>
 
 #include "runtime/tensor/tensor_storage.h"
 
@@ -11,8 +12,8 @@ namespace kernbench::autograd {
 namespace {
 
 // Returns the nodes that can be reached, in ascending order of their numbers.
-std::vector<const Node*> reached_nodes(const std::vector<GradientEdge>& from, std::uint64_t visit) {
-  std::vector<const Node*> nodes;
+std::vector<Node*> reached_nodes(const std::vector<GradientEdge>& from, std::uint64_t visit) {
+  std::vector<Node*> nodes;
   const auto see = [&](const GradientEdge& edge) {
     Node* const node = edge.node.get();
     if (node == nullptr || node->visit == visit) return;
@@ -27,20 +28,21 @@ std::vector<const Node*> reached_nodes(const std::vector<GradientEdge>& from, st
 
 }  // namespace
 
-std::vector<ReachedLeaf> reached_leaves(const std::vector<GradientEdge>& from, NodeList& list) {
+Reached reached_from(const std::vector<GradientEdge>& from, NodeList& list) {
   std::vector<ReachedLeaf> leaves;
+  std::vector<Node*> nodes = reached_nodes(from, list.next_visit());
   std::unordered_set<const Tensor::Storage*> seen;
   const auto see = [&](const GradientEdge& edge, std::uint64_t number) {
     if (!edge.leaf.defined() || !seen.insert(edge.leaf.storage().get()).second) return;
     leaves.push_back({edge.leaf, number});
   };
   // Backwards, so that the first time that a leaf is seen is its last turn in a pass.
-  for (const Node* node : reached_nodes(from, list.next_visit())) {
+  for (const Node* node : nodes) {
     for (const GradientEdge& edge : node->edges | std::views::reverse) see(edge, node->number);
   }
   std::ranges::reverse(leaves);
   for (const GradientEdge& edge : from) see(edge, 0);
-  return leaves;
+  return {std::move(nodes), std::move(leaves)};
 }
 
 std::unordered_set<const Node*> nodes_between(const std::vector<GradientEdge>& from,
@@ -71,7 +73,7 @@ std::vector<Tensor> collect_leaves(const std::vector<Tensor>& tensors) {
   }
   std::vector<Tensor> leaves;
   if (simulation == nullptr) return leaves;
-  for (ReachedLeaf& reached : reached_leaves(edges, NodeList::of(*simulation))) {
+  for (ReachedLeaf& reached : reached_from(edges, NodeList::of(*simulation)).leaves) {
     leaves.push_back(std::move(reached.leaf));
   }
   return leaves;

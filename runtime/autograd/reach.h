@@ -17,9 +17,14 @@ struct ReachedLeaf {
   std::uint64_t last = 0;  // 0: the pass begins at the leaf
 };
 
-// Returns the leaves that gradients may flow to from these edges, in the order in which a pass
-// completes them; those of one node in the order of its inputs.
-std::vector<ReachedLeaf> reached_leaves(const std::vector<GradientEdge>& from, NodeList& list);
+struct Reached {
+  std::vector<Node*> nodes;
+  // In the order in which a pass completes them; those of one node in the order of its inputs.
+  std::vector<ReachedLeaf> leaves;
+};
+
+// Returns the nodes and leaves that gradients may flow to from these edges, which keep the nodes.
+Reached reached_from(const std::vector<GradientEdge>& from, NodeList& list);
 
 // Returns the nodes on the ways from some edges to others, the nodes of both included.
 std::unordered_set<const Node*> nodes_between(const std::vector<GradientEdge>& from,

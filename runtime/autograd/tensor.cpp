@@ -1,5 +1,7 @@
 // The autograd functions of Tensor.
 
+#include <cctype>
+
 #include "runtime/autograd/view.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
@@ -50,6 +52,34 @@ bool Tensor::is_leaf() const {
   autograd::follow_base(checked());
   const auto& meta = checked().autograd;
   return meta == nullptr || meta->recorded == nullptr;
+}
+
+// "add" is torch's AddBackward0, and "mse_loss" MseLossBackward0.
+std::optional<std::string> Tensor::grad_fn() const {
+  if (is_leaf()) return std::nullopt;
+  static constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
+      {"scale", "mul"},
+      {"matmul", "mm"},
+      {"reshape", "reshape_alias"},
+      {"to", "to_copy"},
+      {"narrow", "slice"}};
+  std::string_view own = checked().autograd->recorded->name;
+  for (const auto& [here, in_torch] : kOtherNames) {
+    if (own == here) {
+      own = in_torch;
+      break;
+    }
+  }
+  std::string name = "<";
+  bool begins_word = true;
+  for (const char letter : own) {
+    if (letter != '_') {
+      name += begins_word ? static_cast<char>(std::toupper(static_cast<unsigned char>(letter)))
+                          : letter;
+    }
+    begins_word = letter == '_';
+  }
+  return name + "Backward0>";
 }
 
 Tensor Tensor::grad() const {

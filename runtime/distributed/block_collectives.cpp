@@ -65,6 +65,17 @@ std::vector<Block> split(const Tensor& x, std::span<const std::int64_t> sizes, i
   return blocks;
 }
 
+// Each rank gives, or takes, as many elements as the root has for it.
+void check_sizes(std::string_view function, const std::vector<Tensor>& list, const Tensor& x) {
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (list[i].numel() == x.numel()) continue;
+    wrong_argument(
+        fmt::format("{}: invalid tensor size at index {} (expected {}, got {}): each has "
+                    "as many elements as the rank's own tensor",
+                    function, i, to_string(x.shape()), to_string(list[i].shape())));
+  }
+}
+
 }  // namespace
 
 Work DistributedContext::all_gather(const std::vector<Tensor>& outputs, const Tensor& x,
@@ -180,6 +191,7 @@ Work DistributedContext::gather(const Tensor& x, std::span<const Tensor> list,
       wrong_argument("Argument ``gather_list`` must be specified on destination rank.");
     }
     state_->check_list("gather", "output", gather_list, state_->member_count(*call->group));
+    check_sizes("gather", gather_list, x);
   } else if (!gather_list.empty()) {
     wrong_argument("Argument ``gather_list`` must NOT be specified on non-destination ranks.");
   }
@@ -203,6 +215,7 @@ Work DistributedContext::scatter(const Tensor& x, std::span<const Tensor> list,
       wrong_argument("Argument ``scatter_list`` must be specified on source rank.");
     }
     state_->check_list("scatter", "input", scatter_list, state_->member_count(*call->group));
+    check_sizes("scatter", scatter_list, x);
   } else if (!scatter_list.empty()) {
     wrong_argument("Argument ``scatter_list`` must NOT be specified on non-source ranks.");
   }

@@ -23,6 +23,12 @@ Work DistributedContext::all_reduce(const Tensor& x, const ReductionOptions& opt
   return all_reduce(x, options.op, without_op(options), location);
 }
 
+Work DistributedContext::all_reduce_coalesced(const std::vector<Tensor>& tensors,
+                                              const ReductionOptions& options,
+                                              std::source_location location) {
+  return all_reduce_coalesced(tensors, options.op, without_op(options), location);
+}
+
 Work DistributedContext::reduce(const Tensor& x, int dst, const ReductionOptions& options,
                                 std::source_location location) {
   return reduce(x, dst, options.op, without_op(options), location);

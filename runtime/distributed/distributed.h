@@ -63,7 +63,7 @@ struct P2POp {
 //                           KB-R002  there is no such group
 //                           KB-R012  inside a kernel
 // and DeviceError for tensors that are not on the device.
-class DistributedContext {
+class DistributedContext : public Facilities {
  public:
   // `torch` is handed to the backend, and so are its `settings`.
   DistributedContext(RuntimeContext& torch, std::shared_ptr<runtime::Simulation> simulation,
@@ -89,7 +89,6 @@ class DistributedContext {
   // True if the caller has a default group: one that was made for all ranks, or by this rank
   // itself.
   bool is_initialized() const;
-  static constexpr bool is_available() { return true; }
   static bool is_backend_available(std::string_view backend);
 
   // Identity
@@ -97,6 +96,7 @@ class DistributedContext {
   // single driver), and gets a warning if KERNBENCH_DEBUG is set.  These functions throw
   // CollectiveError KB-R002 for a group that has been destroyed.
   int get_rank(const ProcessGroup& group = {}) const;
+  ProcessGroup _get_default_group() const;  // a handle whose rank(), size(), ... work
   int get_world_size(const ProcessGroup& group = {}) const;  // -1 if the caller is no member
   std::string get_backend(const ProcessGroup& group = {}) const;
   int get_group_rank(const ProcessGroup& group, int global_rank) const;
@@ -121,6 +121,12 @@ class DistributedContext {
       const std::vector<std::vector<int>>& ranks_per_subgroup,
       Location location = Location::current());
 
+  // Makes groups of ranks of the parent, given by their ranks in it; they must not overlap. Returns
+  // the caller's; NON_GROUP_MEMBER if it is in none.  Only members meet.
+  ProcessGroup split_group(const ProcessGroup& parent,
+                           const std::vector<std::vector<int>>& split_ranks,
+                           Location location = Location::current());
+
   // Arranges the first ranks, as many as the product of the shape, as a grid with a group along
   // each dimension.
   DeviceMesh init_device_mesh(std::string_view device_type, const std::vector<int>& mesh_shape,
@@ -134,6 +140,12 @@ class DistributedContext {
                   const CollectiveOptions& options = {}, Location location = Location::current());
   Work all_reduce(const Tensor& x, const ReductionOptions& options,
                   Location location = Location::current());
+  // Of each tensor, one after the other, in one call; the Work is of all.
+  Work all_reduce_coalesced(const std::vector<Tensor>& tensors, const ReductionOptions& options,
+                            Location location = Location::current());
+  Work all_reduce_coalesced(const std::vector<Tensor>& tensors, ReduceOp op = ReduceOp::sum,
+                            const CollectiveOptions& options = {},
+                            Location location = Location::current());
   Work broadcast(const Tensor& x, int src, const CollectiveOptions& options = {},
                  Location location = Location::current());
   Work broadcast(const Tensor& x, const SourceOptions& options,
@@ -149,10 +161,20 @@ class DistributedContext {
   // outputs[r] becomes rank r's x.
   Work all_gather(const std::vector<Tensor>& outputs, const Tensor& x,
                   const CollectiveOptions& options = {}, Location location = Location::current());
+  // lists[r][i] becomes rank r's inputs[i].
+  Work all_gather_coalesced(const std::vector<std::vector<Tensor>>& lists,
+                            const std::vector<Tensor>& inputs,
+                            const CollectiveOptions& options = {},
+                            Location location = Location::current());
   // output becomes the concatenation of the inputs: [world * n, ...] or [world, n, ...].
   Work all_gather_into_tensor(const Tensor& output, const Tensor& input,
                               const CollectiveOptions& options = {},
                               Location location = Location::current());
+  Work _all_gather_base(const Tensor& output, const Tensor& input,
+                        const CollectiveOptions& options = {},
+                        Location location = Location::current()) {
+    return all_gather_into_tensor(output, input, options, location);
+  }
   // output becomes the reduction over ranks r of rank r's inputs[this rank].
   Work reduce_scatter(const Tensor& output, const std::vector<Tensor>& inputs,
                       ReduceOp op = ReduceOp::sum, const CollectiveOptions& options = {},
@@ -165,6 +187,11 @@ class DistributedContext {
   Work reduce_scatter_tensor(const Tensor& output, const Tensor& input,
                              const ReductionOptions& options,
                              Location location = Location::current());
+  Work _reduce_scatter_base(const Tensor& output, const Tensor& input,
+                            const ReductionOptions& options = {},
+                            Location location = Location::current()) {
+    return reduce_scatter_tensor(output, input, options, location);
+  }
   // outputs[s] becomes rank s's inputs[this rank].
   Work all_to_all(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
                   const CollectiveOptions& options = {}, Location location = Location::current());

@@ -27,9 +27,11 @@
 namespace kernbench::distributed {
 
 struct DistributedContext::State {
-  State(RuntimeContext& its_torch, std::shared_ptr<runtime::Simulation> its_simulation,
+  State(DistributedContext& its_context, RuntimeContext& its_torch,
+        std::shared_ptr<runtime::Simulation> its_simulation,
         std::shared_ptr<const BackendConfig> its_settings)
-      : torch(its_torch),
+      : context(its_context),
+        torch(its_torch),
         simulation(std::move(its_simulation)),
         settings(std::move(its_settings)) {}
 
@@ -42,6 +44,7 @@ struct DistributedContext::State {
   void destroy(const ProcessGroup& group);
   bool is_initialized() const;
   Backend& default_backend() const;
+  void check_store(const InitOptions& options) const;
   void check_init(const Backend& on, const InitOptions& options) const;
   void check_world_size(const Backend& on, int world_size) const;
   int world_size_on(const Backend& on) const;  // of the default group, made or to be made
@@ -118,6 +121,8 @@ struct DistributedContext::State {
   Work run_beside(Issued issued, bool queued);
   bool changes_nothing(const CollectiveCall& call) const;
   Objects exchange(CollectiveCall& call, std::any own);
+  // The Work of a call that has issued several; without async it is waited for.
+  static Work join_works(std::vector<Work> works, bool is_async);
 
   // Operations beside their rank (works.cpp)
 
@@ -154,6 +159,7 @@ struct DistributedContext::State {
   void prepare(std::vector<MessageCall>& calls, const std::vector<P2POp>& ops) const;
   void deliver(Group& group, const Message& later, const Message& earlier);
 
+  DistributedContext& context;
   RuntimeContext& torch;
   const std::shared_ptr<runtime::Simulation> simulation;
   const std::shared_ptr<const BackendConfig> settings;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/distributed/distributed.h"
 #include "runtime/distributed/process_group.h"
 #include "runtime/tensor/data_under_way.h"
 #include "sim_engine/base/error.h"
@@ -48,8 +49,35 @@ const ProcessGroup GroupMember::NON_GROUP_MEMBER = ProcessGroup::non_member();
 const ProcessGroup group::WORLD{};
 
 const Group& ProcessGroup::checked() const {
-  if (group_ == nullptr) throw CollectiveError("KB-R002", "Invalid process group specified");
-  return *group_;
+  if (group_ != nullptr) return *group_;
+  throw CollectiveError("KB-R002", "Invalid process group specified{}",
+                        is_default() ? ": group.WORLD is of any context; what "
+                                       "torch.distributed._get_default_group() returns is of one"
+                                     : "");
+}
+
+DistributedContext& ProcessGroup::context() const {
+  const Group& group = checked();
+  if (group.simulation.expired()) {
+    throw CollectiveError("KB-R002", "Invalid process group specified: its context is gone");
+  }
+  return *group.context;
+}
+
+int ProcessGroup::rank() const {
+  return context().get_rank(*this);
+}
+std::string ProcessGroup::name() const {
+  return context().get_backend(*this);
+}
+Work ProcessGroup::allreduce(const Tensor& x, std::source_location location) const {
+  return allreduce(x, ReduceOp::sum, location);
+}
+Work ProcessGroup::allreduce(const Tensor& x, ReduceOp op, std::source_location location) const {
+  return context().all_reduce(x, op, {.group = *this, .async_op = true}, location);
+}
+Work ProcessGroup::barrier(std::source_location location) const {
+  return context().barrier({.group = *this, .async_op = true}, location);
 }
 
 int ProcessGroup::size() const {

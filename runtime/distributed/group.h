@@ -43,7 +43,9 @@ struct Group : std::enable_shared_from_this<Group> {
   // shares of what they use.
   void release();
 
-  bool is_of_ranks = false;  // made in a spawn(), and gone with it
+  bool is_of_ranks = false;                            // made in a spawn(), and gone with it
+  DistributedContext* context = nullptr;               // in which it was made
+  std::weak_ptr<runtime::Simulation> simulation = {};  // gone: so is the context
 
   const std::string name;  // its number
   const int number;

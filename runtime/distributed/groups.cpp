@@ -9,6 +9,7 @@
 #include "runtime/distributed/distributed_state.h"
 #include "runtime/distributed/fingerprint.h"
 #include "runtime/distributed/misuse.h"
+#include "runtime/simulation/gate.h"
 
 namespace kernbench::distributed {
 
@@ -17,6 +18,7 @@ using runtime::FiberLocal;
 // True if the group exists for the caller: a rank may have destroyed it while others have not.
 bool DistributedContext::State::is_registered(const ProcessGroup& group) const {
   if (group.group() == nullptr) return false;
+  if (group.group() == world) return true;
   const auto known = groups.find(group.group()->number);
   if (known == groups.end() || known->second != group.group()) return false;
   const auto rank = group.group()->rank_of(local().rank);
@@ -88,6 +90,8 @@ std::shared_ptr<Group> DistributedContext::State::make_group(std::vector<int> ra
                                                              std::string_view description) {
   auto group = std::make_shared<Group>(group_count, std::string(description), std::move(ranks));
   group->is_of_ranks = is_rank();
+  group->context = &context;
+  group->simulation = simulation;
   note_absent_ranks(*group);
   ++group_count;
   return group;
@@ -192,16 +196,48 @@ ProcessGroup DistributedContext::new_group(Location location) {
 ProcessGroup DistributedContext::new_group(std::span<const int> given,
                                            const NewGroupOptions& options, Location location) {
   state_->default_backend();
-  const FiberLocal& caller = state_->local();
-  if (caller.kind == FiberLocal::Kind::kernel) {
-    throw CollectiveError("KB-R012", "new_group called inside kernel '{}'", caller.kernel);
-  }
+  runtime::check_outside_kernels(*state_->simulation, "new_group");
   std::vector<int> ranks = state_->checked_ranks(given, options);
   if (!state_->is_rank()) {  // a single driver makes it for all
     return state_->handle_for_caller(state_->register_group(std::move(ranks), options.group_desc));
   }
   if (options.use_local_synchronization) return state_->new_local_group(std::move(ranks), options);
   return state_->new_group_of_all(std::move(ranks), options, location);
+}
+
+namespace {
+
+// Throws KB-C020 for a rank that is in several groups.
+void check_do_not_overlap(const std::vector<std::vector<int>>& groups) {
+  std::set<int> seen;
+  for (const std::vector<int>& ranks : groups) {
+    for (const int rank : ranks) {
+      if (seen.insert(rank).second) continue;
+      wrong_argument(fmt::format("rank {} is in several subgroups; they must not overlap", rank));
+    }
+  }
+}
+
+}  // namespace
+
+// Each group's members check all of them, so that ranks are told alike.
+ProcessGroup DistributedContext::split_group(const ProcessGroup& parent,
+                                             const std::vector<std::vector<int>>& split_ranks,
+                                             Location location) {
+  const Group* const from = state_->member_group(parent);
+  if (from == nullptr) return ProcessGroup::non_member();
+  if (split_ranks.empty()) wrong_argument("split_ranks cannot be None or empty");
+  check_do_not_overlap(split_ranks);
+  const int own = *from->rank_of(state_->local().rank);
+  ProcessGroup group = ProcessGroup::non_member();
+  for (const std::vector<int>& split : split_ranks) {
+    if (split.empty()) wrong_argument("the split group cannot be empty");
+    std::vector<int> ranks;
+    for (const int rank : split) ranks.push_back(get_global_rank(parent, rank));
+    if (std::ranges::find(split, own) == split.end()) continue;
+    group = new_group(std::span<const int>(ranks), {.use_local_synchronization = true}, location);
+  }
+  return group;
 }
 
 std::pair<ProcessGroup, std::vector<ProcessGroup>> DistributedContext::new_subgroups(
@@ -226,14 +262,7 @@ std::pair<ProcessGroup, std::vector<ProcessGroup>> DistributedContext::new_subgr
 std::pair<ProcessGroup, std::vector<ProcessGroup>> DistributedContext::new_subgroups_by_enumeration(
     const std::vector<std::vector<int>>& ranks_per_subgroup, Location location) {
   state_->default_backend();
-  std::set<int> seen;
-  for (const std::vector<int>& ranks : ranks_per_subgroup) {
-    for (const int rank : ranks) {
-      if (!seen.insert(rank).second) {
-        wrong_argument(fmt::format("rank {} is in several subgroups; they must not overlap", rank));
-      }
-    }
-  }
+  check_do_not_overlap(ranks_per_subgroup);
   ProcessGroup own = ProcessGroup::non_member();
   std::vector<ProcessGroup> all;
   for (const std::vector<int>& ranks : ranks_per_subgroup) {

@@ -13,6 +13,7 @@
 #include "runtime/distributed/fingerprint.h"
 #include "runtime/distributed/in_collective.h"
 #include "runtime/distributed/misuse.h"
+#include "runtime/simulation/gate.h"
 #include "runtime/stream/rank_streams.h"
 #include "runtime/tensor/tensor_storage.h"
 
@@ -96,9 +97,7 @@ void stop_if_endless(runtime::Simulation& simulation, const Group& group, int ra
 Group* DistributedContext::State::group_of_caller(std::string_view function,
                                                   const ProcessGroup& group) const {
   default_backend();
-  if (local().kind == FiberLocal::Kind::kernel) {
-    throw CollectiveError("KB-R012", "{} called inside kernel '{}'", function, local().kernel);
-  }
+  runtime::check_outside_kernels(*simulation, function);
   const int callers = world->size();
   if (backend->has_single_driver() && local().rank > 0) {
     throw CollectiveError(

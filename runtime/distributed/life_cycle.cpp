@@ -17,7 +17,7 @@ namespace kernbench::distributed {
 DistributedContext::DistributedContext(RuntimeContext& torch,
                                        std::shared_ptr<runtime::Simulation> simulation,
                                        std::shared_ptr<const BackendConfig> settings)
-    : state_(std::make_unique<State>(torch, std::move(simulation), std::move(settings))) {}
+    : state_(std::make_unique<State>(*this, torch, std::move(simulation), std::move(settings))) {}
 DistributedContext::~DistributedContext() = default;
 
 void DistributedContext::init_process_group(std::string_view backend, const InitOptions& options) {
@@ -106,7 +106,16 @@ void DistributedContext::State::check_world_size(const Backend& on, int world_si
                   world_size, simulation->topology().name, known));
 }
 
+// In torch's words; torch keeps the addresses of ranks in the store.
+void DistributedContext::State::check_store(const InitOptions& options) const {
+  if (!options.store.defined()) return;
+  if (!options.init_method.empty()) misuse("Cannot specify both init_method and store.");
+  if (options.world_size <= 0) misuse("world_size must be positive if using store");
+  if (options.rank < 0) misuse("rank must be non-negative if using store");
+}
+
 void DistributedContext::State::check_init(const Backend& on, const InitOptions& options) const {
+  check_store(options);
   check_init_method(options.init_method);
   check_world_size(on, options.world_size);
   const bool takes_some = options.world_size != -1 && world == nullptr;
@@ -127,7 +136,7 @@ void DistributedContext::State::check_init(const Backend& on, const InitOptions&
 void DistributedContext::State::destroy(const ProcessGroup& group) {
   if (!is_initialized()) misuse("Process group cannot be None");
   const bool by_rank = is_rank();
-  if (!group.is_default()) {
+  if (!group.is_default() && group.group() != world) {
     const bool may_destroy = by_rank ? find(group) != nullptr : is_registered(group);
     if (!may_destroy) misuse("Invalid process group specified");
     const std::shared_ptr<Group> found = group.group();
@@ -195,6 +204,11 @@ int DistributedContext::get_rank(const ProcessGroup& group) const {
   if (group.is_default()) return own;
   const Group* const found = state_->member_group(group);
   return found == nullptr ? -1 : *found->rank_of(own);
+}
+
+ProcessGroup DistributedContext::_get_default_group() const {
+  state_->default_backend();
+  return ProcessGroup(state_->world);
 }
 
 int DistributedContext::get_world_size(const ProcessGroup& group) const {

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "runtime/distributed/process_group.h"
+#include "runtime/distributed/store.h"
 #include "sim_engine/base/dtype.h"
 #include "sim_engine/base/units.h"
 
@@ -81,6 +82,7 @@ struct InitOptions {
   int rank = -1;
   std::string init_method = {};  // accepted and ignored: there is only one process
   Timeout timeout = std::nullopt;
+  Store store = {};  // wants world_size and rank, and no init_method; nothing is kept there
 };
 
 struct NewGroupOptions {
@@ -137,6 +139,21 @@ struct MonitoredBarrierOptions {
   ProcessGroup group = {};
   Timeout timeout = std::nullopt;
   bool wait_all_ranks = false;
+};
+
+// torch.distributed.DebugLevel, of TORCH_DISTRIBUTED_DEBUG.
+enum class DebugLevel : std::uint8_t { off, info, detail };
+
+// What torch.distributed says of the host: `dist.is_nccl_available()`.
+struct Facilities {
+  static constexpr bool is_available() { return true; }
+  static constexpr bool is_gloo_available() { return false; }
+  static constexpr bool is_mpi_available() { return false; }
+  static constexpr bool is_nccl_available() { return false; }
+  static constexpr bool is_ucc_available() { return false; }
+  static constexpr bool is_torchelastic_launched() { return false; }
+  // Calls of ranks are always compared, which torch does at this level.
+  static constexpr DebugLevel get_debug_level() { return DebugLevel::detail; }
 };
 
 // Settings of a backend, opaque to the runtime (RuntimeOptions::ccl).

@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include <cstdint>
+#include <source_location>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -10,8 +12,15 @@
 
 #include "sim_engine/base/memory.h"
 
+namespace kernbench {
+class Tensor;
+enum class ReduceOp : std::uint8_t;
+}  // namespace kernbench
+
 namespace kernbench::distributed {
 
+class DistributedContext;
+class Work;
 struct Group;
 
 class ProcessGroup;
@@ -46,9 +55,17 @@ class ProcessGroup {
   bool is_default() const { return group_ == nullptr && !is_non_member_; }
   bool is_non_member() const { return is_non_member_; }
 
-  // These work for a group that new_group() made.  They throw CollectiveError KB-R002 for any other
-  // handle.
+  // These work for a group that new_group() or _get_default_group() has given.  They throw
+  // CollectiveError KB-R002 for any other handle.
   int size() const;
+  int rank() const;          // the caller's; -1 if it is no member
+  std::string name() const;  // of the backend, as torch 1.13's
+  // As DistributedContext's, with async_op.
+  Work allreduce(const Tensor& x,
+                 std::source_location location = std::source_location::current()) const;
+  Work allreduce(const Tensor& x, ReduceOp op,
+                 std::source_location location = std::source_location::current()) const;
+  Work barrier(std::source_location location = std::source_location::current()) const;
   const std::string& group_name() const;
   const std::string& group_desc() const;
   const std::vector<int>& ranks() const;  // global, by group rank
@@ -59,6 +76,7 @@ class ProcessGroup {
 
  private:
   const Group& checked() const;
+  DistributedContext& context() const;
 
   std::shared_ptr<Group> group_;
   bool is_non_member_ = false;

@@ -183,6 +183,23 @@ std::vector<Tensor> Work::result() const {
 int Work::source_rank() const {
   return checked().source_rank;
 }
+Future Work::get_future() const {
+  checked();
+  return {*this, written_.empty() ? Tensor() : written_.front()};
+}
+
+Future Future::then(std::function<Tensor(const Tensor& value)> next) const {
+  Future after = *this;
+  after.next_.push_back(std::move(next));
+  return after;
+}
+
+Tensor Future::wait() {
+  if (work_) work_.wait();
+  for (const auto& next : std::exchange(next_, {})) value_ = next(value_);
+  return value_;
+}
+
 std::uint64_t Work::get_sequence_number() const {
   return static_cast<std::uint64_t>(std::max<std::int64_t>(checked().record.event().sequence, 0));
 }

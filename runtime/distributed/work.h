@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <exception>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "runtime/tensor/tensor.h"
+#include "sim_engine/base/function.h"
 #include "sim_engine/base/memory.h"
 #include "sim_engine/base/units.h"
 
@@ -21,6 +23,7 @@ namespace kernbench::distributed {
 enum class WorkResult : std::uint8_t { success, timeout, comm_error, unknown };
 
 class DistributedContext;
+class Future;
 
 // A handle; copies refer to the same work.  It belongs to the rank that issued it.
 class Work {
@@ -52,6 +55,7 @@ class Work {
   WorkResult get_future_result() const;  // unknown until done; polls as is_completed() does
   std::vector<Tensor> result() const;    // the tensors that it wrote; waits
   int source_rank() const;               // of a completed recv: the sender's global rank; else -1
+  Future get_future() const;             // of the first tensor that it writes
   std::uint64_t get_sequence_number() const;  // of the collective in its group
   Time get_duration() const;                  // simulated, from its issue to its end
   // Simulated times on the device; 0 before they have come.  Asking takes no time and does not
@@ -73,6 +77,26 @@ class Work {
 
   std::shared_ptr<State> state_;
   std::vector<Tensor> written_;  // kept by handles only, not by the runtime
+};
+
+// A tensor that a collective is computing (torch.futures.Future).
+class Future {
+ public:
+  explicit Future(Tensor value) : value_(std::move(value)) {}
+  Future(Work work, Tensor value) : work_(std::move(work)), value_(std::move(value)) {}
+
+  // Returns a future whose wait() gives next(value), as torch.futures.Future.then() does; `next`
+  // runs when that is waited for.
+  Future then(std::function<Tensor(const Tensor& value)> next) const;
+  // Waits for the collective, as Work::wait() does, and returns what becomes of the value.
+  Tensor wait();
+  bool done() const { return !work_ || work_.is_completed(); }
+  const Work& work() const { return work_; }
+
+ private:
+  Work work_;  // undefined if there is nothing to wait for
+  Tensor value_;
+  std::vector<std::function<Tensor(const Tensor&)>> next_;
 };
 
 }  // namespace kernbench::distributed

@@ -1,6 +1,8 @@
 // log_softmax, argmax and cumsum are computed along the last dimension.  For another dimension it
 // is transposed to be the last one.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -75,9 +77,6 @@ Tensor argmax_of_rows(const Tensor& x) {
   std::vector<std::int64_t> sizes(x.shape().begin(), x.shape().end());
   const std::int64_t columns = sizes[last];
   sizes[last] = 1;
-  if (columns == 0) {
-    ops::refuse_shapes("argmax", "Expected reduction dim to have non-zero size");
-  }
   Tensor result = ops::make_like(x, "argmax", Shape(sizes), DType::i64, ops::placement_of(x));
   ops::launch_on_rows("argmax", {result}, {x}, columns, [x, result](tl::Context& tl) {
     find_largest(tl, ops::local_part(x, tl), ops::local_part(result, tl).data);
@@ -185,6 +184,11 @@ Tensor argmax(const Tensor& of, int dim, bool keepdim) {
   ops::check_operands("argmax", {x}, ops::Types::any);
   if (ops::is_point("argmax", x, dim)) return reshape(argmax(reshape(x, {1}), 0), {});
   const std::size_t dimension = ops::wrap_dimension("argmax", x, dim);
+  if (x.shape()[dimension] == 0) {
+    ops::refuse_shapes("argmax", fmt::format("argmax(): Expected reduction dim {} to have non-zero "
+                                             "size.",
+                                             dimension));
+  }
   ops::check_is_whole("argmax", x);
   ops::check_is_uncut("argmax", x, dimension);
   const Tensor indices = along(x, dimension, argmax_of_rows);
@@ -196,6 +200,10 @@ Tensor argmax(const Tensor& of, int dim, bool keepdim) {
 
 Tensor argmax(const Tensor& x) {
   ops::check_operands("argmax", {x}, ops::Types::any);
+  if (x.numel() == 0) {
+    ops::refuse_shapes("argmax",
+                       "argmax(): Expected reduction dim to be specified for input.numel() == 0.");
+  }
   for (std::size_t d = 0; d < x.shape().rank(); ++d) ops::check_is_uncut("argmax", x, d);
   return argmax(reshape(x.detach(), {x.numel()}), 0);
 }

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "runtime/functional/operators.h"
+#include "runtime/ops/result_type.h"
 
 namespace kernbench {
 
@@ -100,10 +101,13 @@ constexpr ElementwiseOperator kNumberDiv = of_type(
                  needs::kA}}});
 
 Scalar to_alpha(const Tensor& a, const Tensor& b, double alpha) {
+  const bool are_integral = is_integral(a.dtype()) && is_integral(b.dtype());
   if (alpha == std::trunc(alpha) && std::abs(alpha) <= 0x1p53) {
-    return static_cast<std::int64_t>(alpha);
+    const auto whole = static_cast<std::int64_t>(alpha);
+    if (are_integral) as_element("add", whole, ops::promoted("add", a.dtype(), b.dtype()));
+    return whole;
   }
-  if (is_integral(a.dtype()) && is_integral(b.dtype())) {
+  if (are_integral) {
     ops::refuse_type("add",
                      "For integral input tensors, argument alpha must not be a floating "
                      "point number.");
@@ -113,13 +117,23 @@ Scalar to_alpha(const Tensor& a, const Tensor& b, double alpha) {
 
 void check_is_no_bool(std::string_view name, const Tensor& x) {
   if (x.dtype() != DType::boolean) return;
-  ops::refuse_type(
-      name, fmt::format("{} with a bool tensor is not supported. If you are trying to invert a "
-                        "mask, use the `~` or `logical_not()` operator instead.",
-                        name == "neg" ? "Negation, the `-` operator,"
-                                      : "Subtraction, the `-` "
-                                        "operator,"));
+  ops::refuse_type(name,
+                   fmt::format("{} a bool tensor is not supported. If you are trying to invert a "
+                               "mask, use the `~` or `logical_not()` operator instead.",
+                               name == "neg" ? "Negation, the `-` operator, on"
+                                             : "Subtraction, the `-` operator, with"));
 }
+
+namespace {
+
+void check_is_not_of_bools(const Tensor& a, const Tensor& b) {
+  if (a.dtype() != DType::boolean || b.dtype() != DType::boolean) return;
+  ops::refuse_type("sub",
+                   "Subtraction, the `-` operator, with two bool tensors is not supported. Use the "
+                   "`^` or `logical_xor()` operator instead.");
+}
+
+}  // namespace
 
 }  // namespace arithmetic
 
@@ -127,7 +141,7 @@ Tensor operator+(const Tensor& a, const Tensor& b) {
   return apply(arithmetic::kAdd, {a, b});
 }
 Tensor operator-(const Tensor& a, const Tensor& b) {
-  if (a.dtype() == DType::boolean) arithmetic::check_is_no_bool("sub", b);
+  arithmetic::check_is_not_of_bools(a, b);
   return apply(arithmetic::kSub, {a, b});
 }
 Tensor operator*(const Tensor& a, const Tensor& b) {

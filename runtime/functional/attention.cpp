@@ -65,7 +65,8 @@ Tensor record_softmax(const Tensor& x, bool is_causal) {
 
 Tensor softmax(const Tensor& of, int dim) {
   const Tensor x = contiguous(of);
-  ops::check_operands("softmax", {x});
+  ops::check_holders("softmax", {x});
+  ops::check_is_floating("softmax_lastdim_kernel_impl", x);
   if (ops::is_point("softmax", x, dim)) return reshape(softmax(reshape(x, {1}), 0), {});
   const auto dimension = static_cast<int>(ops::wrap_dimension("softmax", x, dim));
   const auto last = static_cast<int>(x.shape().rank()) - 1;

@@ -10,6 +10,7 @@
 #include "runtime/ops/device_kernel.h"
 #include "runtime/ops/pieces.h"
 #include "runtime/ops/placement.h"
+#include "runtime/ops/result_type.h"
 #include "runtime/tensor/tensor_storage.h"
 
 namespace kernbench {
@@ -22,15 +23,20 @@ std::vector<std::int64_t> check_cat(const std::vector<Tensor>& tensors, std::siz
   ops::check_is_uncut("cat", first, dimension);
   std::vector<std::int64_t> sizes;
   for (const Tensor& tensor : tensors) {
-    const bool fits =
-        tensor.shape().rank() == first.shape().rank() &&
-        ops::with_size(tensor.shape(), dimension, first.shape()[dimension]) == first.shape();
-    if (!fits) {
-      ops::refuse_shapes("cat", fmt::format("Sizes of tensors must match except in dimension {}. "
-                                            "Expected {} but got {} for tensor number {} in the "
-                                            "list.",
-                                            dimension, to_string(first.shape()),
-                                            to_string(tensor.shape()), sizes.size()));
+    if (tensor.dim() != first.dim()) {
+      ops::refuse_shapes("cat", fmt::format("Tensors must have same number of dimensions: got {} "
+                                            "and {}: {} and {}",
+                                            first.dim(), tensor.dim(), to_string(first.shape()),
+                                            to_string(tensor.shape())));
+    }
+    for (std::size_t d = 0; d < first.shape().rank(); ++d) {
+      if (d == dimension || tensor.shape()[d] == first.shape()[d]) continue;
+      ops::refuse_shapes("cat",
+                         fmt::format("Sizes of tensors must match except in dimension {}. "
+                                     "Expected size {} but got size {} for tensor number {} "
+                                     "in the list: {} and {}",
+                                     dimension, first.shape()[d], tensor.shape()[d], sizes.size(),
+                                     to_string(first.shape()), to_string(tensor.shape())));
     }
     if (ops::placement_of(tensor) != ops::placement_of(first)) {
       ops::refuse_placements("cat", first, tensor, "all must lie the same way");
@@ -55,8 +61,13 @@ Tensor concatenated(const std::vector<Tensor>& tensors, std::size_t dimension,
 }  // namespace
 
 Tensor cat(const std::vector<Tensor>& operands, int dim) {
-  if (operands.empty()) ops::refuse_shapes("cat", "expected a non-empty list of Tensors");
-  const std::vector<Tensor> tensors = contiguous(operands);
+  if (operands.empty()) {
+    ops::refuse_shapes("cat", "torch.cat(): expected a non-empty list of Tensors");
+  }
+  for (const Tensor& operand : operands) ops::check_operands("cat", {operand}, ops::Types::any);
+  const DType common = ops::result_type("cat", operands);
+  std::vector<Tensor> tensors;
+  for (const Tensor& operand : operands) tensors.push_back(contiguous(operand.to(common)));
   ops::check_operands("cat", tensors, ops::Types::any);
   const std::size_t dimension = ops::wrap_dimension("cat", tensors.front(), dim);
   const std::vector<std::int64_t> sizes = check_cat(tensors, dimension);
@@ -111,15 +122,16 @@ std::vector<Tensor> split(const Tensor& x, std::int64_t split_size, int dim) {
 }
 
 Tensor stack(const std::vector<Tensor>& tensors, int dim) {
-  if (tensors.empty()) ops::refuse_shapes("stack", "expects a non-empty TensorList");
+  if (tensors.empty()) ops::refuse_shapes("stack", "stack expects a non-empty TensorList");
   std::vector<Tensor> unsqueezed;
   for (const Tensor& tensor : tensors) {
     ops::check_operands("stack", {tensor}, ops::Types::any);
     if (tensor.shape() != tensors.front().shape()) {
-      ops::refuse_shapes("stack", fmt::format("expects each tensor to be equal size, but got {} at "
-                                              "entry 0 and {} at entry {}",
-                                              to_string(tensors.front().shape()),
-                                              to_string(tensor.shape()), unsqueezed.size()));
+      ops::refuse_shapes("stack",
+                         fmt::format("stack expects each tensor to be equal size, but got {} at "
+                                     "entry 0 and {} at entry {}",
+                                     to_string(tensors.front().shape()), to_string(tensor.shape()),
+                                     unsqueezed.size()));
     }
     unsqueezed.push_back(unsqueeze(tensor, dim));
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <vector>
 
 #include "runtime/functional/functional.h"
 #include "runtime/functional/ids.h"
@@ -22,12 +23,20 @@ struct WindowForm {
   Pair dilation;
 };
 
+// Applies a function of a batch, of this many dimensions, to one, or to a sample without the first.
+// Throws KB-F001, in torch's words, for an x of other dimensions.
+template <class Function>
+Tensor with_batch(std::string_view name, const Tensor& x, std::int64_t dimensions,
+                  const Function& function) {
+  ops::check_operands(name, {x});
+  if (x.dim() == dimensions) return function(x);
+  if (x.dim() == dimensions - 1) return squeeze(function(unsqueeze(x, 0)), 0);
+  ops::refuse_shapes(name, fmt::format("Expected {}D (unbatched) or {}D (batched) input to {}, but "
+                                       "got input of size: {}",
+                                       dimensions - 1, dimensions, name, to_string(x.shape())));
+}
+
 void check_form(std::string_view name, const Tensor& x, const WindowForm& form) {
-  if (x.dim() != 4) {
-    ops::refuse_shapes(name, fmt::format("Expected [n, channels, height, width], but got input of "
-                                         "size {}; unsqueeze(0) makes a batch of one",
-                                         to_string(x.shape())));
-  }
   const auto is_below = [](const Pair& pair, std::int64_t least) {
     return std::min(pair.height, pair.width) < least;
   };
@@ -71,12 +80,7 @@ Tensor make_windows(std::string_view name, const Tensor& x, const WindowForm& fo
 
 void check_convolution(std::string_view name, const Tensor& x, const Tensor& weight,
                        const Tensor& bias, std::int64_t groups) {
-  ops::check_operands(name, {x, weight});
-  if (weight.dim() != 4 || x.dim() != 4) {
-    ops::refuse_shapes(name, fmt::format("Expected input and weight of as many dimensions, [n, "
-                                         "channels, ...], but got {} and {}",
-                                         to_string(x.shape()), to_string(weight.shape())));
-  }
+  ops::check_operands(name, {x, weight}, ops::Types::factors);
   if (groups <= 0) ops::refuse_shapes(name, "non-positive groups is not supported");
   if (weight.size(0) % groups != 0 || weight.size(1) * groups != x.size(1)) {
     ops::refuse_shapes(
@@ -126,24 +130,25 @@ Tensor convolved(std::string_view name, const Tensor& x, const Tensor& weight, c
   return contiguous(permute(reshape(y, {n, rows, columns, outputs}), {0, 3, 1, 2}));
 }
 
-}  // namespace
+void check_weight(std::string_view name, const Tensor& x, const Tensor& weight,
+                  std::int64_t dimensions) {
+  ops::check_holders(name, {x, weight});
+  if (weight.dim() == dimensions) return;
+  ops::refuse_shapes(name, fmt::format("Expected a weight of {} dimensions, [out, channels, ...], "
+                                       "but got {}",
+                                       dimensions, to_string(weight.shape())));
+}
 
-Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
-              const ConvOptions& options) {
+Tensor conv2d_of_batch(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                       const ConvOptions& options) {
   check_convolution("conv2d", x, weight, bias, options.groups);
   const WindowForm form{
       {weight.size(2), weight.size(3)}, options.stride, options.padding, options.dilation};
   return convolved("conv2d", x, weight, bias, form, options.groups);
 }
 
-Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
-              const ConvOptions& options) {
-  if (x.dim() != 3 || weight.dim() != 3) {
-    ops::refuse_shapes("conv1d",
-                       fmt::format("Expected input [n, channels, length] and weight [out, "
-                                   "channels, kernel], but got {} and {}",
-                                   to_string(x.shape()), to_string(weight.shape())));
-  }
+Tensor conv1d_of_batch(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                       const ConvOptions& options) {
   const Tensor image = unsqueeze(x, 2);
   const Tensor kernel = unsqueeze(weight, 2);
   check_convolution("conv1d", image, kernel, bias, options.groups);
@@ -154,47 +159,104 @@ Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
   return squeeze(convolved("conv1d", image, kernel, bias, form, options.groups), 2);
 }
 
-Tensor unfold(const Tensor& x, const Pair& kernel_size, const ConvOptions& options) {
+Tensor unfold_batch(const Tensor& x, const Pair& kernel_size, const ConvOptions& options) {
   const Tensor windows =
       make_windows("unfold", x, {kernel_size, options.stride, options.padding, options.dilation});
   const std::int64_t depth = x.size(1) * kernel_size.height * kernel_size.width;
   return reshape(permute(windows, {0, 1, 4, 5, 2, 3}), {x.size(0), depth, -1});
 }
 
-Tensor max_pool2d(const Tensor& x, const Pair& kernel_size, const PoolOptions& options) {
+// The elements of each window of a pool in the last two dimensions.
+Tensor pool_windows(std::string_view name, const Tensor& x, const Pair& kernel_size,
+                    const PoolOptions& options, const Scalar& filler) {
+  return make_windows(name, x,
+                      {kernel_size, options.stride.value_or(kernel_size), options.padding, {1, 1}},
+                      filler);
+}
+
+Tensor largest_of_windows(const Tensor& x, const Pair& kernel_size, const PoolOptions& options) {
   constexpr double kLeast = -std::numeric_limits<double>::infinity();
-  const Tensor all = make_windows(
-      "max_pool2d", x, {kernel_size, options.stride.value_or(kernel_size), options.padding, {1, 1}},
-      kLeast);
-  const Tensor windows = flatten(all, -2, -1);
+  const Tensor windows =
+      flatten(pool_windows("max_pool2d", x, kernel_size, options, kLeast), -2, -1);
   const Tensor is_largest =
       unsqueeze(argmax(windows.detach(), -1), -1) == numbers_beside(windows, windows.size(-1));
   return sum(where(is_largest, windows, 0), -1);
 }
 
+// The means of `count` windows along a dimension, which overlap or repeat where their number does
+// not divide its size.
+Tensor means_along(const Tensor& x, int dim, std::int64_t count) {
+  const std::int64_t size = x.size(dim);
+  std::vector<Tensor> means;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t start = i * size / count;
+    const std::int64_t end = ((i + 1) * size + count - 1) / count;
+    means.push_back(mean(narrow(x, dim, start, end - start), dim, true));
+  }
+  return cat(means, dim);
+}
+
+Tensor adaptive_means(const Tensor& x, const Pair& size) {
+  constexpr std::string_view kName = "adaptive_avg_pool2d";
+  if (size.height <= 0 || size.width <= 0) {
+    ops::refuse_shapes(kName,
+                       fmt::format("adaptive_avg_pool2d: elements of output_size must be "
+                                   "greater than or equal to 0 but received {{{}, {}}}; here "
+                                   "they must be positive",
+                                   size.height, size.width));
+  }
+  for (int d = 1; d < 4; ++d) {
+    if (x.size(d) > 0) continue;
+    ops::refuse_shapes(kName, fmt::format("adaptive_avg_pool2d(): Expected input to have non-zero "
+                                          "size for non-batch dimensions, but input has sizes {} "
+                                          "with dimension {} being empty",
+                                          to_string(x.shape()), d));
+  }
+  if (x.size(2) % size.height == 0 && x.size(3) % size.width == 0) {
+    return avg_pool2d(x, {x.size(2) / size.height, x.size(3) / size.width});
+  }
+  const Tensor rows = means_along(x.to(DType::f32), 2, size.height);
+  return means_along(rows, 3, size.width).to(x.dtype());
+}
+
+}  // namespace
+
+Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+              const ConvOptions& options) {
+  check_weight("conv2d", x, weight, 4);
+  return with_batch("conv2d", x, 4, [&](const Tensor& batch) {
+    return conv2d_of_batch(batch, weight, bias, options);
+  });
+}
+
+Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+              const ConvOptions& options) {
+  check_weight("conv1d", x, weight, 3);
+  return with_batch("conv1d", x, 3, [&](const Tensor& batch) {
+    return conv1d_of_batch(batch, weight, bias, options);
+  });
+}
+
+Tensor unfold(const Tensor& x, const Pair& kernel_size, const ConvOptions& options) {
+  return with_batch("unfold", x, 4,
+                    [&](const Tensor& batch) { return unfold_batch(batch, kernel_size, options); });
+}
+
+Tensor max_pool2d(const Tensor& x, const Pair& kernel_size, const PoolOptions& options) {
+  return with_batch("max_pool2d", x, 4, [&](const Tensor& batch) {
+    return largest_of_windows(batch, kernel_size, options);
+  });
+}
+
 Tensor avg_pool2d(const Tensor& x, const Pair& kernel_size, const PoolOptions& options) {
-  return mean(
-      make_windows("avg_pool2d", x,
-                   {kernel_size, options.stride.value_or(kernel_size), options.padding, {1, 1}}),
-      {-2, -1});
+  return with_batch("avg_pool2d", x, 4, [&](const Tensor& batch) {
+    return mean(pool_windows("avg_pool2d", batch, kernel_size, options, 0), {-2, -1});
+  });
 }
 
 Tensor adaptive_avg_pool2d(const Tensor& x, const Pair& output_size) {
-  if (x.dim() != 4) {
-    ops::refuse_shapes(
-        "adaptive_avg_pool2d",
-        fmt::format("Expected [n, channels, height, width], but got {}", to_string(x.shape())));
-  }
-  if (output_size.height <= 0 || output_size.width <= 0 || x.size(2) % output_size.height != 0 ||
-      x.size(3) % output_size.width != 0) {
-    ops::refuse_shapes(
-        "adaptive_avg_pool2d",
-        fmt::format("windows of equal size are wanted: {}x{} does not divide {}x{}; write "
-                    "avg_pool2d with a kernel size",
-                    output_size.height, output_size.width, x.size(2), x.size(3)));
-  }
-  const Pair kernel(x.size(2) / output_size.height, x.size(3) / output_size.width);
-  return avg_pool2d(x, kernel);
+  return with_batch("adaptive_avg_pool2d", x, 4,
+                    [&](const Tensor& batch) { return adaptive_means(batch, output_size); });
 }
 
 }  // namespace kernbench::nn::functional

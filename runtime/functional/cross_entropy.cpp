@@ -96,58 +96,126 @@ Tensor gradient_of_logits(const Tensor& gradients, const Tensor& logits, const T
                        }));
 }
 
-void check(const Tensor& logits, const Tensor& targets, const CrossEntropyOptions& options) {
+void check_options(const Tensor& logits, const Tensor& targets,
+                   const CrossEntropyOptions& options) {
   ops::check_holders(kName, {logits, targets});
   ops::check_is_floating(kName, logits);
   if (!is_enumerator(options.reduction, 3)) {
     ops::refuse_shapes(kName, fmt::format("there is no Reduction {}; there are: mean, sum, none",
                                           number_of(options.reduction)));
   }
-  const Shape& shape = logits.shape();
-  if (shape.rank() != 2 || shape[1] == 0 || targets.shape() != Shape{shape[0]}) {
-    ops::refuse_shapes(kName, fmt::format("logits {} and targets {}; [n, c] and [n] are wanted, "
-                                          "with at least one class",
-                                          to_string(shape), to_string(targets.shape())));
-  }
-  if (targets.dtype() != DType::f32 && targets.dtype() != DType::i64) {
-    throw DeviceError("KB-F002",
-                      "cross_entropy: argument 2, {}; targets must be i64 or f32, which has all "
-                      "whole numbers up to 2^24: make '{}' with {{.dtype = {}}}",
-                      runtime::describe(targets), targets.name(), runtime::words_for(DType::i64));
-  }
   if (!(options.label_smoothing >= 0 && options.label_smoothing <= 1)) {
     ops::refuse_shapes(kName, fmt::format("label_smoothing must be between 0.0 and 1.0. Got: {}",
                                           options.label_smoothing));
   }
+}
+
+// REQUIRES: logits [rows, c]
+void check_classes(const Tensor& logits, const Tensor& targets) {
+  if (logits.shape()[1] == 0) {
+    ops::refuse_shapes(
+        kName, fmt::format("logits {}: at least one class is wanted", to_string(logits.shape())));
+  }
+  if (targets.dtype() != DType::f32 && targets.dtype() != DType::i64) {
+    throw DeviceError("KB-F002",
+                      "cross_entropy: expected scalar type Long but found {}: argument 2, {}; "
+                      "targets must be i64 or f32, which has all whole numbers up to 2^24: make "
+                      "'{}' with {{.dtype = {}}}",
+                      torch_name_of(targets.dtype()), runtime::describe(targets), targets.name(),
+                      runtime::words_for(DType::i64));
+  }
   ops::check_has_whole_rows(kName, logits);
-  const ops::Placement of_logits = ops::placement_of(logits);
-  if (ops::placement_of(targets) != of_logits) {
+  if (ops::placement_of(targets) != ops::placement_of(logits)) {
     ops::refuse_placements(kName, logits, targets, "targets must be cut as the rows are");
   }
 }
 
-}  // namespace
+// The losses of logits [rows, c] with target classes [rows].
+Tensor losses_of_classes(const Tensor& logits, const Tensor& targets,
+                         const CrossEntropyOptions& options) {
+  Tensor each = losses(logits, targets, options);
+  if (!autograd::needs_grad(logits)) return each;
+  const auto backward = [logits = SavedTensor(logits), targets = SavedTensor(targets),
+                         options](const Tensor& gradients) {
+    return std::vector{gradient_of_logits(gradients, logits.get(), targets.get(), options),
+                       Tensor()};
+  };
+  return autograd::record(kName, std::move(each), {logits, targets}, backward);
+}
 
-Tensor cross_entropy(const Tensor& of, const Tensor& of_targets,
-                     const CrossEntropyOptions& options) {
-  const Tensor logits = contiguous(of);
-  const Tensor targets = contiguous(of_targets);
-  check(logits, targets, options);
+// The same, with a weight of each class.
+Tensor weighted_losses(const Tensor& logits, const Tensor& targets,
+                       const CrossEntropyOptions& options) {
+  const std::int64_t classes = logits.shape()[1];
+  const Tensor column = targets.detach().unsqueeze(1);
+  const Tensor counts = column != options.ignore_index;
+  const Tensor is_target = (column == numbers_beside(logits, classes)) & counts;
+  const Tensor weighted =
+      log_softmax(logits.to(DType::f32), 1) * options.weight.detach().to(DType::f32);
+  const Tensor picked = sum(where(is_target, weighted, 0.0), 1);
+  const double smoothing = options.label_smoothing;
+  if (smoothing == 0) return -picked;
+  return picked * (smoothing - 1) -
+         sum(where(counts, weighted, 0.0), 1) * (smoothing / static_cast<double>(classes));
+}
+
+// The losses of logits with the probabilities of their classes, both [rows, c].
+Tensor losses_of_probabilities(const Tensor& logits, const Tensor& targets,
+                               const CrossEntropyOptions& options) {
+  if (is_integral(targets.dtype())) {
+    ops::refuse_type(kName, fmt::format("Expected floating point type for target with class "
+                                        "probabilities, got {}",
+                                        torch_name_of(targets.dtype())));
+  }
+  if (options.ignore_index >= 0) {
+    ops::refuse_shapes(kName, "ignore_index is not supported for floating point target");
+  }
+  Tensor share = targets.to(DType::f32);
+  if (const double smoothing = options.label_smoothing; smoothing > 0) {
+    share = share * (1 - smoothing) + smoothing / static_cast<double>(logits.shape()[1]);
+  }
+  if (options.weight.defined()) share = share * options.weight.detach().to(DType::f32);
+  return -sum(share * log_softmax(logits.to(DType::f32), 1), 1);
+}
+
+// The losses of all rows, and what their mean divides by.
+struct Losses {
+  Tensor each;
+  double count = 0;
+};
+
+Losses compute(const Tensor& of, const Tensor& of_targets, const CrossEntropyOptions& options) {
+  const Tensor logits = contiguous(classes_in_rows(of));
+  check_class_weight(kName, options.weight, logits.shape()[1]);
+  if (of.shape() == of_targets.shape()) {
+    return {losses_of_probabilities(logits, classes_in_rows(of_targets), options),
+            static_cast<double>(logits.shape()[0])};
+  }
+  const Tensor targets = contiguous(of_targets.dim() == 1 ? of_targets : flatten(of_targets));
+  check_classes(logits, targets);
   // The host counts, since a mean over rows that PEs share would otherwise need a collective.
   const std::int64_t count = count_targets(kName, targets, logits.shape()[1], options.ignore_index);
-  Tensor each = losses(logits, targets, options);
-  if (autograd::needs_grad(logits)) {
-    const auto backward = [logits = SavedTensor(logits), targets = SavedTensor(targets),
-                           options](const Tensor& gradients) {
-      return std::vector{gradient_of_logits(gradients, logits.get(), targets.get(), options),
-                         Tensor()};
-    };
-    each = autograd::record(kName, std::move(each), {logits, targets}, backward);
+  if (!options.weight.defined()) {
+    return {losses_of_classes(logits, targets, options), static_cast<double>(count)};
   }
-  if (options.reduction == Reduction::none) return each;
-  const Tensor total = sum(each);
-  if (options.reduction == Reduction::sum) return total;
-  return total * (1 / static_cast<double>(count));
+  return {weighted_losses(logits, targets, options),
+          weigh_targets(targets, options.weight, options.ignore_index)};
+}
+
+}  // namespace
+
+Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
+                     const CrossEntropyOptions& options) {
+  check_options(logits, targets, options);
+  const bool are_classes = logits.dim() == 0 || logits.shape() != targets.shape();
+  if (are_classes) check_target_shape(kName, logits, targets);
+  const auto [each, count] = compute(logits, targets, options);
+  if (options.reduction != Reduction::none) {
+    const Tensor total = sum(each);
+    return options.reduction == Reduction::sum ? total : total * (1 / count);
+  }
+  const Shape shape = without_classes(logits.shape());
+  return each.shape() == shape ? each : reshape(each, shape);
 }
 
 }  // namespace kernbench::nn::functional

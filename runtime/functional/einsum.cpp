@@ -29,7 +29,7 @@ struct Term {
 };
 
 [[noreturn]] void refuse(const std::string& text) {
-  ops::refuse_shapes("einsum", text);
+  ops::refuse_shapes("einsum", "einsum(): " + text);
 }
 
 // The labels of the dimensions that "..." stands for: n, ..., 2, 1.
@@ -206,10 +206,8 @@ struct Equation {
     const std::size_t arrow = equation.find("->");
     const std::vector<std::string> parts = split_at_commas(equation.substr(0, arrow));
     if (parts.size() != operands.size()) {
-      refuse(
-          fmt::format("fewer or more operands were provided than specified in the equation "
-                      "'{}': {} operands",
-                      text, operands.size()));
+      refuse(fmt::format("{} operands were provided than specified in the equation '{}': {}",
+                         parts.size() > operands.size() ? "fewer" : "more", text, operands.size()));
     }
     std::size_t most = 0;  // dimensions that "..." stands for
     std::string all;
@@ -227,8 +225,9 @@ struct Equation {
       terms.push_back(without_repeated({operands[i], labels}));
       all += labels;
     }
-    result = arrow == std::string::npos ? implicit_result(std::move(all), most)
+    result = arrow == std::string::npos ? implicit_result(all, most)
                                         : expanded(equation.substr(arrow + 2), make_ellipsis(most));
+    check_sizes(all);
     check_result();
   }
 
@@ -241,6 +240,24 @@ struct Equation {
       if (std::isalpha(label) != 0 && std::ranges::count(all, label) == 1) labels.push_back(label);
     }
     return labels;
+  }
+
+  // Operands have the same size, or 1, where they have the same letter.
+  void check_sizes(const std::string& labels) const {
+    for (const char label : labels) {
+      std::int64_t seen = 1;
+      for (std::size_t i = 0; i < terms.size(); ++i) {
+        const std::int64_t size = terms[i].has(label) ? terms[i].size_of(label) : 1;
+        if (size == 1 || std::isalpha(label) == 0) continue;
+        if (seen != 1 && size != seen) {
+          refuse(
+              fmt::format("subscript {} has size {} for operand {} which does not broadcast with "
+                          "previously seen size {}",
+                          label, size, i, seen));
+        }
+        seen = size;
+      }
+    }
   }
 
   void check_result() const {

@@ -113,6 +113,17 @@ constexpr ElementwiseOperator kWhereNumbers{
 
 }  // namespace
 
+namespace {
+
+// A whole number that is chosen instead of integers must be one of their type.
+Scalar number_beside(const Tensor& x, const Scalar& number) {
+  const bool is_whole = is_integral(number.type()) && number.type() != DType::boolean;
+  const bool becomes_element = is_whole && is_integral(x.dtype()) && x.dtype() != DType::boolean;
+  return becomes_element ? as_element("where", number, x.dtype()) : number;
+}
+
+}  // namespace
+
 #define KERNBENCH_COMPARISON(op, Compare)                        \
   Tensor operator op(const Tensor& a, const Tensor& b) {         \
     return apply(kComparison<Compare>, {a, b});                  \
@@ -134,17 +145,31 @@ Tensor maximum(const Tensor& a, const Tensor& b) {
 Tensor minimum(const Tensor& a, const Tensor& b) {
   return apply(kMinimum, {a, b});
 }
+
+namespace {
+
+// Masks of u8 are torch's of old, and still taken.
+const Tensor& checked_condition(const Tensor& mask) {
+  if (mask.dtype() == DType::boolean || mask.dtype() == DType::u8) return mask;
+  ops::refuse_type("where",
+                   fmt::format("where expected condition to be a boolean tensor, but got a "
+                               "tensor with dtype {}: write '{}' != 0",
+                               torch_name_of(mask.dtype()), mask.name()));
+}
+
+}  // namespace
+
 Tensor where(const Tensor& mask, const Tensor& a, const Tensor& b) {
-  return apply(kWhere, {mask, a, b});
+  return apply(kWhere, {checked_condition(mask), a, b});
 }
 Tensor where(const Tensor& mask, const Tensor& a, const Scalar& b) {
-  return apply(kWhereElseNumber, {mask, a}, {b});
+  return apply(kWhereElseNumber, {checked_condition(mask), a}, {number_beside(a, b)});
 }
 Tensor where(const Tensor& mask, const Scalar& a, const Tensor& b) {
-  return apply(kWhereNumber, {mask, b}, {a});
+  return apply(kWhereNumber, {checked_condition(mask), b}, {number_beside(b, a)});
 }
 Tensor where(const Tensor& mask, const Scalar& a, const Scalar& b) {
-  return apply(kWhereNumbers, {mask != 0}, {a, b});
+  return apply(kWhereNumbers, {checked_condition(mask)}, {a, b});
 }
 
 Tensor masked_fill(const Tensor& x, const Tensor& mask, const Scalar& value) {
@@ -174,7 +199,7 @@ constexpr ElementwiseOperator kBitXorNumber{
 void check_has_bits(std::string_view name, DType dtype) {
   if (is_integral(dtype)) return;
   ops::refuse_type(name,
-                   fmt::format("\"{}\" not implemented for '{}'", name, torch_name_of(dtype)));
+                   fmt::format("\"{}_cpu\" not implemented for '{}'", name, torch_name_of(dtype)));
 }
 
 Tensor apply_to_bits(const ElementwiseOperator& op, const Tensor& a, const Tensor& b) {
@@ -208,8 +233,10 @@ Tensor operator^(const Tensor& x, const Scalar& number) {
 }
 Tensor operator~(const Tensor& x) {
   if (!is_integral(x.dtype())) {
-    ops::refuse_type("bitwise_not", fmt::format("\"bitwise_not\" not implemented for '{}'",
-                                                torch_name_of(x.dtype())));
+    ops::refuse_type(
+        "~", fmt::format("~ (operator.invert) is only implemented on integer and Boolean-type "
+                         "tensors, not on {}",
+                         torch_name_of(x.dtype())));
   }
   return x.dtype() == DType::boolean ? logical_not(x) : -1 - x;
 }

@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <optional>
 
 #include "runtime/autograd/autograd.h"
 #include "runtime/autograd/in_place.h"
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/reduce.h"
 #include "runtime/ops/result_type.h"
+#include "runtime/simulation/named_call.h"
 #include "runtime/tensor/strided_view.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/values/element_format.h"
@@ -202,7 +204,8 @@ Scalar as_element(std::string_view name, const Scalar& value, DType dtype) {
   const std::int64_t element = is_whole ? sim::to_whole_number(dtype, value.whole())
                                         : sim::to_whole_number(dtype, truncated);
   const bool fits = is_whole ? element == value.whole() : static_cast<double>(element) == truncated;
-  if (!fits) refuse();
+  const bool wraps = dtype == DType::u8 && truncated < 0 && truncated >= -largest_of(dtype);
+  if (!fits && !wraps) refuse();
   return element;
 }
 
@@ -227,8 +230,13 @@ Tensor apply(const ElementwiseOperator& op, const std::vector<Tensor>& of,
 }
 
 const Tensor& apply_in_place(const ElementwiseOperator& op, const Tensor& target,
-                             const std::vector<Tensor>& others,
-                             const std::vector<Scalar>& scalars) {
+                             const std::vector<Tensor>& others, const std::vector<Scalar>& scalars,
+                             std::string_view called) {
+  std::optional<runtime::NamedCall> call;
+  if (target.defined() && !target.is_host()) {
+    call.emplace(*target.storage()->simulation, called.empty() ? op.name : called,
+                 called.empty() ? "_" : "");
+  }
   std::vector<Tensor> operands = contiguous(others);
   operands.insert(operands.begin(), target);  // as it is: it may be strided
   ResultForm form = make_result_form(op, operands, scalars);

@@ -92,9 +92,9 @@ Tensor apply(const ElementwiseOperator& op, const std::vector<Tensor>& operands,
 
 // Computes an operator into its first operand, which it returns, and records that.  Throws as
 // apply(), KB-F001 if the first operand would broadcast, and CollectiveError KB-A008, KB-A009 as
-// copy_() does.
+// copy_() does.  `called` is what the user called, if that is not the operator's name and "_".
 const Tensor& apply_in_place(const ElementwiseOperator& op, const Tensor& target,
                              const std::vector<Tensor>& others = {},
-                             const std::vector<Scalar>& numbers = {});
+                             const std::vector<Scalar>& numbers = {}, std::string_view called = {});
 
 }  // namespace kernbench

@@ -90,12 +90,14 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
 enum class Reduction : std::uint8_t { mean, sum, none, batchmean };
 
 struct CrossEntropyOptions {
+  Tensor weight = {};          // [c], of each class; unless given, 1
   double label_smoothing = 0;  // from 0 to 1: the share that is spread evenly over all classes
   Reduction reduction = Reduction::mean;
   std::int64_t ignore_index = -100;  // rows with this target do not count
 };
 
-// The loss of logits [n, c] with target classes [n] in i64 or f32.  For each row it is
+// The loss of logits [n, c], [n, c, d...] or [c] with target classes [n], [n, d...] or [] in i64 or
+// f32.  For each row it is
 //   log(sum(exp(x))) - (1 - label_smoothing) x[target] - label_smoothing mean(x);
 // the result is the rows' mean, their sum, or all of them (torch.nn.functional.cross_entropy).  A
 // row whose target is ignore_index has loss and gradient 0, and the mean is over the other rows:
@@ -104,6 +106,11 @@ struct CrossEntropyOptions {
 // are; then the mean and the sum are partial.  They must fit scratch several times in f32: with 2
 // MiB up to 131,000 classes, 95,000 with gradients; for more, ranks share them
 // (tp::vocab_parallel_cross_entropy).
+//
+// Targets of the logits' shape are the classes' probabilities p, and each row's loss is
+// -sum(p log_softmax(x)): several kernels, as with a weight, by which each class's summand is
+// multiplied; the mean then divides by the weights of the targets, but with probabilities by the
+// number of rows.
 //
 // The host reads the targets (ADR-0161) and waits for the operations that they depend on.  In a
 // context without data all rows count.
@@ -122,6 +129,14 @@ Tensor l1_loss(const Tensor& input, const Tensor& target, Reduction reduction = 
 // (1 - target) softplus(x), which no size of x makes infinite and in which no digits cancel.
 Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target,
                                         Reduction reduction = Reduction::mean);
+// Both broadcast to the input.
+struct BCEWithLogitsOptions {
+  Tensor weight = {};  // a factor of each loss
+  Reduction reduction = Reduction::mean;
+  Tensor pos_weight = {};  // a factor of target log(p)
+};
+Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target,
+                                        const BCEWithLogitsOptions& options);
 // distance^2 / (2 beta) below beta, and |distance| - beta / 2 from there on.  With beta = 0 it is
 // l1_loss().  KB-F001 for a negative beta.
 Tensor smooth_l1_loss(const Tensor& input, const Tensor& target,
@@ -132,7 +147,9 @@ Tensor smooth_l1_loss(const Tensor& input, const Tensor& target,
 Tensor huber_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::mean,
                   double delta = 1);
 // -(target log(p) + (1 - target) log(1 - p)) of probabilities, whose logarithms are at least -100,
-// as torch's.  For logits use binary_cross_entropy_with_logits(), which loses no digits.
+// as torch's.  For logits use binary_cross_entropy_with_logits(), which loses no digits.  Throws
+// DeviceError KB-F001, in torch's words, for a probability outside of [0, 1] if the host knows it,
+// which does not wait for what is being computed (ADR-0247).
 Tensor binary_cross_entropy(const Tensor& input, const Tensor& target,
                             Reduction reduction = Reduction::mean);
 
@@ -146,12 +163,13 @@ Tensor kl_div(const Tensor& input, const Tensor& target, const KlDivOptions& opt
 // The products of a and b, each divided by its length, which is at least eps, along a dimension.
 Tensor cosine_similarity(const Tensor& a, const Tensor& b, int dim = 1, double eps = 1e-8);
 
-// -input[i, target[i]] of each row, for log-probabilities [n, c] and classes [n]; 0 where the
-// target is ignore_index, and the mean is over the other rows.  Classes are compared with a range
-// [c] on the device; the input is whole on each PE (KB-F003).  The host reads the targets, as
-// cross_entropy does: one that is no class is refused with torch's text (KB-F004).
+// -weight[target[i]] input[i, target[i]] of each row, for log-probabilities and classes with the
+// shapes of cross_entropy(); 0 where the target is ignore_index, and the mean is divided by the
+// other rows' weights.  Classes are compared with a range [c] on the device; the rows are whole on
+// each PE (KB-F003).  The host reads the targets, as cross_entropy does: one that is no class is
+// refused with torch's text (KB-F004).
 Tensor nll_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::mean,
-                std::int64_t ignore_index = -100);
+                std::int64_t ignore_index = -100, const Tensor& weight = {});
 
 // Looks up rows of a table by their numbers.
 
@@ -178,8 +196,8 @@ Tensor embedding(const Tensor& indices, const Tensor& table, const EmbeddingOpti
 // Products with a weight: linear, convolutions; and pooling, which has the windows of these.
 
 // x weight^T + bias for x [..., in], weight [out, in] and bias [out] or none: [..., out], as in
-// torch.  It is an addmm(), with one rounding.  The layers of tp have weights [in, out], which
-// they multiply without a transposition.
+// torch, and of a weight [in] without a bias [...].  It is an addmm(), with one rounding.  The
+// layers of tp have weights [in, out], which they multiply without a transposition.
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 
 // A number for the rows and one for the columns of an image: `2`, or `{2, 1}`.
@@ -199,7 +217,8 @@ struct ConvOptions {
 };
 
 // Convolutions of x [n, c, h, w] with weight [o, c / groups, kh, kw], and of [n, c, l] with
-// [o, c / groups, k], whose options' widths count: [n, o, rows, columns] and [n, o, count].  One
+// [o, c / groups, k], whose options' widths count: [n, o, rows, columns] and [n, o, count].  Here
+// and in pooling an x without n is one sample, and so is the result.  One
 // kernel makes the windows the rows of a matrix, one product multiplies all of them by the weight,
 // and another one exchanges the dimensions; padding is a copy for each dimension (ADR-0279).  Only
 // the batch may be cut, and only with one group.  KB-F001 in torch's words, KB-F002, KB-F003.
@@ -216,22 +235,23 @@ struct PoolOptions {
 };
 
 // The largest element, or the mean, of each window of x [n, c, h, w]; of equal ones the first has
-// the gradient.  Padding counts as -infinity, and in means as 0.  adaptive_avg_pool2d() has windows
-// of equal size, so that output_size divides the image's (KB-F001).  Throw as conv2d().
+// the gradient.  Padding counts as -infinity, and in means as 0.  adaptive_avg_pool2d() has
+// output_size windows: from floor(i h / rows) to ceil((i + 1) h / rows), a kernel for each row and
+// each column of the result where it does not divide the image.  Throw as conv2d().
 Tensor max_pool2d(const Tensor& x, const Pair& kernel_size, const PoolOptions& options = {});
 Tensor avg_pool2d(const Tensor& x, const Pair& kernel_size, const PoolOptions& options = {});
 Tensor adaptive_avg_pool2d(const Tensor& x, const Pair& output_size);
 
-// Normalization of rows: over the last dimension, which must be whole on each PE (KB-F003).  It is
+// Normalization of rows: over the last dimensions, which must be whole on each PE (KB-F003).  It is
 // computed in f32, with one rounding to the type of x.
 //
 // A kernel holds several whole rows in f32 in scratch (KB-M010): with 2 MiB and nothing else in
 // it, rows may have up to 104,000 elements, and up to 65,000 if gradients are computed.
 
 // (x - mean) / sqrt(variance + eps) weight + bias, with the mean and the variance of each row (the
-// biased variance, divided by n).  `normalized_shape` is [n], the last dimension of x; weight and
-// bias are [n] or undefined, and every holder has them whole.  Where x is split, their gradients
-// are partial.
+// biased variance, divided by n).  `normalized_shape` are the last dimensions of x, which count as
+// one of n elements; weight and bias have it or are undefined, and every holder has them whole.
+// Where x is split, their gradients are partial.
 // Throws DeviceError KB-F001, KB-F002, KB-F003.
 Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight = {},
                   const Tensor& bias = {}, double eps = 1e-5);

@@ -158,7 +158,10 @@ namespace {
 // The ends of clamp(), of which one that is open takes no part in the choice of the type.
 std::vector<Scalar> make_ends(const Tensor& x, const Scalar& min, const Scalar& max) {
   const auto end = [&](const Scalar& given) {
-    if (!std::isinf(given.real())) return given;
+    if (!std::isinf(given.real())) {
+      const bool is_whole = is_integral(x.dtype()) && is_integral(given.type());
+      return is_whole ? as_element("clamp", given, x.dtype()) : given;
+    }
     return Scalar::infinity(given.real() < 0 ? -1 : 1, x.dtype());
   };
   return {end(min), end(max)};

@@ -33,4 +33,22 @@ inline void check_targets(std::string_view name, const Tensor& targets, std::int
   count_targets(name, targets, class_count, ignore_index);
 }
 
+// The sum of the weights [c] of the targets that are not `ignore_index`; their number in a run
+// without values.  Reads both.  REQUIRES: checked targets
+double weigh_targets(const Tensor& targets, const Tensor& weight, std::int64_t ignore_index);
+
+// The shape without its dimension of classes: the second one, or that of a vector.
+Shape without_classes(const Shape& shape);
+// Throws DeviceError KB-F001, in torch's words, unless the target has the input's shape without its
+// dimension of classes.
+void check_target_shape(std::string_view name, const Tensor& input, const Tensor& target);
+// Throws DeviceError KB-F001, in torch's words, unless the weight is [classes] or undefined.
+void check_class_weight(std::string_view name, const Tensor& weight, std::int64_t classes);
+// Turns [n, c, d...] and [c] into [rows, c].
+Tensor classes_in_rows(const Tensor& x);
+
+// Throws DeviceError KB-F001, in torch's words, for an element outside of [0, 1].  It neither waits
+// for nor checks elements that an operation under way computes.
+void check_probabilities(std::string_view name, const Tensor& x);
+
 }  // namespace kernbench

@@ -18,6 +18,7 @@
 namespace kernbench {
 
 ops::Indices read_indices(const Tensor& index) {
+  runtime::check_on_device(index, "read_indices");
   if (!index.storage()->simulation->machine().memory().has_data()) {
     return ops::Indices(static_cast<std::size_t>(index.numel()), 0);
   }
@@ -27,10 +28,12 @@ ops::Indices read_indices(const Tensor& index) {
 std::vector<std::int64_t> checked_indices(std::string_view name, const Tensor& index,
                                           std::size_t dimension, std::int64_t size) {
   ops::Indices indices = read_indices(index);
+  const std::string_view text = name == "index_select" ? "index out of range in self: " : "";
   for (const std::int64_t i : indices) {
     if (i >= 0 && i < size) continue;
-    ops::refuse_shapes(name, fmt::format("index {} is out of bounds for dimension {} with size {}",
-                                         i, dimension, size));
+    ops::refuse_shapes(
+        name, fmt::format("{}index {} is out of bounds for dimension {} with size {}", text, i,
+                          dimension, size));
   }
   return indices;
 }
@@ -86,7 +89,7 @@ Tensor rearranged(std::string_view name, const Tensor& of, int dim, std::int64_t
 Tensor index_select(const Tensor& of, int dim, const Tensor& index) {
   const auto [x, dimension] = indexed_operand("index_select", of, dim, index);
   if (index.dim() > 1) {
-    ops::refuse_shapes("index_select", "Index is supposed to be a vector");
+    ops::refuse_shapes("index_select", "index_select(): Index is supposed to be a vector");
   }
   return selected("index_select", x, dimension, indices_along("index_select", x, index, dimension));
 }
@@ -125,8 +128,8 @@ Tensor repeat_interleave(const Tensor& x, std::int64_t repeats, std::optional<in
 Tensor masked_select(const Tensor& of, const Tensor& of_mask) {
   ops::check_operands("masked_select", {of}, ops::Types::any);
   ops::check_operands("masked_select", {of_mask}, ops::Types::any);
-  if (of_mask.dtype() != DType::boolean) {
-    ops::refuse_type("masked_select", "masked_select: expected BoolTensor for mask");
+  if (of_mask.dtype() != DType::boolean && of_mask.dtype() != DType::u8) {
+    ops::refuse_type("masked_select", "masked_select: expected BoolTensor or ByteTensor for mask");
   }
   const Shape shape = ops::broadcast_shape("masked_select", {of, of_mask});
   const std::vector<std::int64_t> sizes(shape.begin(), shape.end());
@@ -170,17 +173,37 @@ Tensor gather(const Tensor& whole, int dim, const Tensor& index) {
 
 namespace {
 
+// The first elements along each dimension, of which there are as many as the shape has.
+Tensor leading(Tensor x, const Shape& shape) {
+  for (std::size_t d = 0; d < shape.rank(); ++d) {
+    if (shape[d] < x.shape()[d]) x = narrow(x, static_cast<int>(d), 0, shape[d]);
+  }
+  return x;
+}
+
+// Throws KB-F001 unless the index is no larger than x, along the dimension than src alone.
+void check_scatter_shapes(std::string_view name, const Tensor& x, std::size_t dimension,
+                          const Shape& index, const Tensor& src) {
+  const std::size_t rank = x.shape().rank();
+  for (const auto& [what, of] : {std::pair("Index", index.rank()), {"Src", src.shape().rank()}}) {
+    if (of == rank) continue;
+    ops::refuse_shapes(
+        name,
+        fmt::format("{} tensor must have the same number of dimensions as self tensor", what));
+  }
+  for (std::size_t d = 0; d < rank; ++d) {
+    if (index[d] <= src.shape()[d] && (d == dimension || index[d] <= x.shape()[d])) continue;
+    ops::refuse_shapes(name, fmt::format("Expected index {} to be smaller than self {} apart from "
+                                         "dimension {} and to be smaller size than src {}",
+                                         to_string(index), to_string(x.shape()), dimension,
+                                         to_string(src.shape())));
+  }
+}
+
 // Returns what scatter and scatter_add check: the indices, row by row.
 ops::Indices scatter_indices(std::string_view name, const Tensor& x, std::size_t dimension,
                              const Tensor& index, const Tensor& src) {
   ops::check_operands(name, {x, src}, ops::Types::any);
-  if (index.shape() != src.shape() ||
-      ops::with_size(src.shape(), dimension, x.shape()[dimension]) != x.shape()) {
-    ops::refuse_shapes(name, fmt::format("Expected index {} and src {} of self {}'s size apart "
-                                         "from dimension {}",
-                                         to_string(index.shape()), to_string(src.shape()),
-                                         to_string(x.shape()), dimension));
-  }
   if (ops::placement_of(src) != ops::placement_of(x)) {
     ops::refuse_placements(name, x, src, "both must lie the same way");
   }
@@ -189,9 +212,17 @@ ops::Indices scatter_indices(std::string_view name, const Tensor& x, std::size_t
 }
 
 Tensor scatter_into(std::string_view name, const Tensor& of, int dim, const Tensor& index,
-                    const Tensor& of_src, ops::Scatter how) {
+                    const Tensor& whole_src, ops::Scatter how) {
   const auto [x, dimension] = indexed_operand(name, of, dim, index);
-  const Tensor src = contiguous(of_src);
+  check_scatter_shapes(name, x, dimension, index.shape(), whole_src);
+  const Tensor src = contiguous(leading(whole_src, index.shape()));
+  const Shape reached = ops::with_size(index.shape(), dimension, x.shape()[dimension]);
+  if (reached != x.shape()) {
+    const Tensor result = clone(x);
+    const Tensor part = leading(result, reached);
+    part.copy_(scatter_into(name, part, dim, index, src, how));
+    return result;
+  }
   const ops::Indices indices = scatter_indices(name, x, dimension, index, src);
   const auto backward = [=, dimension = dimension, shape = src.shape(),
                          is_wanted = autograd::needs_grad(x)](const Tensor& dy) {

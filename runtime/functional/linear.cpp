@@ -1,10 +1,12 @@
 #include "runtime/functional/functional.h"
 #include "runtime/functional/operators.h"
+#include "runtime/functional/shape_operators.h"
 
 namespace kernbench::nn::functional {
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  return addmm(bias, x, weight, {.transpose_b = true});
+  if (!bias.defined() || x.dim() != 1) return addmm(bias, x, weight, {.transpose_b = true});
+  return squeeze(addmm(bias, unsqueeze(x, 0), weight, {.transpose_b = true}), 0);
 }
 
 }  // namespace kernbench::nn::functional

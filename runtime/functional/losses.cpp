@@ -56,14 +56,24 @@ Tensor l1_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
 }
 
 Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target,
-                                        Reduction reduction) {
+                                        const BCEWithLogitsOptions& options) {
   if (input.shape() != target.shape()) {
     ops::refuse_shapes("binary_cross_entropy_with_logits",
-                       fmt::format("Target size {} must be the same as input size {}",
+                       fmt::format("Target size (torch.Size({})) must be the same as input size "
+                                   "(torch.Size({}))",
                                    to_string(target.shape()), to_string(input.shape())));
   }
   // The loss is written as two positive summands, so that no digits cancel.
-  return reduced((1 - target) * softplus(input) + target * softplus(-input), reduction);
+  const Tensor& factor = options.pos_weight;
+  const Tensor positive = factor.defined() ? target * factor : target;
+  const Tensor losses = (1 - target) * softplus(input) + positive * softplus(-input);
+  return reduced(options.weight.defined() ? losses * options.weight : losses, options.reduction);
+}
+
+Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target,
+                                        Reduction reduction) {
+  return binary_cross_entropy_with_logits(input, target,
+                                          BCEWithLogitsOptions{.reduction = reduction});
 }
 
 Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, Reduction reduction, double beta) {
@@ -89,11 +99,14 @@ Tensor huber_loss(const Tensor& input, const Tensor& target, Reduction reduction
 
 Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, Reduction reduction) {
   if (input.shape() != target.shape()) {
-    ops::refuse_shapes("binary_cross_entropy",
-                       fmt::format("Using a target size {} that is different to the input size {} "
-                                   "is refused",
-                                   to_string(target.shape()), to_string(input.shape())));
+    ops::refuse_shapes(
+        "binary_cross_entropy",
+        fmt::format("Using a target size (torch.Size({})) that is different to the input "
+                    "size (torch.Size({})) is refused",
+                    to_string(target.shape()), to_string(input.shape())));
   }
+  ops::check_operands("binary_cross_entropy", {input, target});
+  check_probabilities("binary_cross_entropy", input);
   return reduced(apply(kBinaryCrossEntropy, {input, target}), reduction);
 }
 
@@ -110,23 +123,26 @@ Tensor cosine_similarity(const Tensor& a, const Tensor& b, int dim, double eps) 
   return sum((a / length(a)) * (b / length(b)), dim);
 }
 
-Tensor nll_loss(const Tensor& input, const Tensor& target, Reduction reduction,
-                std::int64_t ignore_index) {
-  ops::check_holders("nll_loss", {input, target});
-  if (input.dim() != 2 || target.shape() != Shape{input.shape()[0]}) {
-    ops::refuse_shapes("nll_loss",
-                       fmt::format("Expected target {} for input {}, got {}",
-                                   input.dim() == 2 ? to_string(Shape{input.shape()[0]}) : "[n]",
-                                   to_string(input.shape()), to_string(target.shape())));
-  }
-  check_id_type("nll_loss", target, input.shape()[1]);
-  check_targets("nll_loss", target, input.shape()[1], ignore_index);
+Tensor nll_loss(const Tensor& of, const Tensor& of_target, Reduction reduction,
+                std::int64_t ignore_index, const Tensor& weight) {
+  ops::check_holders("nll_loss", {of, of_target});
+  check_target_shape("nll_loss", of, of_target);
+  const Tensor input = classes_in_rows(of);
+  const std::int64_t classes = input.shape()[1];
+  const Tensor target = of_target.dim() == 1 ? of_target : flatten(of_target);
+  check_class_weight("nll_loss", weight, classes);
+  check_id_type("nll_loss", target, classes);
+  check_targets("nll_loss", target, classes, ignore_index);
   const Tensor column = target.detach().unsqueeze(1);
-  const Tensor is_target =
-      (column == numbers_beside(input, input.shape()[1])) & (column != ignore_index);
-  const Tensor losses = -sum(where(is_target, input, 0.0), 1);
-  if (reduction != Reduction::mean) return reduced(losses, reduction);
-  return sum(losses) / sum(is_target).to(input.dtype());
+  const Tensor is_target = (column == numbers_beside(input, classes)) & (column != ignore_index);
+  const Tensor weighted = weight.defined() ? input * weight.detach() : input;
+  const Tensor losses = -sum(where(is_target, weighted, 0.0), 1);
+  if (reduction != Reduction::mean) {
+    return reduced(of_target.dim() == 1 ? losses : reshape(losses, of_target.shape()), reduction);
+  }
+  const Tensor count =
+      weight.defined() ? sum(where(is_target, weight.detach(), 0.0)) : sum(is_target);
+  return sum(losses) / count.to(input.dtype());
 }
 
 }  // namespace kernbench::nn::functional

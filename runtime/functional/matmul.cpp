@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <optional>
 
 #include "runtime/autograd/autograd.h"
 #include "runtime/functional/matmul_kernel.h"
@@ -8,6 +10,7 @@
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/elements.h"
 #include "runtime/ops/reduce.h"
+#include "runtime/tensor/strided_view.h"
 
 namespace kernbench {
 
@@ -44,6 +47,13 @@ std::optional<Level> level_of_product(const GemmOperands& operands, std::size_t 
     return other.is_replicate() ? std::optional(ops::kPartial) : std::nullopt;
   }
   if (a.is_replicate() && b.is_replicate()) return ops::kReplicate;
+  // Of an operand that repeats along the batch every holder has all.
+  const auto cuts_batch = [&](const Level& level, const Tensor& other) {
+    return !operands.is_folded && rank > 2 && level == ops::cut(0) &&
+           runtime::repeats_along(other, 0);
+  };
+  if (b.is_replicate() && cuts_batch(a, operands.b)) return a;
+  if (a.is_replicate() && cuts_batch(b, operands.a)) return b;
   const std::size_t rows = operands.is_folded ? 0 : rank - 2;
   if (b.is_replicate()) {
     const bool cuts_rows = role_in_a(operands, a.dimension) == Role::rows;
@@ -89,35 +99,44 @@ Shape with_matrix(std::span<const std::int64_t> front, std::int64_t rows, std::i
   return Shape(sizes);
 }
 
-// Returns the shape of the product.  Throws KB-F001 if there is none.
+// Returns the shape of the product.  Throws KB-F001, in torch's words, if there is none.
 Shape check_shapes(const GemmOperands& operands) {
   const Shape& a = operands.a.shape();
   const Shape& b = operands.b.shape();
-  const auto refuse = [&](std::string_view wanted) {
-    ops::refuse_shapes(
-        operands.name(),
-        fmt::format("mat1 and mat2 shapes cannot be multiplied: '{}' {}{} and '{}' {}{}; "
-                    "{} is wanted",
-                    operands.a.name(), to_string(a), operands.transpose_a ? " transposed" : "",
-                    operands.b.name(), to_string(b), operands.transpose_b ? " transposed" : "",
-                    wanted));
-  };
   const bool is_batched = b.rank() > 2;
-  if (a.rank() < 2 || b.rank() < 2) refuse("at least one dimension");
-  if (is_batched && !std::ranges::equal(batch_of(operands.a), batch_of(operands.b))) {
-    refuse("a matrix b, or the same sizes in front of both matrices");
-  }
-  if (!is_batched && operands.transpose_a && a.rank() > 2) {
-    refuse("an a of two dimensions, where it is transposed");
-  }
   const auto size = [](const Shape& shape, bool is_last) {
     return shape[shape.rank() - (is_last ? 1 : 2)];
   };
-  if (size(a, !operands.transpose_a) != size(b, operands.transpose_b)) {
-    refuse("[m, k] and [k, n]");
+  const std::int64_t rows = size(a, operands.transpose_a);
+  const std::int64_t depth = size(a, !operands.transpose_a);
+  const std::int64_t depth_of_b = size(b, operands.transpose_b);
+  const std::int64_t columns = size(b, !operands.transpose_b);
+  const auto batch = batch_of(operands.a);
+  const std::int64_t count =
+      std::accumulate(batch.begin(), batch.end(), std::int64_t{1}, std::multiplies());
+  const auto refuse = [&](const std::string& text, std::string_view wanted) {
+    ops::refuse_shapes(
+        operands.name(),
+        fmt::format("{}: '{}' {}{} and '{}' {}{}; {} is wanted", text, operands.a.name(),
+                    to_string(a), operands.transpose_a ? " transposed" : "", operands.b.name(),
+                    to_string(b), operands.transpose_b ? " transposed" : "", wanted));
+  };
+  if (!is_batched && operands.transpose_a && a.rank() > 2) {
+    refuse("mat1 and mat2 shapes cannot be multiplied",
+           "an a of two dimensions, where it is transposed");
   }
-  return with_matrix(batch_of(operands.a), size(a, operands.transpose_a),
-                     size(b, !operands.transpose_b));
+  if (depth != depth_of_b && is_batched) {
+    refuse(fmt::format("Expected size for first two dimensions of batch2 tensor to be: [{0}, {1}] "
+                       "but got: [{0}, {2}].",
+                       count, depth, depth_of_b),
+           "[..., m, k] and [..., k, n]");
+  }
+  if (depth != depth_of_b) {
+    refuse(fmt::format("mat1 and mat2 shapes cannot be multiplied ({}x{} and {}x{})", count * rows,
+                       depth, depth_of_b, columns),
+           "[m, k] and [k, n]");
+  }
+  return with_matrix(batch, rows, columns);
 }
 
 // Throws KB-F001 unless the bias is a vector of `columns` elements.
@@ -143,87 +162,136 @@ Tensor gradient_of_b(const GemmOperands& of, const Tensor& dc, const Shape& shap
   return product({of.a, dc, !of.transpose_a, false, of.is_folded, of.alpha}, shape);
 }
 
-// REQUIRES: checked operands, of `input` + a b with these options
+// Returns x with these sizes in front of its matrices, as a view in which x repeats; x itself where
+// they are undefined or its own.
+Tensor with_batch(const Tensor& x, const std::optional<Shape>& batch) {
+  if (!batch) return x;
+  const Shape shape = with_matrix(batch->sizes(), x.size(-2), x.size(-1));
+  return x.shape() == shape ? x : expand(x.detach(), {shape.begin(), shape.end()});
+}
+
 Tensor multiply(const Tensor& of_a, const Tensor& of_b, const MatmulOptions& options,
                 const Tensor& bias = {}) {
   const bool is_folded = of_b.dim() <= 2;
   const Tensor a = ops::is_read_in_place(of_a, is_folded) ? of_a : contiguous(of_a);
   const Tensor b = ops::is_read_in_place(of_b, is_folded) ? of_b : contiguous(of_b);
-  const GemmOperands operands{
-      a, b, options.transpose_a, options.transpose_b, is_folded, options.alpha, bias};
+  std::optional<Shape> batch;
+  if (!is_folded) batch = ops::broadcast_sizes("matmul", Shape(batch_of(a)), Shape(batch_of(b)));
+  const GemmOperands operands{with_batch(a, batch),
+                              with_batch(b, batch),
+                              options.transpose_a,
+                              options.transpose_b,
+                              is_folded,
+                              options.alpha,
+                              bias};
   const Shape shape = check_shapes(operands);
+  ops::check_operands(operands.name(), {a, b}, ops::Types::factors);
   check_bias(operands, shape[shape.rank() - 1]);
   Tensor c = product(operands, shape);
   if (!needs_grad(a, b, operands.bias)) return c;
   const Tensor none;
   GemmOperands form = operands;  // without tensors
   form.a = form.b = form.bias = none;
-  const auto backward = [form, a = SavedTensor(needs_grad(b) ? a : none),
+  const auto backward = [form, batch, a = SavedTensor(needs_grad(b) ? a : none),
                          b = SavedTensor(needs_grad(a) ? b : none), shape_of_a = a.shape(),
-                         shape_of_b = b.shape(), of_a = needs_grad(a), of_b = needs_grad(b),
+                         shape_of_b = b.shape(), in_a = operands.a.shape(),
+                         in_b = operands.b.shape(), of_a = needs_grad(a), of_b = needs_grad(b),
                          of_bias = needs_grad(operands.bias)](const Tensor& dc) {
     GemmOperands of = form;
-    of.a = a.get();
-    of.b = b.get();
-    const Tensor da = of_a ? gradient_of_a(of, dc, shape_of_a) : Tensor();
-    const Tensor db = of_b ? gradient_of_b(of, dc, shape_of_b) : Tensor();
+    if (of_b) of.a = with_batch(a.get(), batch);
+    if (of_a) of.b = with_batch(b.get(), batch);
+    const Tensor da = of_a ? ops::sum_to(shape_of_a, gradient_of_a(of, dc, in_a)) : Tensor();
+    const Tensor db = of_b ? ops::sum_to(shape_of_b, gradient_of_b(of, dc, in_b)) : Tensor();
     return std::vector{of_bias ? ops::sum_of_rows(dc) : Tensor(), da, db};
   };
   // The bias comes first, as in torch: so do its hooks.
   return autograd::record(operands.name(), std::move(c), {operands.bias, a, b}, backward);
 }
 
+// Throws KB-F001, in torch's words, for the product of x and a vector of another size.
+void check_vector(std::string_view name, const Tensor& x, const Tensor& vector) {
+  const Shape& shape = x.shape();
+  const std::int64_t depth = shape[shape.rank() - 1];
+  const std::int64_t size = vector.shape()[0];
+  if (depth == size) return;
+  if (shape.rank() == 1) {
+    ops::refuse_shapes(
+        name, fmt::format("inconsistent tensor size, expected tensor {} and src {} to have the "
+                          "same number of elements, but got {} and {} elements respectively",
+                          to_string(shape), to_string(vector.shape()), depth, size));
+  }
+  const std::int64_t rows = depth == 0 ? 0 : shape.numel() / depth;
+  ops::refuse_shapes(name, fmt::format("size mismatch, got {0}, {0}x{1},{2}: '{3}' {4} and '{5}' "
+                                       "{6}; a vector of {1} elements is wanted",
+                                       rows, depth, size, x.name(), to_string(shape), vector.name(),
+                                       to_string(vector.shape())));
+}
+
+// Throws KB-F001 unless the operands' numbers of dimensions are those of the operator.
+void check_fits(std::string_view name, bool fits, std::string_view text, const Tensor& a,
+                const Tensor& b) {
+  if (fits) return;
+  ops::refuse_shapes(name, fmt::format("{}: '{}' {} and '{}' {}", text, a.name(),
+                                       to_string(a.shape()), b.name(), to_string(b.shape())));
+}
+
 }  // namespace
 
 Tensor matmul(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
-  ops::check_operands("matmul", {a, b});
+  ops::check_holders("matmul", {a, b});
+  if (a.dim() == 0 || b.dim() == 0) {
+    ops::refuse_shapes("matmul", fmt::format("both arguments to matmul need to be at least 1D, but "
+                                             "they are {}D and {}D",
+                                             a.dim(), b.dim()));
+  }
   if (a.dim() == 1) {
+    if (b.dim() == 1) check_vector("matmul", a, b);
     return squeeze(matmul(unsqueeze(a, 0), b, options), b.dim() == 1 ? 0 : -2);
   }
-  if (b.dim() == 1) return squeeze(matmul(a, unsqueeze(b, 1), options), -1);
-  return multiply(a, b, options);
+  if (b.dim() > 1) return multiply(a, b, options);
+  if (!options.transpose_a) check_vector("matmul", a, b);
+  return squeeze(matmul(a, unsqueeze(b, options.transpose_b ? 0 : 1), options), -1);
 }
 
 Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, const MatmulOptions& options) {
   if (!input.defined()) return matmul(a, b, options);
-  ops::check_operands("addmm", {a, b, input});
+  ops::check_operands("addmm", {a, input}, ops::Types::factors);
+  check_fits("addmm", a.dim() >= 2, "mat1 must be a matrix", a, b);
+  check_fits("addmm", b.dim() >= 2, "mat2 must be a matrix", a, b);
   return multiply(a, b, options, contiguous(input));
 }
 
-namespace {
-
-void check_ranks(std::string_view name, const Tensor& a, std::int64_t rank_of_a, const Tensor& b,
-                 std::int64_t rank_of_b) {
-  const bool are_stacks = rank_of_a == 3;
-  if (a.dim() == rank_of_a && b.dim() == rank_of_b &&
-      !(are_stacks && a.shape()[0] != b.shape()[0])) {
-    return;
-  }
-  ops::refuse_shapes(name, fmt::format("{} and {}: {} takes tensors of {} and {} dimensions{}",
-                                       to_string(a.shape()), to_string(b.shape()), name, rank_of_a,
-                                       rank_of_b, are_stacks ? ", of as many matrices" : ""));
-}
-
-}  // namespace
-
 Tensor mm(const Tensor& a, const Tensor& b) {
-  check_ranks("mm", a, 2, b, 2);
+  check_fits("mm", a.dim() == 2, "self must be a matrix", a, b);
+  check_fits("mm", b.dim() == 2, "mat2 must be a matrix", a, b);
   return matmul(a, b);
 }
 Tensor bmm(const Tensor& a, const Tensor& b) {
-  check_ranks("bmm", a, 3, b, 3);
+  check_fits("bmm", a.dim() == 3, "batch1 must be a 3D tensor", a, b);
+  check_fits("bmm", b.dim() == 3, "batch2 must be a 3D tensor", a, b);
+  check_fits("bmm", a.size(0) == b.size(0),
+             fmt::format("Expected size for first two dimensions of batch2 tensor to be: [{}, {}] "
+                         "but got: [{}, {}].",
+                         a.size(0), a.size(2), b.size(0), b.size(1)),
+             a, b);
   return matmul(a, b);
 }
 Tensor mv(const Tensor& a, const Tensor& b) {
-  check_ranks("mv", a, 2, b, 1);
+  check_fits("mv", a.dim() == 2 && b.dim() == 1,
+             fmt::format("vector + matrix @ vector expected, got 1, {}, {}", a.dim(), b.dim()), a,
+             b);
   return matmul(a, b);
 }
 Tensor dot(const Tensor& a, const Tensor& b) {
-  check_ranks("dot", a, 1, b, 1);
+  check_fits("dot", a.dim() == 1 && b.dim() == 1,
+             fmt::format("1D tensors expected, but got {}D and {}D tensors", a.dim(), b.dim()), a,
+             b);
   return matmul(a, b);
 }
 Tensor outer(const Tensor& a, const Tensor& b) {
-  check_ranks("outer", a, 1, b, 1);
+  constexpr std::string_view kText = "outer: Expected 1-D argument {}, but got {}-D";
+  check_fits("outer", a.dim() == 1, fmt::format(kText, "self", a.dim()), a, b);
+  check_fits("outer", b.dim() == 1, fmt::format(kText, "vec2", b.dim()), a, b);
   return unsqueeze(a, 1) * b;
 }
 

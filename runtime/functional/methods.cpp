@@ -16,6 +16,9 @@ namespace kernbench {
 std::int64_t Tensor::size(int dim) const {
   return shape()[ops::wrap_dimension("size", *this, dim)];
 }
+std::int64_t Tensor::stride(int dim) const {
+  return stride()[ops::wrap_dimension("stride", *this, dim)];
+}
 
 // A method that is the function of its name, with the tensor in front of its own arguments.
 #define KERNBENCH_METHOD(Result, name, parameters, ...)       \
@@ -225,11 +228,11 @@ Tensor Tensor::t() const {
 }
 
 bool Tensor::is_contiguous() const {
-  return !runtime::is_strided(*this);
+  return checked().is_host() || !runtime::is_strided(*this);
 }
 bool Tensor::is_alias_of(const Tensor& other) const {
-  const Storage& own = *storage();
-  const Storage& its = *other.storage();
+  const Storage& own = checked();
+  const Storage& its = other.checked();
   return own.is_host() ? own.host == its.host : own.memory == its.memory;
 }
 

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "runtime/autograd/autograd.h"
@@ -126,7 +128,7 @@ void check(const Norm& norm, const Tensor& x, const Shape& normalized_shape,
   if (parameter.shape() != normalized_shape) {
     ops::refuse_shapes(
         norm.name,
-        fmt::format("expected {} to be of same shape as normalized_shape, but got "
+        fmt::format("Expected {} to be of same shape as normalized_shape, but got "
                     "{} of shape {} and normalized_shape = {}",
                     name, name, to_string(parameter.shape()), to_string(normalized_shape)));
   }
@@ -136,17 +138,50 @@ void check(const Norm& norm, const Tensor& x, const Shape& normalized_shape,
   ops::refuse_placements(norm.name, x, parameter, "every holder needs all of the parameter");
 }
 
+// Throws KB-F001, in torch's words, unless these are the last dimensions.
+void check_ends_with(const Norm& norm, const Shape& shape, const Shape& end) {
+  if (end.rank() == 0) {
+    ops::refuse_shapes(
+        norm.name,
+        "Expected normalized_shape to be at least 1-dimensional, i.e., containing at "
+        "least one element, but got normalized_shape = []");
+  }
+  if (shape.rank() >= end.rank() && std::equal(end.begin(), end.end(), shape.end() - end.rank())) {
+    return;
+  }
+  ops::refuse_shapes(norm.name, fmt::format("Given normalized_shape={}, expected input with shape "
+                                            "[*, {}], but got input of size{}",
+                                            to_string(end), fmt::join(end.begin(), end.end(), ", "),
+                                            to_string(shape)));
+}
+
+Tensor normalize(const Norm& norm, const Tensor& of, const Shape& normalized_shape,
+                 const Tensor& weight, const Tensor& bias);
+
+// The last dimensions count as one.
+Tensor over_one_dimension(const Norm& norm, const Tensor& of, const Shape& normalized_shape,
+                          const Tensor& weight, const Tensor& bias) {
+  const Shape row{normalized_shape.numel()};
+  std::vector<std::int64_t> sizes(of.shape().begin(), of.shape().end() - normalized_shape.rank());
+  sizes.push_back(row[0]);
+  const auto flat = [&](const Tensor& parameter, std::string_view name) {
+    check(norm, of, normalized_shape, parameter, name);
+    return parameter.defined() ? reshape(parameter, row) : parameter;
+  };
+  const Tensor y =
+      normalize(norm, reshape(of, Shape(sizes)), row, flat(weight, "weight"), flat(bias, "bias"));
+  return reshape(y, of.shape());
+}
+
 Tensor normalize(const Norm& norm, const Tensor& of, const Shape& normalized_shape,
                  const Tensor& weight, const Tensor& bias) {
-  const Tensor x = contiguous(of);
-  ops::check_operands(norm.name, {x});
-  ops::check_has_whole_rows(norm.name, x);
-  if (normalized_shape != Shape{x.shape()[x.shape().rank() - 1]}) {
-    ops::refuse_shapes(norm.name,
-                       fmt::format("given normalized_shape={}, but input has size {}: it "
-                                   "must be the last dimension",
-                                   to_string(normalized_shape), to_string(x.shape())));
+  ops::check_operands(norm.name, {of});
+  check_ends_with(norm, of.shape(), normalized_shape);
+  if (normalized_shape.rank() > 1) {
+    return over_one_dimension(norm, of, normalized_shape, weight, bias);
   }
+  const Tensor x = contiguous(of);
+  ops::check_has_whole_rows(norm.name, x);
   check(norm, x, normalized_shape, weight, "weight");
   check(norm, x, normalized_shape, bias, "bias");
   Tensor y = forward(norm, x, weight, bias);

@@ -119,13 +119,13 @@ inline Tensor min(const Tensor& a, const Tensor& b) {
   return minimum(a, b);
 }
 
-// a where the mask is not 0, else b.  The mask may have any type.
+// a where the mask is true, else b.  KB-F002, in torch's words, for a mask not of bool or u8.
 Tensor where(const Tensor& mask, const Tensor& a, const Tensor& b);
 Tensor where(const Tensor& mask, const Tensor& a, const Scalar& b);
 Tensor where(const Tensor& mask, const Scalar& a, const Tensor& b);
 // i64 of whole numbers, f32 of others.
 Tensor where(const Tensor& mask, const Scalar& a, const Scalar& b);
-// x, but `value` where the mask is not 0.
+// x, but `value` where the mask, of any type, is not 0.
 Tensor masked_fill(const Tensor& x, const Tensor& mask, const Scalar& value);
 
 // min where x is below it, max where x is above it.  The gradient at a limit is that of x.
@@ -225,8 +225,9 @@ Tensor any(const Tensor& x, const Dimensions& dims = {}, bool keepdim = false);
 Tensor all(const Tensor& x, const Dimensions& dims = {}, bool keepdim = false);
 Tensor max(const Tensor& x);  // amax over all dimensions
 Tensor min(const Tensor& x);
-// sqrt(sum(x^2)) for p = 2; sum(|x|) for 1; amax(|x|) for infinity.  KB-F001 for other p.  Where
-// all of x is 0, the gradient of the 2-norm is 0, as torch's.
+// sqrt(sum(x^2)) for p = 2; sum(|x|) for 1; amax(|x|) for infinity and amin(|x|) for -infinity; the
+// number of elements that are not 0 for 0; else the p-th root of sum(|x|^p), by several kernels.
+// Where all of x is 0, the gradient is 0, as torch's.
 Tensor norm(const Tensor& x, double p = 2, const Dimensions& dims = {}, bool keepdim = false);
 
 // The variance, with the number of elements less one as its divisor if it is `unbiased`, and its
@@ -296,13 +297,14 @@ struct MatmulOptions {
 
 // Returns alpha a b, summed in f32 with one rounding to the operands' type:
 //   [..., m, k] x [k, n] -> [..., m, n]; with transpose_a only of two dimensions
-//   [..., m, k] x [..., k, n] -> [..., m, n], the same sizes in front of both
+//   [..., m, k] x [..., k, n] -> [..., m, n]; the sizes in front broadcast, as views of either
 //   a vector [k] counts as one row of a, or one column of b, which the result has not
 //
 // Each PE multiplies its own parts.  On each level of the placement:
 //   replicate x replicate -> replicate      k cut on both        -> partial
 //   rows of a cut         -> rows cut       columns of b cut     -> columns cut
 //   batch cut on both     -> batch cut      partial x replicate  -> partial, and the reverse
+//   batch cut on one, beside an operand that repeats along it -> batch cut
 // Throws DeviceError KB-F001, KB-F002; KB-F003 for other placements.
 Tensor matmul(const Tensor& a, const Tensor& b, const MatmulOptions& options = {});
 

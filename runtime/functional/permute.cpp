@@ -92,17 +92,19 @@ std::vector<Tensor> contiguous(std::vector<Tensor> tensors) {
 Tensor permute(const Tensor& x, const std::vector<int>& dims) {
   ops::check_operands("permute", {x}, ops::Types::any);
   if (dims.size() != x.shape().rank()) {
-    ops::refuse_shapes("permute",
-                       fmt::format("number of dimensions in the tensor input does not match the "
-                                   "length of the desired ordering of dimensions i.e. input.dim() "
-                                   "= {} is not equal to len(dims) = {}",
-                                   x.dim(), dims.size()));
+    ops::refuse_shapes(
+        "permute",
+        fmt::format(
+            "permute(sparse_coo): number of dimensions in the tensor input does not match the "
+            "length of the desired ordering of dimensions i.e. input.dim() "
+            "= {} is not equal to len(dims) = {}",
+            x.dim(), dims.size()));
   }
   Order order;
   for (const int dim : dims) {
     order.push_back(ops::wrap_dimension("permute", x, dim));
     if (std::ranges::count(order, order.back()) > 1) {
-      ops::refuse_shapes("permute", "duplicate dims are not allowed");
+      ops::refuse_shapes("permute", "permute(): duplicate dims are not allowed.");
     }
   }
   return permute_view(x, order);
@@ -297,9 +299,10 @@ Tensor select(const Tensor& x, int dim, std::int64_t index) {
   const std::size_t dimension = ops::wrap_dimension("select", x, dim);
   const std::int64_t size = x.shape()[dimension];
   if (index < -size || index >= size) {
-    ops::refuse_shapes("select", fmt::format("index {} out of range for tensor of size {} at "
-                                             "dimension {}",
-                                             index, to_string(x.shape()), dim));
+    ops::refuse_shapes("select",
+                       fmt::format("select(): index {} out of range for tensor of size {} at "
+                                   "dimension {}",
+                                   index, to_string(x.shape()), dim));
   }
   if (dimension == 0) return x[index];
   return squeeze(narrow(x, dim, index < 0 ? index + size : index, 1), dim);

@@ -4,10 +4,12 @@
 #include <limits>
 
 #include "runtime/autograd/autograd.h"
+#include "runtime/autograd/node.h"
 #include "runtime/functional/elementwise_operator.h"
 #include "runtime/functional/operators.h"
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/reduce.h"
+#include "runtime/tensor/tensor_storage.h"
 
 namespace kernbench {
 
@@ -86,14 +88,19 @@ double count_elements(const Shape& shape, DimensionSet dimensions) {
   return count;
 }
 
-// Returns a result that has the reduced dimensions with size 1, with or without them.
-Tensor finished(Tensor result, DimensionSet dimensions, bool keepdim) {
+// Returns a result that has the reduced dimensions with size 1, with or without them.  Either way
+// the reduction is what made it, by its name.
+Tensor finished(std::string_view name, Tensor result, DimensionSet dimensions, bool keepdim) {
   if (keepdim || dimensions == 0) return result;
   std::vector<std::int64_t> sizes;
   for (std::size_t d = 0; d < result.shape().rank(); ++d) {
     if (!ops::contains(dimensions, d)) sizes.push_back(result.shape()[d]);
   }
-  return reshape(result, Shape(sizes));
+  Tensor kept = reshape(result, Shape(sizes));
+  if (const auto& meta = kept.storage()->autograd; meta != nullptr && meta->recorded != nullptr) {
+    meta->recorded->name = name;
+  }
+  return kept;
 }
 
 // The gradient of x: dy and y repeat along the dimensions that were reduced.
@@ -125,7 +132,7 @@ Tensor reduce(const ReductionOperator& op, const Tensor& of, const Dimensions& d
   ops::check_operands(op.forward.name, {x}, ops::Types::any);
   const DimensionSet dimensions = make_dimension_set(op.forward.name, x, dims);
   Tensor y = ops::reduced(x, op.forward, dimensions);
-  if (!needs_grad(x)) return finished(std::move(y), dimensions, keepdim);
+  if (!needs_grad(x)) return finished(op.forward.name, std::move(y), dimensions, keepdim);
   const auto saved = [&](unsigned what, const Tensor& tensor) {
     return (op.derivative.needs & what) != 0 ? SavedTensor(tensor) : SavedTensor();
   };
@@ -134,7 +141,30 @@ Tensor reduce(const ReductionOperator& op, const Tensor& of, const Dimensions& d
                          count = count_elements(x.shape(), dimensions)](const Tensor& dy) {
     return std::vector{compute_gradient(op, dy, x.get(), y.get(), shape, of_x, count)};
   };
-  return finished(autograd::record(op.forward.name, y, {x}, backward), dimensions, keepdim);
+  return finished(op.forward.name, autograd::record(op.forward.name, y, {x}, backward), dimensions,
+                  keepdim);
+}
+
+// Of u8 they are u8, as in torch, whose masks these were.
+Tensor of_booleans(const Reduction& reduction, const Tensor& x, const Dimensions& dims,
+                   bool keepdim) {
+  const Tensor result = reduce({reduction, {}}, x != 0, dims, keepdim);
+  return x.dtype() == DType::u8 ? result.to(DType::u8) : result;
+}
+
+// Throws KB-F001, in torch's words, if there is nothing to choose from.
+void check_has_elements(std::string_view name, const Tensor& x, const Dimensions& dims) {
+  if (dims.numbers().empty() && x.numel() == 0) {
+    ops::refuse_shapes(name,
+                       fmt::format("{}(): Expected reduction dim to be specified for input.numel() "
+                                   "== 0. Specify the reduction dim with the 'dim' argument.",
+                                   name));
+  }
+  for (const int dim : dims.numbers()) {
+    if (x.dim() == 0 || x.size(dim) > 0) continue;
+    ops::refuse_shapes(
+        name, fmt::format("{}(): Expected reduction dim {} to have non-zero size.", name, dim));
+  }
 }
 
 // The elements that equal the result share its gradient.
@@ -144,18 +174,15 @@ Tensor reduce_to_extreme(const Reduction& reduction, const Tensor& of, const Dim
   if (is_float8(x.dtype())) ops::check_is_floating(reduction.name, x);
   ops::check_operands(reduction.name, {x}, ops::Types::any);
   const DimensionSet dimensions = make_dimension_set(reduction.name, x, dims);
-  if (count_elements(x.shape(), dimensions) == 0) {
-    ops::refuse_shapes(reduction.name, fmt::format("Expected reduction dim to be specified for "
-                                                   "input.numel() == 0: {} has no elements there",
-                                                   to_string(x.shape())));
-  }
+  check_has_elements(reduction.name, x, dims);
   Tensor y = ops::reduced(x, reduction, dimensions);
-  if (!needs_grad(x)) return finished(std::move(y), dimensions, keepdim);
+  if (!needs_grad(x)) return finished(reduction.name, std::move(y), dimensions, keepdim);
   const auto backward = [x = SavedTensor(x), y = SavedTensor(y), dimensions](const Tensor& dy) {
     const Tensor is_chosen = (x.get().detach() == y.get()).to(dy.dtype());
     return std::vector{is_chosen * (dy / ops::reduced(is_chosen, ops::kSum, dimensions))};
   };
-  return finished(autograd::record(reduction.name, y, {x}, backward), dimensions, keepdim);
+  return finished(reduction.name, autograd::record(reduction.name, y, {x}, backward), dimensions,
+                  keepdim);
 }
 
 }  // namespace
@@ -165,9 +192,10 @@ Tensor sum(const Tensor& x, const Dimensions& dims, bool keepdim) {
 }
 Tensor mean(const Tensor& x, const Dimensions& dims, bool keepdim) {
   if (is_integral(x.dtype())) {
-    ops::refuse_type("mean", fmt::format("could not infer output dtype. Input dtype must be either "
-                                         "a floating point or complex dtype. Got: {}",
-                                         torch_name_of(x.dtype())));
+    ops::refuse_type("mean",
+                     fmt::format("mean(): could not infer output dtype. Input dtype must be either "
+                                 "a floating point or complex dtype. Got: {}",
+                                 torch_name_of(x.dtype())));
   }
   return reduce(kMean, x, dims, keepdim);
 }
@@ -178,29 +206,38 @@ Tensor amin(const Tensor& x, const Dimensions& dims, bool keepdim) {
   return reduce_to_extreme(kLeast, x, dims, keepdim);
 }
 Tensor max(const Tensor& x) {
+  check_has_elements("max", x, {});
   return amax(x);
 }
 Tensor min(const Tensor& x) {
+  check_has_elements("min", x, {});
   return amin(x);
 }
 
 Tensor any(const Tensor& x, const Dimensions& dims, bool keepdim) {
-  return reduce({kAny, {}}, x != 0, dims, keepdim);
+  return of_booleans(kAny, x, dims, keepdim);
 }
 Tensor all(const Tensor& x, const Dimensions& dims, bool keepdim) {
-  return reduce({kAll, {}}, x != 0, dims, keepdim);
+  return of_booleans(kAll, x, dims, keepdim);
 }
 
 Tensor norm(const Tensor& x, double p, const Dimensions& dims, bool keepdim) {
   if (is_integral(x.dtype())) {
-    ops::refuse_type("norm", fmt::format("Expected a floating point or complex tensor as input. "
-                                         "Got {}",
-                                         torch_name_of(x.dtype())));
+    ops::refuse_type("norm",
+                     fmt::format("norm(): input dtype should be either floating point or complex. "
+                                 "Got {} instead.",
+                                 torch_name_of(x.dtype())));
   }
   if (p == 2) return reduce(kNorm, x, dims, keepdim);
   if (p == 1) return sum(abs(x), dims, keepdim);
   if (p == kInfinity) return amax(abs(x), dims, keepdim);
-  ops::refuse_shapes("norm", fmt::format("p is {}; there are: 1, 2, infinity", p));
+  if (p == -kInfinity) return amin(abs(x), dims, keepdim);
+  if (p == 0) return sum(abs(sign(x)), dims, keepdim);
+  // The root of 0 has no slope, so that 1 takes its place.
+  const Tensor total = sum(pow(abs(x.to(DType::f32)), p), dims, keepdim);
+  const Tensor is_zero = total.detach() == 0;
+  const double root = p > 0 ? 0 : kInfinity;
+  return where(is_zero, root, pow(where(is_zero, 1, total), 1 / p)).to(x.dtype());
 }
 
 }  // namespace kernbench

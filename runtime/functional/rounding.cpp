@@ -92,10 +92,20 @@ tl::Tensor compute_fmod(tl::Context& tl, const tl::Tensor& a, const B& size_of_b
   const tl::Tensor size = tl.remainder(tl.abs(a), size_of_b);
   return tl.where(a == 0, a * size, tl.where(a < 0, -size, size));
 }
+// Of integers the least one has no size of its type.  The remainder has the sign of b, and b less
+// that of a.
+tl::Tensor compute_whole_fmod(tl::Context& tl, const tl::Tensor& a, const tl::Tensor& b) {
+  const tl::Tensor rest = tl.remainder(a, b);
+  const tl::Tensor signs_differ = (a < 0) != (b < 0);
+  return tl.where((rest != 0) * signs_differ, rest - b, rest);
+}
 constexpr ElementwiseOperator kFmod{
     "fmod",
     Linearity::none,
-    [](const Elements& of) { return compute_fmod(of.tl, of.a(), of.tl.abs(of.b())); },
+    [](const Elements& of) {
+      if (is_integral(of.a().dtype())) return compute_whole_fmod(of.tl, of.a(), of.b());
+      return compute_fmod(of.tl, of.a(), of.tl.abs(of.b()));
+    },
     Computes::in_f32,
     {kIdentity,
      Derivative{[](const Elements& of) { return -of.dy() * compute_trunc(of.tl, of.a() / of.b()); },
@@ -103,7 +113,14 @@ constexpr ElementwiseOperator kFmod{
 constexpr ElementwiseOperator kFmodNumber{
     "fmod",
     Linearity::none,
-    [](const Elements& of) { return compute_fmod(of.tl, of.a(), of.numbers[0]); },
+    [](const Elements& of) {
+      if (is_integral(of.a().dtype())) {
+        const tl::Tensor b = of.tl.full(of.a().shape(), of.numbers[0], of.a().dtype());
+        return compute_whole_fmod(of.tl, of.a(), b);
+      }
+      const Scalar& number = of.numbers[0];
+      return compute_fmod(of.tl, of.a(), number.real() < 0 ? -number : number);
+    },
     Computes::in_f32,
     {kIdentity}};
 
@@ -165,7 +182,7 @@ Tensor fmod(const Tensor& a, const Tensor& b) {
   return apply_to_numbers(kFmod, {a, b});
 }
 Tensor fmod(const Tensor& x, const Scalar& number) {
-  return apply_to_numbers(kFmodNumber, x, number.real() < 0 ? -number : number);
+  return apply_to_numbers(kFmodNumber, x, number);
 }
 
 Tensor isnan(const Tensor& x) {

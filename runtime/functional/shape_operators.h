@@ -118,8 +118,9 @@ Tensor index_select(const Tensor& x, int dim, const Tensor& index);
 Tensor gather(const Tensor& x, int dim, const Tensor& index);
 
 // Returns x with src's elements at these indices along the dimension, at the same place along the
-// others, in which `index` and src have x's sizes (torch.scatter); the last of several at one place
-// stays.  scatter_add adds them to x's, in f32 or exactly.  KB-F001, KB-F002, KB-F003.
+// others (torch.scatter); the last of several at one place stays.  `index` has at most src's sizes,
+// and along the others x's: what it does not reach of src is not read, and of x stays.  scatter_add
+// adds them to x's, in f32 or exactly.  KB-F001, KB-F002, KB-F003.
 Tensor scatter(const Tensor& x, int dim, const Tensor& index, const Tensor& src);
 Tensor scatter(const Tensor& x, int dim, const Tensor& index, const Scalar& value);
 Tensor scatter_add(const Tensor& x, int dim, const Tensor& index, const Tensor& src);

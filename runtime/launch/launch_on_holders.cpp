@@ -5,6 +5,7 @@
 #include "runtime/launch/kernel_launch.h"
 #include "runtime/launch/queued_launch.h"
 #include "runtime/simulation/call_site.h"
+#include "runtime/simulation/named_call.h"
 #include "runtime/stream/rank_streams.h"
 #include "runtime/tensor/data_under_way.h"
 #include "runtime/tensor/memory_space.h"
@@ -46,9 +47,7 @@ LaunchRequest request_for(const LaunchName& launch, const Tensor& first, std::ve
 void run_on_holders(const LaunchName& launch, const Tensor& first, std::vector<Tensor> uses,
                     std::function<void(tl::Context&)> body, const HolderOptions& options) {
   Simulation& simulation = *first.storage()->simulation;
-  if (simulation.local().kind == FiberLocal::Kind::kernel) {
-    throw CollectiveError("KB-R012", "launch of '{}' inside a kernel", launch.name);
-  }
+  check_outside_kernels(simulation, "a launch", [&] { return describe(launch); });
   for (const Tensor& tensor : options.results == nullptr ? uses : *options.results) {
     compute_before_write(*tensor.storage()->memory);
   }
@@ -56,6 +55,8 @@ void run_on_holders(const LaunchName& launch, const Tensor& first, std::vector<T
     compute_deferred(*tensor.storage()->memory);
     if (!tensor.storage()->memory->has_space) check_has_space(*tensor.storage(), describe(launch));
   }
+  if (launch.has_location()) note_line(simulation, launch.location);
+  const std::string what = describe(launch) + describe_call(simulation);
   const bool may_queue = simulation.queues_launches() && options.lifetime == Body::owns;
   issue(simulation);
   for (const Tensor& tensor : uses) {
@@ -66,10 +67,10 @@ void run_on_holders(const LaunchName& launch, const Tensor& first, std::vector<T
   simulation.begin(request.operation);
   if (request.pes.empty()) return;  // nobody holds an element
   if (may_queue && is_on_one_device(request.pes)) {
-    return queue_kernel(simulation, describe(launch), std::move(request), options.results);
+    return queue_kernel(simulation, what, std::move(request), options.results);
   }
   if (simulation.queues_launches()) {
-    return run_after_streams(simulation, describe(launch), std::move(request));
+    return run_after_streams(simulation, what, std::move(request));
   }
   run_kernel(simulation, std::move(request));
 }

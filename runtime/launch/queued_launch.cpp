@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "runtime/launch/write_notes.h"
+#include "runtime/simulation/named_call.h"
 #include "runtime/stream/rank_streams.h"
 #include "runtime/stream/stream_races.h"
 #include "runtime/tensor/tensor_storage.h"
@@ -24,18 +25,21 @@ class RaceWatch final : public tl::AccessWatch {
   RaceWatch(Simulation& simulation, StreamPosition by, const std::string& what)
       : simulation_(simulation),
         by_(std::move(by)),
-        what_(std::make_shared<const std::string>(what)) {}
+        what_(std::make_shared<const std::string>(what)),
+        call_(describe_call(simulation)) {}
 
   void access(sim::RegionId region, const sim::ElementRange& elements, bool is_written,
               const std::string& tensor, const std::string& where) override {
-    simulation_.attachments().get<StreamRaces>().access(
-        simulation_.machine().memory(), region, {by_, what_, elements, is_written}, tensor, where);
+    simulation_.attachments().get<StreamRaces>().access(simulation_.machine().memory(), region,
+                                                        {by_, what_, elements, is_written}, tensor,
+                                                        where + call_);
   }
 
  private:
   Simulation& simulation_;
   const StreamPosition by_;
   const std::shared_ptr<const std::string> what_;
+  const std::string call_;
 };
 
 // A launch between its issue and the moment at which the host knows of its end.

@@ -19,6 +19,12 @@ TensorOptions with_name(TensorOptions options, const char* name) {
   return options;
 }
 
+// Torch's out_proj has a class of its own, so that it is not quantized by accident.
+struct NonDynamicallyQuantizableLinearImpl
+    : Layer<NonDynamicallyQuantizableLinearImpl, LinearImpl> {
+  using Layer::Layer;
+};
+
 }  // namespace
 
 MultiheadAttentionImpl::MultiheadAttentionImpl(const RuntimeContext& torch,
@@ -37,8 +43,9 @@ MultiheadAttentionImpl::MultiheadAttentionImpl(const RuntimeContext& torch,
     in_proj_bias = register_parameter("in_proj_bias",
                                       torch.zeros({3 * e}, with_name(tensors, "in_proj_bias")));
   }
-  out_proj = register_module("out_proj", Linear(torch, LinearOptions(e, e).bias(of.bias()),
-                                                with_name(tensors, "out_proj")));
+  out_proj = register_module(
+      "out_proj", Linear(std::make_shared<NonDynamicallyQuantizableLinearImpl>(
+                      torch, LinearOptions(e, e).bias(of.bias()), with_name(tensors, "out_proj"))));
   if (of.bias()) init::zeros_(out_proj->bias);
 }
 

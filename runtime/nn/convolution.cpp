@@ -1,9 +1,12 @@
 #include "runtime/nn/convolution.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
 #include "runtime/functional/functional.h"
+#include "runtime/nn/repr.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/error.h"
 
@@ -31,7 +34,7 @@ TensorOptions parameter_options(TensorOptions options, const char* name) {
 
 ConvImpl::ConvImpl(const RuntimeContext& torch, const ConvOptions& of, bool is_image,
                    const TensorOptions& tensors)
-    : options(of) {
+    : options(of), is_image_(is_image) {
   const Shape shape = weight_shape(of, is_image);
   const auto fan_in = static_cast<double>(shape.numel() / std::max<std::int64_t>(shape[0], 1));
   const double bound = 1 / std::sqrt(fan_in);
@@ -40,6 +43,23 @@ ConvImpl::ConvImpl(const RuntimeContext& torch, const ConvOptions& of, bool is_i
   if (!of.bias()) return;
   const Tensor b = torch.empty({of.out_channels()}, parameter_options(tensors, "bias"));
   bias = register_parameter("bias", b.uniform_(-bound, bound));
+}
+
+std::string ConvImpl::extra_repr() const {
+  const auto tuple = [this](const Pair& pair) {
+    return is_image_ ? fmt::format("({}, {})", pair.height, pair.width)
+                     : fmt::format("({},)", pair.width);
+  };
+  const auto unless = [&](const char* name, const Pair& pair, std::int64_t usual) {
+    const bool is_usual = pair.width == usual && (!is_image_ || pair.height == usual);
+    return is_usual ? std::string() : fmt::format(", {}={}", name, tuple(pair));
+  };
+  std::string text =
+      fmt::format("{}, {}, kernel_size={}, stride={}", options.in_channels(),
+                  options.out_channels(), tuple(options.kernel_size()), tuple(options.stride())) +
+      unless("padding", options.padding(), 0) + unless("dilation", options.dilation(), 1);
+  if (options.groups() != 1) text += fmt::format(", groups={}", options.groups());
+  return options.bias() ? text : text + ", bias=False";
 }
 
 functional::ConvOptions ConvImpl::form() const {
@@ -70,6 +90,9 @@ BatchNormImpl::BatchNormImpl(const RuntimeContext& torch, const BatchNormOptions
 Tensor BatchNormImpl::forward(const Tensor& x) const {
   const bool tracks = options.track_running_stats();
   if (tracks && is_training()) num_batches_tracked += 1;
+  if (is_training() && in_training != nullptr) {
+    if (Tensor y = in_training(*this, x); y.defined()) return y;
+  }
   return functional::batch_norm(x, running_mean, running_var,
                                 {.weight = weight,
                                  .bias = bias,
@@ -89,6 +112,26 @@ GroupNormImpl::GroupNormImpl(const RuntimeContext& torch, const GroupNormOptions
 
 Tensor GroupNormImpl::forward(const Tensor& x) const {
   return functional::group_norm(x, options.num_groups(), weight, bias, options.eps());
+}
+
+std::string BatchNormImpl::extra_repr() const {
+  return fmt::format("{}, eps={}, momentum={}, affine={}, track_running_stats={}",
+                     options.num_features(), repr(options.eps()), repr(options.momentum()),
+                     repr(options.affine()), repr(options.track_running_stats()));
+}
+
+std::string GroupNormImpl::extra_repr() const {
+  return fmt::format("{}, {}, eps={}, affine={}", options.num_groups(), options.num_channels(),
+                     repr(options.eps()), repr(options.affine()));
+}
+
+std::string describe_pool(const Pair& kernel, const PoolOptions& options) {
+  return fmt::format("kernel_size={}, stride={}, padding={}", repr(kernel),
+                     repr(options.stride.value_or(kernel)), repr(options.padding));
+}
+
+std::string AdaptiveAvgPool2dImpl::extra_repr() const {
+  return "output_size=" + repr(output_size);
 }
 
 }  // namespace kernbench::nn

@@ -5,10 +5,13 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "runtime/functional/functional.h"
+#include "runtime/nn/containers.h"
 #include "runtime/nn/module.h"
 #include "runtime/tensor/tensor.h"
+#include "sim_engine/base/function.h"
 #include "sim_engine/base/memory.h"
 
 namespace kernbench {
@@ -42,7 +45,9 @@ using Conv1dOptions = ConvOptions;
 using Conv2dOptions = ConvOptions;
 
 // Weight and bias begin uniform within 1 / sqrt(channels of a group x the kernel's elements).
-struct ConvImpl : Module {
+struct ConvImpl : CopyableModule {
+  std::string extra_repr() const override;
+
   ConvOptions options;
   Tensor weight;
   Tensor bias;
@@ -52,11 +57,15 @@ struct ConvImpl : Module {
   ConvImpl(const RuntimeContext& torch, const ConvOptions& of, bool is_image,
            const TensorOptions& tensors);
   functional::ConvOptions form() const;
+
+ private:
+  void rebind(Copies& copies) override { copies.rebind(weight, bias); }
+  bool is_image_;
 };
 // [n, in, l] -> [n, out, count]
-struct Conv1dImpl : ConvImpl {
+struct Conv1dImpl : Layer<Conv1dImpl, ConvImpl> {
   Conv1dImpl(const RuntimeContext& torch, const ConvOptions& of, const TensorOptions& tensors = {})
-      : ConvImpl(torch, of, false, tensors) {}
+      : Layer(torch, of, false, tensors) {}
   Conv1dImpl(const RuntimeContext& torch, std::int64_t in, std::int64_t out, std::int64_t kernel,
              const TensorOptions& tensors = {})
       : Conv1dImpl(torch, ConvOptions(in, out, kernel), tensors) {}
@@ -64,9 +73,9 @@ struct Conv1dImpl : ConvImpl {
 };
 KERNBENCH_MODULE(Conv1d);
 // [n, in, h, w] -> [n, out, rows, columns]
-struct Conv2dImpl : ConvImpl {
+struct Conv2dImpl : Layer<Conv2dImpl, ConvImpl> {
   Conv2dImpl(const RuntimeContext& torch, const ConvOptions& of, const TensorOptions& tensors = {})
-      : ConvImpl(torch, of, true, tensors) {}
+      : Layer(torch, of, true, tensors) {}
   Conv2dImpl(const RuntimeContext& torch, std::int64_t in, std::int64_t out, const Pair& kernel,
              const TensorOptions& tensors = {})
       : Conv2dImpl(torch, ConvOptions(in, out, kernel), tensors) {}
@@ -91,13 +100,14 @@ using BatchNorm2dOptions = BatchNormOptions;
 
 // functional::batch_norm() of the batch in training, and of the running statistics else; without
 // these of the batch in both.  Its buffers are running_mean, running_var and num_batches_tracked.
-struct BatchNormImpl : Module {
+struct BatchNormImpl : Layer<BatchNormImpl> {
   BatchNormImpl(const RuntimeContext& torch, const BatchNormOptions& of,
                 const TensorOptions& tensors = {});
   BatchNormImpl(const RuntimeContext& torch, std::int64_t num_features,
                 const TensorOptions& tensors = {})
       : BatchNormImpl(torch, BatchNormOptions(num_features), tensors) {}
   Tensor forward(const Tensor& x) const;
+  std::string extra_repr() const override;
 
   BatchNormOptions options;
   Tensor weight;
@@ -105,10 +115,24 @@ struct BatchNormImpl : Module {
   Tensor running_mean;
   Tensor running_var;
   Tensor num_batches_tracked;
+  // In training returns what forward() returns; undefined to let it.  SyncBatchNorm's is set.
+  std::function<Tensor(const BatchNormImpl& of, const Tensor& x)> in_training;
+
+ private:
+  void rebind(Copies& copies) override {
+    copies.rebind(weight, bias, running_mean, running_var, num_batches_tracked);
+  }
 };
 KERNBENCH_MODULE(BatchNorm);
-using BatchNorm1d = BatchNorm;  // of [n, c] and [n, c, l]
-using BatchNorm2d = BatchNorm;
+// Of [n, c] and [n, c, l], and of images.
+struct BatchNorm1dImpl : Layer<BatchNorm1dImpl, BatchNormImpl> {
+  using Layer::Layer;
+};
+KERNBENCH_MODULE(BatchNorm1d);
+struct BatchNorm2dImpl : Layer<BatchNorm2dImpl, BatchNormImpl> {
+  using Layer::Layer;
+};
+KERNBENCH_MODULE(BatchNorm2d);
 
 class GroupNormOptions {
  public:
@@ -123,43 +147,58 @@ class GroupNormOptions {
   std::int64_t num_groups_;
   std::int64_t num_channels_;
 };
-struct GroupNormImpl : Module {
+struct GroupNormImpl : Layer<GroupNormImpl> {
   GroupNormImpl(const RuntimeContext& torch, const GroupNormOptions& of,
                 const TensorOptions& tensors = {});
   GroupNormImpl(const RuntimeContext& torch, std::int64_t num_groups, std::int64_t num_channels,
                 const TensorOptions& tensors = {})
       : GroupNormImpl(torch, GroupNormOptions(num_groups, num_channels), tensors) {}
   Tensor forward(const Tensor& x) const;
+  std::string extra_repr() const override;
 
   GroupNormOptions options;
   Tensor weight;
   Tensor bias;
+
+ private:
+  void rebind(Copies& copies) override { copies.rebind(weight, bias); }
 };
 KERNBENCH_MODULE(GroupNorm);
 
 // Functions of windows as modules: `MaxPool2d(3, {.stride = 2, .padding = 1})`.
 using functional::PoolOptions;
-template <Tensor (*function)(const Tensor&, const Pair&, const PoolOptions&)>
-struct PoolImpl : Module {
+// What extra_repr() of a pooling module says, without dilation and ceil_mode, which AvgPool2d
+// lacks.
+std::string describe_pool(const Pair& kernel, const PoolOptions& options);
+template <Tensor (*function)(const Tensor&, const Pair&, const PoolOptions&), Literal class_name>
+struct PoolImpl : Layer<PoolImpl<function, class_name>> {
   explicit PoolImpl(const Pair& kernel, const PoolOptions& of = {})
       : kernel_size(kernel), options(of) {}
   Tensor forward(const Tensor& x) const { return function(x, kernel_size, options); }
+  std::string name() const override { return class_name.text; }
+  std::string extra_repr() const override {
+    const bool is_maximum = function == functional::max_pool2d;
+    return describe_pool(kernel_size, options) +
+           (is_maximum ? ", dilation=1, ceil_mode=False" : "");
+  }
 
   Pair kernel_size;
   PoolOptions options;
 };
-template <Tensor (*function)(const Tensor&, const Pair&, const PoolOptions&)>
-struct Pool : ModuleHolder<PoolImpl<function>> {
-  using ModuleHolder<PoolImpl<function>>::ModuleHolder;
+template <Tensor (*function)(const Tensor&, const Pair&, const PoolOptions&), Literal class_name>
+struct Pool : ModuleHolder<PoolImpl<function, class_name>> {
+  using Impl = PoolImpl<function, class_name>;
+  using ModuleHolder<Impl>::ModuleHolder;
   Pool(const Pair& kernel, const PoolOptions& options)
-      : Pool(std::make_shared<PoolImpl<function>>(kernel, options)) {}
+      : Pool(std::make_shared<Impl>(kernel, options)) {}
 };
-using MaxPool2d = Pool<functional::max_pool2d>;
-using AvgPool2d = Pool<functional::avg_pool2d>;
+using MaxPool2d = Pool<functional::max_pool2d, "MaxPool2d">;
+using AvgPool2d = Pool<functional::avg_pool2d, "AvgPool2d">;
 
-struct AdaptiveAvgPool2dImpl : Module {
+struct AdaptiveAvgPool2dImpl : Layer<AdaptiveAvgPool2dImpl> {
   explicit AdaptiveAvgPool2dImpl(const Pair& size) : output_size(size) {}
   Tensor forward(const Tensor& x) const { return functional::adaptive_avg_pool2d(x, output_size); }
+  std::string extra_repr() const override;
 
   Pair output_size;
 };

@@ -1,8 +1,11 @@
 #include "runtime/nn/layers.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "runtime/functional/functional.h"
+#include "runtime/nn/repr.h"
 #include "runtime/torch/runtime_context.h"
 
 namespace kernbench::nn {
@@ -54,13 +57,13 @@ LayerNormImpl::LayerNormImpl(const RuntimeContext& torch, const LayerNormOptions
                              const TensorOptions& tensors)
     : options(of) {
   if (!options.elementwise_affine()) return;
-  const Shape shape{options.normalized_shape()};
+  const Shape& shape = options.normalized_shape();
   weight = register_parameter("weight", torch.ones(shape, named(tensors, "weight")));
   bias = register_parameter("bias", torch.zeros(shape, named(tensors, "bias")));
 }
 
 Tensor LayerNormImpl::forward(const Tensor& x) const {
-  return functional::layer_norm(x, {options.normalized_shape()}, weight, bias, options.eps());
+  return functional::layer_norm(x, options.normalized_shape(), weight, bias, options.eps());
 }
 
 RMSNormImpl::RMSNormImpl(const RuntimeContext& torch, std::int64_t shape,
@@ -73,11 +76,10 @@ Tensor RMSNormImpl::forward(const Tensor& x) const {
   return functional::rms_norm(x, {normalized_shape}, weight, eps);
 }
 
-Dropout::Dropout() : ModuleHolder(std::make_shared<DropoutImpl>()) {}
-Flatten::Flatten() : ModuleHolder(std::make_shared<FlattenImpl>()) {}
 CrossEntropyLoss::CrossEntropyLoss(const CrossEntropyOptions& options)
     : ModuleHolder(std::make_shared<CrossEntropyLossImpl>(options)) {}
-NLLLoss::NLLLoss() : ModuleHolder(std::make_shared<NLLLossImpl>()) {}
+BCEWithLogitsLoss::BCEWithLogitsLoss(const BCEWithLogitsOptions& options)
+    : ModuleHolder(std::make_shared<BCEWithLogitsLossImpl>(options)) {}
 
 Tensor DropoutImpl::forward(const Tensor& x) const {
   return functional::dropout(x, p, is_training());
@@ -91,10 +93,39 @@ Tensor same(const Tensor& x) {
   return x;
 }
 
-Tensor SequentialImpl::forward(const Tensor& x) const {
-  Tensor y = x;
-  for (const auto& forward : forwards_) y = forward(y);
-  return y;
+std::string LinearImpl::extra_repr() const {
+  return fmt::format("in_features={}, out_features={}, bias={}", weight.size(1), weight.size(0),
+                     repr(bias.defined()));
+}
+
+std::string EmbeddingImpl::extra_repr() const {
+  return fmt::format("{}, {}", weight.size(0), weight.size(1));
+}
+
+std::string LayerNormImpl::extra_repr() const {
+  return fmt::format("{}, eps={}, elementwise_affine={}", repr(options.normalized_shape()),
+                     repr(options.eps()), repr(options.elementwise_affine()));
+}
+
+std::string RMSNormImpl::extra_repr() const {
+  return fmt::format("({},), eps={}, elementwise_affine=True", normalized_shape,
+                     eps ? repr(*eps) : "None");
+}
+
+std::string DropoutImpl::extra_repr() const {
+  return fmt::format("p={}, inplace=False", repr(p));
+}
+
+std::string SoftmaxImpl::extra_repr() const {
+  return fmt::format("dim={}", dim);
+}
+
+std::string LogSoftmaxImpl::extra_repr() const {
+  return fmt::format("dim={}", dim);
+}
+
+std::string FlattenImpl::extra_repr() const {
+  return fmt::format("start_dim={}, end_dim={}", start_dim, end_dim);
 }
 
 }  // namespace kernbench::nn

@@ -22,6 +22,16 @@ namespace {
   throw CollectiveError("KB-A010", text);
 }
 
+void check_is_defined(std::string_view what, std::string_view name, const Tensor& tensor) {
+  if (tensor.defined()) {
+    if (tensor.is_host()) {
+      runtime::check_on_device(tensor, fmt::format("register_{} '{}'", what, name));
+    }
+    return;
+  }
+  refuse_name(fmt::format("register_{} '{}' wants a tensor, not a handle to nothing", what, name));
+}
+
 bool has_storage(const OrderedDict<Tensor>& tensors, const Tensor& tensor) {
   return std::ranges::any_of(
       tensors, [&](const auto& item) { return item.value().storage() == tensor.storage(); });
@@ -75,18 +85,42 @@ void Module::check_name(std::string_view what, std::string_view name) const {
 
 Tensor Module::register_parameter(std::string name, Tensor tensor, bool requires_grad) {
   check_name("Parameter", name);
+  check_is_defined("parameter", name, tensor);
   if (requires_grad) tensor.requires_grad_();
   return parameters_.insert(std::move(name), std::move(tensor));
 }
 
 Tensor Module::register_buffer(std::string name, Tensor tensor, bool persistent) {
   check_name("Buffer", name);
+  check_is_defined("buffer", name, tensor);
   if (!persistent) not_persistent_.push_back(name);
   return buffers_.insert(std::move(name), std::move(tensor));
 }
 
+namespace {
+
+bool contains(const Module& module, const Module& part) {
+  return &module == &part || std::ranges::any_of(module.children(), [&](const auto& child) {
+    return contains(*child, part);
+  });
+}
+
+}  // namespace
+
 void Module::add_child(std::string name, std::shared_ptr<Module> child) {
   check_name("Submodule", name);
+  if (child == nullptr) {
+    refuse_name(fmt::format(
+        "Accessing empty ModuleHolder: register_module '{}' wants a module, not a handle to "
+        "nothing; construct it, as in Linear(torch, 8, 4)",
+        name));
+  }
+  if (contains(*child, *this)) {
+    refuse_name(
+        fmt::format("register_module '{}': this {} would be a part of itself; a module is "
+                    "registered by what holds it alone",
+                    name, this->name()));
+  }
   children_.insert(std::move(name), std::move(child));
 }
 
@@ -230,38 +264,6 @@ void Module::to(const Device& device) {
 
 void refuse_empty_holder() {
   throw CollectiveError("KB-A010", "Accessing empty ModuleHolder");
-}
-
-unsigned Module::register_forward_pre_hook(ForwardPreHook hook) {
-  before_forward_[++hook_count_] = std::move(hook);
-  return hook_count_;
-}
-
-unsigned Module::register_forward_hook(ForwardHook hook) {
-  after_forward_[++hook_count_] = std::move(hook);
-  return hook_count_;
-}
-
-void Module::remove_hook(unsigned number) {
-  if (before_forward_.erase(number) + after_forward_.erase(number) > 0) return;
-  refuse_name(fmt::format("there is no hook {} of this module", number));
-}
-
-// A hook may remove itself: the hooks of the beginning are called.
-Tensor Module::call_before_forward(const Tensor& input) {
-  Tensor present = input;
-  for (const auto& [number, hook] : std::map(before_forward_)) {
-    if (const Tensor changed = hook(*this, present); changed.defined()) present = changed;
-  }
-  return present;
-}
-
-Tensor Module::call_after_forward(const Tensor& input, const Tensor& output) {
-  Tensor present = output;
-  for (const auto& [number, hook] : std::map(after_forward_)) {
-    if (const Tensor changed = hook(*this, input, present); changed.defined()) present = changed;
-  }
-  return present;
 }
 
 void Module::forward_has_thrown() noexcept {

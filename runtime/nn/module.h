@@ -11,9 +11,12 @@
 
 #pragma once
 
+#include <fmt/core.h>
+
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <iosfwd>
 #include <map>
 #include <string>
 #include <string_view>
@@ -21,119 +24,15 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/nn/module_holder.h"
 #include "runtime/nn/state.h"
 #include "runtime/tensor/tensor.h"
 #include "sim_engine/base/function.h"
 #include "sim_engine/base/memory.h"
 
-// A field of an options struct with torch's accessors: `LinearOptions(8, 4).bias(false)` sets it,
-// `options.bias()` reads it (TORCH_ARG).
-#define KERNBENCH_OPTION(Type, name, ...)  \
- public:                                   \
-  auto name(Type value)->decltype(*this) { \
-    name##_ = std::move(value);            \
-    return *this;                          \
-  }                                        \
-  const Type& name() const {               \
-    return name##_;                        \
-  }                                        \
-                                           \
- private:                                  \
-  Type name##_ {                           \
-    __VA_ARGS__                            \
-  }
-
 namespace kernbench {
 class RuntimeContext;
 }
-
-namespace kernbench::nn {
-
-class Module;
-struct HolderBase {};
-
-[[noreturn]] void refuse_empty_holder();
-
-// A handle to a module, as torch::nn::ModuleHolder: copies refer to the same one.  Calling it calls
-// the module's forward().
-template <class Contained>
-class ModuleHolder : public HolderBase {
- public:
-  using ContainedType = Contained;
-
-  ModuleHolder(std::nullptr_t) {}
-  ModuleHolder(std::shared_ptr<Contained> module) : module_(std::move(module)) {}
-  template <class First, class... Rest>
-  requires(!std::derived_from<std::remove_cvref_t<First>, ModuleHolder> &&
-           std::constructible_from<Contained, First, Rest...>) explicit ModuleHolder(First&& first,
-                                                                                     Rest&&... rest)
-      : module_(
-            std::make_shared<Contained>(std::forward<First>(first), std::forward<Rest>(rest)...)) {}
-
-  // Constructs a module from options in braces: `Linear(torch, 8, 16, {.dtype = kb::DType::f16})`.
-  explicit ModuleHolder(const RuntimeContext& torch, const TensorOptions& tensors) requires
-      std::constructible_from<Contained, const RuntimeContext&, const TensorOptions&>
-      : module_(std::make_shared<Contained>(torch, tensors)) {}
-  template <class A>
-  requires std::constructible_from<Contained, const RuntimeContext&, A, const TensorOptions&>
-  ModuleHolder(const RuntimeContext& torch, A&& a, const TensorOptions& tensors)
-      : module_(std::make_shared<Contained>(torch, std::forward<A>(a), tensors)) {}
-  template <class A, class B>
-  requires std::constructible_from<Contained, const RuntimeContext&, A, B, const TensorOptions&>
-  ModuleHolder(const RuntimeContext& torch, A&& a, B&& b, const TensorOptions& tensors)
-      : module_(
-            std::make_shared<Contained>(torch, std::forward<A>(a), std::forward<B>(b), tensors)) {}
-
-  // Throw CollectiveError KB-A010 for a handle to nothing: Linear(nullptr).
-  Contained* operator->() const { return &contained(); }
-  Contained& operator*() const { return contained(); }
-  std::shared_ptr<Contained> ptr() const { return std::static_pointer_cast<Contained>(module_); }
-  explicit operator bool() const { return module_ != nullptr; }
-
-  template <class... Arguments>
-  auto operator()(Arguments&&... arguments) const {
-    if constexpr (takes_tensor<Arguments...>()) {
-      if (contained().has_forward_hooks()) [[unlikely]] {
-        return with_hooks(std::forward<Arguments>(arguments)...);
-      }
-    }
-    return contained().forward(std::forward<Arguments>(arguments)...);
-  }
-
-  // Indexes as libtorch does: layers[0] of a ModuleList.
-  template <class Index>
-  decltype(auto) operator[](Index&& index) const {
-    return contained()[std::forward<Index>(index)];
-  }
-
- private:
-  Contained& contained() const {
-    if (module_ == nullptr) [[unlikely]]
-      refuse_empty_holder();
-    return static_cast<Contained&>(*module_);
-  }
-  template <class First = void, class... Rest>
-  static constexpr bool takes_tensor() {
-    return std::derived_from<std::remove_cvref_t<First>, Tensor>;
-  }
-
-  template <class... Rest>
-  auto with_hooks(const Tensor& given, Rest&&... rest) const {
-    return contained().with_hooks(given, [&](const Tensor& input) {
-      return contained().forward(input, std::forward<Rest>(rest)...);
-    });
-  }
-
-  std::shared_ptr<Module> module_;  // a Contained; one type for all holders is quicker to compile
-};
-
-}  // namespace kernbench::nn
-
-// Declares `Name` as a handle to a `NameImpl` (TORCH_MODULE).
-#define KERNBENCH_MODULE(Name)                                     \
-  struct Name : ::kernbench::nn::ModuleHolder<Name##Impl> {        \
-    using ::kernbench::nn::ModuleHolder<Name##Impl>::ModuleHolder; \
-  }
 
 namespace kernbench::nn {
 
@@ -155,7 +54,8 @@ class Module : public std::enable_shared_from_this<Module> {
   Module& operator=(const Module&) = delete;
 
   // Give a name to what belongs to the module, and return it.  Throw CollectiveError KB-A010 in
-  // torch's words for an empty name, one with a dot, or one that is taken.
+  // torch's words for an empty name, one with a dot, or one that is taken; for a handle to nothing;
+  // and for a module that this one is part of.
   Tensor register_parameter(std::string name, Tensor tensor, bool requires_grad = true);
   // A buffer that is not persistent is no part of state_dict().
   Tensor register_buffer(std::string name, Tensor tensor, bool persistent = true);
@@ -207,6 +107,34 @@ class Module : public std::enable_shared_from_this<Module> {
   // computes, and for what fully_shard() has sharded.
   void to(const Device& device);
 
+  // Returns a module of the same class with parameters, buffers and submodules of its own (Python's
+  // copy.deepcopy, libtorch's clone()): equal values in the same places, and what is shared in this
+  // module is shared in the copy.  Options and the training flag are copied; gradients and hooks
+  // are not, and no random number is drawn by a layer.  Each tensor is copied by a kernel on its
+  // device, in the order of the stream, as Tensor::clone().  Throws CollectiveError KB-A010, in
+  // libtorch's words, for a class that is no Cloneable, and for what fully_shard() has sharded.
+  std::shared_ptr<Module> clone() const;
+
+  // This module as a class or as what a holder contains, and null if it is none:
+  // `module->as<kb::nn::Linear>()` and `as<kb::nn::LinearImpl>()` are a LinearImpl*.
+  template <class Of>
+  auto* as() {
+    if constexpr (std::derived_from<Of, HolderBase>) {
+      return dynamic_cast<typename Of::ContainedType*>(this);
+    } else {
+      return dynamic_cast<Of*>(this);
+    }
+  }
+  template <class Of>
+  const auto* as() const {
+    return const_cast<Module*>(this)->as<Of>();  // NOLINT: what it returns is a constant again
+  }
+
+  // What to_string() prints, as Python does: the class without namespaces and "Impl", and what a
+  // class says of itself in the parentheses behind it.
+  virtual std::string name() const;
+  virtual std::string extra_repr() const { return {}; }
+
   // operator() of a handle, or of a layer of tp, calls these hooks around forward(), which itself
   // calls none, as in torch.  In the order of registration:
   // hook(module, input) before it, and hook(module, input, output) after it.  A tensor that a hook
@@ -218,6 +146,12 @@ class Module : public std::enable_shared_from_this<Module> {
       std::function<Tensor(Module& module, const Tensor& input, const Tensor& output)>;
   unsigned register_forward_pre_hook(ForwardPreHook hook);
   unsigned register_forward_hook(ForwardHook hook);
+  // hook(module, grad_input, grad_output), of such modules, when backward() knows the gradient of
+  // the input, after that of the output.  The input's is undefined, and known when the output's is,
+  // if the input needs none.  A tensor that a hook returns, if it is defined, takes its place.
+  using BackwardHook =
+      std::function<Tensor(Module& module, const Tensor& grad_input, const Tensor& grad_output)>;
+  unsigned register_full_backward_hook(BackwardHook hook);
   // Throws CollectiveError KB-A010 if there is none of this number.
   void remove_hook(unsigned number);
 
@@ -231,14 +165,17 @@ class Module : public std::enable_shared_from_this<Module> {
   }
 
   // operator() of handles calls these.
-  bool has_forward_hooks() const { return !before_forward_.empty() || !after_forward_.empty(); }
+  bool has_forward_hooks() const {
+    return !before_forward_.empty() || !after_forward_.empty() || on_backward_ != nullptr;
+  }
   template <std::invocable<const Tensor&> Forward>
   auto with_hooks(const Tensor& input, const Forward& forward) {
     try {
-      const Tensor taken = call_before_forward(input);
+      const std::shared_ptr<BackwardCall> backward = begin_backward_hooks();
+      const Tensor taken = watch_input(backward, call_before_forward(input));
       auto output = forward(taken);
       if constexpr (std::is_same_v<decltype(output), Tensor>) {
-        return call_after_forward(taken, output);
+        return watch_output(backward, call_after_forward(taken, output));
       } else {
         forward_returned_no_tensor();
         return output;
@@ -272,6 +209,24 @@ class Module : public std::enable_shared_from_this<Module> {
   void set_extension(std::shared_ptr<Extension> extension) { extension_ = std::move(extension); }
 
  private:
+  friend class Copies;
+  friend class CopyableModule;
+
+  // Returns a copy whose handles refer to copies.  Throws KB-A010 unless a subclass can.
+  virtual std::shared_ptr<Module> copied(Copies& copies) const;
+  // Takes what `of`, of the same class, has: this module is the same part of a copy.
+  virtual void adopt(const Module& of, Copies& copies);
+  // Lets the members that are handles refer to copies.
+  virtual void rebind(Copies&) {}
+  [[noreturn]] void refuse_copy() const;
+
+  using BackwardHooks = std::map<unsigned, BackwardHook>;
+  struct BackwardCall;
+
+  // A call of forward() whose gradients the backward hooks want; null without such hooks.
+  std::shared_ptr<BackwardCall> begin_backward_hooks();
+  static Tensor watch_input(const std::shared_ptr<BackwardCall>& call, const Tensor& input);
+  static Tensor watch_output(const std::shared_ptr<BackwardCall>& call, const Tensor& output);
   Tensor call_before_forward(const Tensor& input);
   Tensor call_after_forward(const Tensor& input, const Tensor& output);
   void forward_has_thrown() noexcept;  // or a hook has
@@ -285,15 +240,34 @@ class Module : public std::enable_shared_from_this<Module> {
   OrderedDict<std::shared_ptr<Module>> children_;
   std::map<unsigned, ForwardPreHook> before_forward_;
   std::map<unsigned, ForwardHook> after_forward_;
+  std::shared_ptr<BackwardHooks> on_backward_;  // null: none; graphs know when the module ends
   unsigned hook_count_ = 0;
   bool is_training_ = true;
   std::shared_ptr<Extension> extension_;
 };
 
+// "Linear(in_features=8, out_features=4, bias=True)", and for modules with submodules a line for
+// each: what Python's repr() says of an equal module of torch.
+std::string to_string(const Module& module);
+std::ostream& operator<<(std::ostream& out, const Module& module);
+template <std::derived_from<HolderBase> Holder>
+std::ostream& operator<<(std::ostream& out, const Holder& holder) {
+  return out << static_cast<const Module&>(*holder);
+}
+
 // Forgets the gradients of the parameters or, unless `set_to_none`, fills them with zeros.
 void zero_grad(std::vector<Tensor> parameters, bool set_to_none);
 
 }  // namespace kernbench::nn
+
+// A handle to a module is printed as to_string() of the module.
+template <std::derived_from<kernbench::nn::HolderBase> Holder>
+struct fmt::formatter<Holder> : fmt::formatter<std::string_view> {
+  fmt::format_context::iterator format(const Holder& holder, fmt::format_context& context) const {
+    const kernbench::nn::Module& module = *holder;
+    return fmt::formatter<std::string_view>::format(to_string(module), context);
+  }
+};
 
 namespace kernbench::nn::init {
 

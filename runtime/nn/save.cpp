@@ -5,8 +5,7 @@
 #include <charconv>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
-#include <iterator>
+#include <limits>
 #include <map>
 #include <span>
 #include <string_view>
@@ -17,7 +16,9 @@
 #include "runtime/profiler/written_file.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/base/units.h"
 #include "sim_engine/base/visible_text.h"
+#include "sim_engine/config/input_file.h"
 #include "sim_engine/values/element_format.h"
 
 namespace kernbench::nn {
@@ -66,6 +67,12 @@ std::string_view type_name_of(DType dtype) {
   switch (dtype) {
     case DType::f16:
       return "<f2";
+    case DType::u8:
+      return "|u1";
+    case DType::i8:
+      return "|i1";
+    case DType::i16:
+      return "<i2";
     case DType::i32:
       return "<i4";
     case DType::i64:
@@ -122,9 +129,10 @@ class Array {
   double number() const { return elements().front(); }
   Tensor tensor() const {
     const std::map<std::string_view, DType> integral = {
+        {"|u1", DType::u8},  {"|i1", DType::i8},  {"<i2", DType::i16},
         {"<i4", DType::i32}, {"<i8", DType::i64}, {"|b1", DType::boolean}};
     if (const auto type = integral.find(type_); type != integral.end()) {
-      return Tensor(runtime::make_host_storage(shape(), integers(), type->second));
+      return Tensor(runtime::make_host_storage(shape(), integers(type->second), type->second));
     }
     std::vector<float> all;
     for (const double element : elements()) all.push_back(sim::round_to(DType::f32, element));
@@ -156,10 +164,13 @@ class Array {
     return Shape(sizes);
   }
 
+  void check_size(std::size_t count, std::size_t size) const {
+    if (elements_.size() != count * size) refuse("has not as many bytes as its shape");
+  }
   template <class Result, class Number, class Convert>
   std::vector<Result> numbers(const Convert& convert) const {
     const auto count = static_cast<std::size_t>(shape().numel());
-    if (elements_.size() != count * sizeof(Number)) refuse("has not as many bytes as its shape");
+    check_size(count, sizeof(Number));
     std::vector<Result> all;
     for (std::size_t i = 0; i < count; ++i) all.push_back(convert(read_at<Number>(elements_, i)));
     return all;
@@ -169,10 +180,13 @@ class Array {
     return numbers<Result, Number>([](Number number) { return static_cast<Result>(number); });
   }
 
-  std::vector<std::int64_t> integers() const {
-    if (type_ == "<i8") return numbers<std::int64_t, std::int64_t>();
-    if (type_ == "<i4") return numbers<std::int64_t, std::int32_t>();
-    return numbers<std::int64_t, std::uint8_t>([](std::uint8_t byte) { return byte != 0; });
+  std::vector<std::int64_t> integers(DType dtype) const {
+    const auto count = static_cast<std::size_t>(shape().numel());
+    check_size(count, static_cast<std::size_t>(size_of(dtype)));
+    std::vector<std::int64_t> all(count);
+    sim::decode(dtype, reinterpret_cast<const std::byte*>(elements_.data()), std::span(all));
+    for (std::int64_t& element : all) element = sim::to_whole_number(dtype, element);
+    return all;
   }
 
   std::vector<double> elements() const {
@@ -182,7 +196,8 @@ class Array {
     }
     if (type_ == "<f4") return numbers<double, float>();
     if (type_ == "<f8") return numbers<double, double>();
-    refuse(fmt::format("is of type {}; there are: <f2, <f4, <f8, <i4, <i8, |b1", visible(type_)));
+    refuse(fmt::format("is of type {}; there are: <f2, <f4, <f8, |u1, |i1, <i2, <i4, <i8, |b1",
+                       visible(type_)));
   }
 
   std::string_view path_;
@@ -193,9 +208,13 @@ class Array {
 };
 
 std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw IoError("KB-I013", "'{}' cannot be read", visible(path));
-  return {std::istreambuf_iterator<char>(file), {}};
+  try {
+    return read_input_file(path, std::numeric_limits<Bytes>::max() - 1);
+  } catch (const ConfigError& error) {
+    // "[KB-I001] cannot read 'a': why" tells a reason of its own.
+    const std::string_view text = error.what();
+    throw IoError("KB-I013", text.substr(text.find(']') + 2));
+  }
 }
 
 }  // namespace

@@ -18,23 +18,6 @@ bool repeats_along(const Shape& operand, const Shape& result, std::size_t dimens
   return dimension < missing || operand[dimension - missing] != result[dimension];
 }
 
-Shape common_shape(std::string_view name, const Shape& a, const Shape& b) {
-  if (a == b) return a;
-  const std::size_t rank = std::max(a.rank(), b.rank());
-  std::vector<std::int64_t> sizes(rank);
-  for (std::size_t i = 0; i < rank; ++i) {  // from the last dimension on
-    const std::int64_t of_a = i < a.rank() ? a[a.rank() - 1 - i] : 1;
-    const std::int64_t of_b = i < b.rank() ? b[b.rank() - 1 - i] : 1;
-    if (of_a != of_b && of_a != 1 && of_b != 1) {
-      refuse_shapes(name, fmt::format("The size of tensor a ({}) must match the size of tensor b "
-                                      "({}) at non-singleton dimension {}: {} beside {}",
-                                      of_a, of_b, rank - 1 - i, to_string(a), to_string(b)));
-    }
-    sizes[rank - 1 - i] = of_a == 1 ? of_b : of_a;
-  }
-  return Shape(sizes);
-}
-
 // Returns an operand's level as one of the result; nullopt if it is cut where it repeats.
 std::optional<Level> seen_in(const Level& level, const Shape& operand, const Shape& result) {
   if (!level.is_cut()) return level;
@@ -108,9 +91,26 @@ std::string_view what_fits(Linearity linearity) {
 
 }  // namespace
 
+Shape broadcast_sizes(std::string_view name, const Shape& a, const Shape& b) {
+  if (a == b) return a;
+  const std::size_t rank = std::max(a.rank(), b.rank());
+  std::vector<std::int64_t> sizes(rank);
+  for (std::size_t i = 0; i < rank; ++i) {  // from the last dimension on
+    const std::int64_t of_a = i < a.rank() ? a[a.rank() - 1 - i] : 1;
+    const std::int64_t of_b = i < b.rank() ? b[b.rank() - 1 - i] : 1;
+    if (of_a != of_b && of_a != 1 && of_b != 1) {
+      refuse_shapes(name, fmt::format("The size of tensor a ({}) must match the size of tensor b "
+                                      "({}) at non-singleton dimension {}: {} beside {}",
+                                      of_a, of_b, rank - 1 - i, to_string(a), to_string(b)));
+    }
+    sizes[rank - 1 - i] = of_a == 1 ? of_b : of_a;
+  }
+  return Shape(sizes);
+}
+
 Shape broadcast_shape(std::string_view name, const std::vector<Tensor>& operands) {
   Shape shape = operands.front().shape();
-  for (const Tensor& operand : operands) shape = common_shape(name, shape, operand.shape());
+  for (const Tensor& operand : operands) shape = broadcast_sizes(name, shape, operand.shape());
   return shape;
 }
 

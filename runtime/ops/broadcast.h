@@ -13,7 +13,9 @@
 
 namespace kernbench::ops {
 
-// Returns the shape that all operands broadcast to.  Throws DeviceError KB-F001, in torch's words.
+// Return the shape that two, or all operands', broadcast to.  Throw DeviceError KB-F001, in torch's
+// words.
+Shape broadcast_sizes(std::string_view name, const Shape& a, const Shape& b);
 Shape broadcast_shape(std::string_view name, const std::vector<Tensor>& operands);
 
 // The rule by which the placements of an operator's operands determine that of its result.

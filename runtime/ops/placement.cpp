@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
+
 #include "runtime/tensor/describe.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
@@ -46,9 +49,10 @@ std::string options_like(const Tensor& tensor, const Tensor& other) {
 void check_pair(std::string_view name, const std::vector<Tensor>& operands, std::size_t index) {
   const Tensor& first = operands.front();
   const Tensor& other = operands[index];
-  if (other.storage()->simulation != first.storage()->simulation) {
-    throw DeviceError("KB-M013", "{}: tensor '{}' belongs to another context", name, other.name());
-  }
+  runtime::check_same_context(
+      *other.storage()->simulation, *first.storage()->simulation, name,
+      [&] { return runtime::describe_name(*other.storage()); },
+      [&] { return runtime::describe_name(*first.storage()); });
   if (placement_of(other).has_holders_of(placement_of(first))) return;
   const std::string cure =
       other.device() != first.device()
@@ -66,11 +70,25 @@ void check_types(std::string_view name, const std::vector<Tensor>& operands, std
   const Tensor& other = operands[index];
   if (other.dtype() == first.dtype()) return;
   throw DeviceError("KB-F002",
-                    "{}: {}, and {}; they must be of one type: make '{}' with {{.dtype = {}}}, or "
+                    "{}: expected scalar type {} but found {}: {}, and {}; they must be of one "
+                    "type: make '{}' with {{.dtype = {}}}, or "
                     "'{}' with {{.dtype = {}}}",
-                    name, describe(1, first), describe(index + 1, other), first.name(),
+                    name, torch_name_of(first.dtype()), torch_name_of(other.dtype()),
+                    describe(1, first), describe(index + 1, other), first.name(),
                     runtime::words_for(other.dtype()), other.name(),
                     runtime::words_for(first.dtype()));
+}
+
+void check_is_product_of_reals(std::string_view name, const std::vector<Tensor>& operands) {
+  const auto integral =
+      std::ranges::find_if(operands, [](const Tensor& x) { return is_integral(x.dtype()); });
+  if (integral == operands.end()) return;
+  throw DeviceError(
+      "KB-F002",
+      "\"{}\" not implemented for '{}': {}; matrix products of integers are left out: "
+      "multiply in f32, {}.to({}), which is exact while sums are below 2^24",
+      name, torch_name_of(integral->dtype()), runtime::describe(*integral), integral->name(),
+      runtime::words_for(DType::f32));
 }
 
 // Text for the placement that every operator accepts: the whole tensor on each of its holders.
@@ -171,11 +189,13 @@ void check_lies_together(std::string_view name, const Tensor& x) {
 
 void check_operands(std::string_view name, const std::vector<Tensor>& operands, Types types) {
   check_holders(name, operands);
+  if (types == Types::factors) check_is_product_of_reals(name, operands);
   for (std::size_t i = 1; i < operands.size(); ++i) check_types(name, operands, i);
-  if (types == Types::floating) check_is_floating(name, operands.front());
+  if (types != Types::any) check_is_floating(name, operands.front());
 }
 
 void check_is_floating(std::string_view name, const Tensor& x) {
+  runtime::check_on_device(x, name);
   if (!is_integral(x.dtype()) && !is_float8(x.dtype())) return;
   throw DeviceError("KB-F002", "\"{}\" not implemented for '{}': {}; give it {}.to({})", name,
                     torch_name_of(x.dtype()), runtime::describe(x), x.name(),
@@ -230,12 +250,25 @@ std::size_t wrap_dimension(std::string_view name, const Tensor& x, int dim) {
   return static_cast<std::size_t>(dim < 0 ? dim + rank : dim);
 }
 
+namespace {
+
+// Some of torch's texts begin with the operator's name themselves.
+[[noreturn]] void refuse(const char* code, std::string_view name, const std::string& text) {
+  const char next = text.size() > name.size() ? text[name.size()] : ' ';
+  const bool is_named =
+      text.starts_with(name) && next != '_' && std::isalnum(static_cast<unsigned char>(next)) == 0;
+  if (is_named) throw DeviceError(code, "{}", text);
+  throw DeviceError(code, "{}: {}", name, text);
+}
+
+}  // namespace
+
 void refuse_shapes(std::string_view name, const std::string& text) {
-  throw DeviceError("KB-F001", "{}: {}", name, text);
+  refuse("KB-F001", name, text);
 }
 
 void refuse_type(std::string_view name, const std::string& text) {
-  throw DeviceError("KB-F002", "{}: {}", name, text);
+  refuse("KB-F002", name, text);
 }
 
 void refuse_placements(std::string_view name, const Tensor& a, const Tensor& b,

@@ -85,7 +85,8 @@ bool is_gradient_placement(const Placement& gradient, const Placement& tensor);
 // KB-M001, KB-M019, KB-M013 as a launch does; KB-F003 for other holders, naming both tensors.
 void check_holders(std::string_view name, const std::vector<Tensor>& operands);
 // The types that an operator is implemented for: those that arithmetic in f32 serves, or all.
-enum class Types : std::uint8_t { floating, any };
+// Matrix products are of the former, and refuse integers with a text of their own.
+enum class Types : std::uint8_t { floating, any, factors };
 // As check_holders(), and KB-F002 if the types differ, or are not of the operator's.
 void check_operands(std::string_view name, const std::vector<Tensor>& operands,
                     Types types = Types::floating);

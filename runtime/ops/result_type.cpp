@@ -43,7 +43,9 @@ DType promoted(std::string_view name, DType a, DType b) {
                       name, torch_name_of(a), torch_name_of(b));
   }
   if (category_of(a) != category_of(b)) return category_of(a) > category_of(b) ? a : b;
-  return is_integral(a) ? DType::i64 : DType::f32;
+  if (!is_integral(a)) return DType::f32;
+  if (size_of(a) == size_of(b)) return DType::i16;  // of u8 and i8
+  return size_of(a) > size_of(b) ? a : b;
 }
 
 DType result_type(std::string_view name, const std::vector<Tensor>& operands,

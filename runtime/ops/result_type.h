@@ -10,9 +10,9 @@
 
 namespace kernbench::ops {
 
-// Returns the smallest type that has the values of both, in torch's order: bool < i32 < i64 < f16
-// and bf16 < f32; f16 and bf16 together are f32.  Throws DeviceError KB-F002 for an 8-bit type and
-// another one, in torch's words.
+// Returns the smallest type that has the values of both, in torch's order: bool < u8 and i8 < i16 <
+// i32 < i64 < f16 and bf16 < f32; u8 and i8 together are i16, f16 and bf16 f32.  Throws DeviceError
+// KB-F002 for an 8-bit type and another one, in torch's words.
 DType promoted(std::string_view name, DType a, DType b);
 
 // Returns the type in which an operator computes.  A tensor without dimensions counts only if its

@@ -13,6 +13,7 @@
 #include "runtime/nn/module.h"
 #include "runtime/ops/device_kernel.h"
 #include "runtime/optim/fused_update.h"
+#include "runtime/optim/update_rules.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "runtime/torch/runtime_context.h"
 
@@ -168,6 +169,14 @@ nn::State Float16OptimizerWithFloat16Params::state_dict() const {
 }
 
 void Float16OptimizerWithFloat16Params::load_state_dict(const nn::State& state) {
+  for (std::size_t i = 0; i < main_.size(); ++i) {
+    if (!has_master(i)) continue;
+    const std::string name = fmt::format("{}{}", kMasters, i);
+    const Tensor* const master = state.tensors.find(name);
+    if (master != nullptr && master->shape() == main_[i].shape()) continue;
+    refuse(fmt::format("KeyError: '{}': the state has no such master in f32 of shape {}", name,
+                       to_string(main_[i].shape())));
+  }
   optimizer_->load_state_dict(state);
   const NoGradGuard no_grad(torch_);
   for (std::size_t i = 0; i < main_.size(); ++i) {

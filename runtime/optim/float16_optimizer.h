@@ -148,6 +148,12 @@ class Float16OptimizerWithFloat16Params : public Optimizer {
   std::size_t group_count() const override { return optimizer_->group_count(); }
   double lr(std::size_t group) const override { return optimizer_->lr(group); }
   void set_lr(std::size_t group, double lr) override { optimizer_->set_lr(group, lr); }
+  std::optional<double> momentum(std::size_t group) const override {
+    return optimizer_->momentum(group);
+  }
+  void set_momentum(std::size_t group, double momentum) override {
+    optimizer_->set_momentum(group, momentum);
+  }
   // The model's parameters, and those in f32 that are updated.
   std::vector<Tensor> parameters() const override { return model_; }
   std::vector<Tensor> main_parameters() const { return main_; }

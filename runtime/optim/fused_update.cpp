@@ -172,7 +172,10 @@ void assign(std::string_view name, std::vector<Assignment> assignments, Assigned
 
 std::vector<double> sums(std::string_view name, const std::vector<Tensor>& tensors,
                          SummedFunction function) {
-  for (const Tensor& tensor : tensors) ops::check_is_whole(name, tensor);
+  for (const Tensor& tensor : tensors) {
+    runtime::check_on_device(tensor, name);
+    ops::check_is_whole(name, tensor);
+  }
   std::vector<std::size_t> order(tensors.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   struct Bucket {

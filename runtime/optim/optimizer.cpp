@@ -11,70 +11,12 @@
 
 #include "runtime/nn/module.h"
 #include "runtime/optim/fused_update.h"
+#include "runtime/optim/update_rules.h"
 #include "runtime/tensor/tensor_storage.h"
-#include "sim_engine/base/error.h"
 
 namespace kernbench::optim {
 
 namespace {
-
-[[noreturn]] void refuse(const std::string& text) {
-  throw CollectiveError("KB-A012", text);
-}
-
-void check_number(std::string_view name, double value) {
-  if (value >= 0) return;
-  refuse(fmt::format("Invalid {}: {}", name, value));
-}
-
-void check_options(const SGDOptions& options) {
-  check_number("learning rate", options.lr());
-  check_number("momentum value", options.momentum());
-  check_number("weight_decay value", options.weight_decay());
-  if (options.nesterov() && (options.momentum() <= 0 || options.dampening() != 0)) {
-    refuse("Nesterov momentum requires a momentum and zero dampening");
-  }
-}
-
-template <int decay>
-void check_options(const AdamOptionsWith<decay>& options) {
-  check_number("learning rate", options.lr());
-  check_number("epsilon value", options.eps());
-  check_number("weight_decay value", options.weight_decay());
-  const auto check_beta = [](int index, double beta) {
-    if (!(beta >= 0 && beta < 1)) {
-      refuse(fmt::format("Invalid beta parameter at index {}: {}", index, beta));
-    }
-  };
-  check_beta(0, options.betas().first);
-  check_beta(1, options.betas().second);
-}
-
-// Torch's names of the tensors in a ParameterState.
-template <class Options>
-constexpr std::array<std::string_view, 3> kNames{"exp_avg", "exp_avg_sq", "max_exp_avg_sq"};
-template <>
-constexpr std::array<std::string_view, 3> kNames<SGDOptions>{"momentum_buffer"};
-
-// Calls visit(name, value) for each option; visit returns what the option shall be.
-template <class Visit>
-void visit_options(SGDOptions& of, const Visit& visit) {
-  of.lr(visit("lr", of.lr()));
-  of.momentum(visit("momentum", of.momentum()));
-  of.dampening(visit("dampening", of.dampening()));
-  of.weight_decay(visit("weight_decay", of.weight_decay()));
-  of.nesterov(visit("nesterov", of.nesterov()) != 0);
-  of.maximize(visit("maximize", of.maximize()) != 0);
-}
-template <int decay, class Visit>
-void visit_options(AdamOptionsWith<decay>& of, const Visit& visit) {
-  of.lr(visit("lr", of.lr()));
-  of.betas({visit("beta1", of.betas().first), visit("beta2", of.betas().second)});
-  of.eps(visit("eps", of.eps()));
-  of.weight_decay(visit("weight_decay", of.weight_decay()));
-  of.amsgrad(visit("amsgrad", of.amsgrad()) != 0);
-  of.maximize(visit("maximize", of.maximize()) != 0);
-}
 
 // The tensors of a state, in the order of their names.
 template <class State>
@@ -82,65 +24,39 @@ auto tensors_of(State& state) {
   return std::array{&state.first, &state.second, &state.third};
 }
 
-Tensor zeros_like(const Tensor& parameter, std::string_view what) {
+// A tensor beside a parameter.
+Tensor full_like(const Tensor& parameter, std::string_view what, double value) {
   const Tensor::Storage& storage = *parameter.storage();
   Tensor made(runtime::make_device_storage(storage.simulation, storage.device, storage.shape,
                                            {.dtype = storage.dtype,
                                             .dp = storage.dp,
                                             .name = fmt::format("{}.{}", storage.name, what)}));
-  runtime::fill(*made.storage(), 0);
+  runtime::fill(*made.storage(), static_cast<float>(value));
   return made;
 }
 
-void update_sgd(tl::Context&, const UpdateNumbers& numbers, UpdateBlocks& of) {
-  const auto [lr, momentum, undampened, decay, nesterov, is_first, sign, none] = numbers;
-  tl::Tensor d = sign < 0 ? -of.gradient : of.gradient;
-  if (decay != 0) d = d + of.parameter * decay;
-  if (momentum != 0) {
-    tl::Tensor& buffer = of.state[0];
-    buffer = is_first != 0 ? d : buffer * momentum + d * undampened;
-    d = nesterov != 0 ? d + buffer * momentum : buffer;
-  }
-  of.parameter = of.parameter - d * lr;
+// Adagrad's state is there before the first step, as in torch.
+template <class Options>
+constexpr bool kBeginsAtOnce = std::is_same_v<Options, AdagradOptions>;
+
+// A schedule may leave a rate below 0, as torch's OneCycleLR does after its last step.
+void check_rate(double lr) {
+  check_number("learning rate", std::abs(lr));
 }
 
-// decay: what is added to the gradient (Adam); shrink: what the parameter is multiplied with.
-void update_adam(tl::Context& tl, const UpdateNumbers& numbers, UpdateBlocks& of) {
-  const auto [step_size, root_of_correction, first, second, eps, decay, shrink, sign] = numbers;
-  tl::Tensor g = sign < 0 ? -of.gradient : of.gradient;
-  if (decay != 0) g = g + of.parameter * decay;
-  if (shrink != 1) of.parameter = of.parameter * shrink;
-  tl::Tensor& m = of.state[0];
-  tl::Tensor& v = of.state[1];
-  m = m * first + g * (1 - first);
-  v = v * second + g * (1 - second) * g;
-  tl::Tensor squares = v;
-  if (of.state.size() > 2) squares = of.state[2] = tl.maximum(of.state[2], v);  // amsgrad
-  of.parameter = of.parameter - m * step_size / (tl.sqrt(squares) / root_of_correction + eps);
+template <class Options>
+void check_set(Options options) {
+  check_rate(options.lr());
+  options.lr(std::abs(options.lr()));
+  rule_for(options).check(options);
 }
 
-template <int decay>
-Update adam_update(const Tensor& parameter, ParameterState& state,
-                   const AdamOptionsWith<decay>& options) {
-  if (state.step++ == 0) {
-    state.first = zeros_like(parameter, kNames<AdamOptions>[0]);
-    state.second = zeros_like(parameter, kNames<AdamOptions>[1]);
-    if (options.amsgrad()) state.third = zeros_like(parameter, kNames<AdamOptions>[2]);
-  }
-  const auto step = static_cast<double>(state.step);
-  const auto [first, second] = options.betas();
-  const double correction = 1 - std::pow(first, step);
-  const double root_of_correction = std::sqrt(1 - std::pow(second, step));
-  const bool is_decoupled = std::is_same_v<AdamOptionsWith<decay>, AdamWOptions>;
-  std::vector<Tensor> kept{state.first, state.second};
-  if (options.amsgrad()) kept.push_back(state.third);
-  return {parameter,
-          parameter.grad(),
-          std::move(kept),
-          {options.lr() / correction, root_of_correction, first, second, options.eps(),
-           is_decoupled ? 0 : options.weight_decay(),
-           is_decoupled ? 1 - options.lr() * options.weight_decay() : 1,
-           options.maximize() ? -1.0 : 1.0}};
+void check_group(std::size_t group, std::size_t count) {
+  if (group < count) return;
+  refuse(
+      fmt::format("list index out of range: there is no parameter group {}; there are {}, from "
+                  "0 on",
+                  group, count));
 }
 
 }  // namespace
@@ -152,6 +68,20 @@ double Optimizer::initial_lr(std::size_t group) {
   return initial_lrs_.try_emplace(group, lr(group)).first->second;
 }
 
+void Optimizer::set_initial_lr(std::size_t group, double lr) {
+  check_group(group, group_count());
+  check_rate(lr);
+  initial_lrs_[group] = lr;
+}
+
+std::optional<double> Optimizer::momentum(std::size_t) const {
+  return std::nullopt;
+}
+
+void Optimizer::set_momentum(std::size_t, double) {
+  refuse("optimizer must support momentum with `cycle_momentum` option enabled");
+}
+
 void Optimizer::zero_grad(bool set_to_none) {
   nn::zero_grad(parameters(), set_to_none);
 }
@@ -161,12 +91,110 @@ OptimizerOf<Options>::~OptimizerOf() = default;
 
 template <class Options>
 OptimizerOf<Options>::OptimizerOf(std::vector<ParamGroup<Options>> groups) {
+  if (groups.empty()) refuse("optimizer got an empty parameter list");
   for (ParamGroup<Options>& group : groups) add_param_group(std::move(group));
 }
 
 template <class Options>
+double OptimizerOf<Options>::lr(std::size_t group) const {
+  check_group(group, groups_.size());
+  return groups_[group].options.lr();
+}
+
+template <class Options>
+void OptimizerOf<Options>::set_lr(std::size_t group, double lr) {
+  check_group(group, groups_.size());
+  check_rate(lr);
+  groups_[group].options.lr(lr);
+}
+
+template <class Options>
+std::optional<double> OptimizerOf<Options>::momentum(std::size_t group) const {
+  check_group(group, groups_.size());
+  const Options& options = groups_[group].options;
+  if constexpr (requires { options.betas(); }) {
+    return options.betas().first;
+  } else if constexpr (requires { options.momentum(); }) {
+    return options.momentum();
+  } else {
+    return std::nullopt;
+  }
+}
+
+template <class Options>
+void OptimizerOf<Options>::set_momentum(std::size_t group, double momentum) {
+  check_group(group, groups_.size());
+  Options options = groups_[group].options;
+  if constexpr (requires { options.betas(); }) {
+    options.betas({momentum, options.betas().second});
+  } else if constexpr (requires { options.momentum(); }) {
+    options.momentum(momentum);
+  } else {
+    Optimizer::set_momentum(group, momentum);
+  }
+  check_set(options);
+  groups_[group].options = options;
+}
+
+// Makes the tensors of a state that these options need and that it has not.
+template <class Options>
+void OptimizerOf<Options>::begin_state(ParameterState& state, const Tensor& parameter,
+                                       const Options& options) {
+  double initial = 0;
+  if constexpr (std::is_same_v<Options, AdagradOptions>) {
+    initial = options.initial_accumulator_value();
+  }
+  const std::array<bool, 3> needs = rule_for(options).needs(options);
+  const auto tensors = tensors_of(state);
+  for (std::size_t t = 0; t < tensors.size(); ++t) {
+    if (!needs[t] || tensors[t]->defined()) continue;
+    *tensors[t] = full_like(parameter, rule_for(options).state[t], initial);
+  }
+}
+
+namespace {
+
+// False for a parameter that a step skips.  Throws KB-A012 for one that has become shards, whose
+// gradients would never come here.
+bool has_gradient(std::string_view name, const Tensor& parameter) {
+  if (parameter.grad().defined()) return true;
+  const auto& memory = parameter.storage()->memory;
+  if (memory == nullptr || memory->has_space || memory->deferred != nullptr) return false;
+  refuse(
+      fmt::format("{}: parameter '{}' {} was sharded after the optimizer was made, and gets no "
+                  "gradient: call fully_shard() first, then make the optimizer of "
+                  "module->parameters(), which are this rank's shards",
+                  name, parameter.name(), to_string(parameter.shape())));
+}
+
+}  // namespace
+
+template <class Options>
+void OptimizerOf<Options>::step() {
+  const auto& rule = rule_for(groups_.front().options);
+  std::vector<Update> updates;
+  for (const auto& [params, options] : groups_) {
+    const std::array<bool, 3> needs = rule.needs(options);
+    for (const Tensor& parameter : params) {
+      if (!has_gradient(rule.kernel, parameter)) continue;
+      ParameterState& state = state_of(parameter);
+      const bool is_first = !state.first.defined();
+      begin_state(state, parameter, options);
+      std::vector<Tensor> kept;
+      const auto tensors = tensors_of(state);
+      for (std::size_t t = 0; t < tensors.size(); ++t) {
+        if (needs[t]) kept.push_back(*tensors[t]);
+      }
+      updates.push_back({parameter, parameter.grad(), std::move(kept),
+                         rule.numbers(options, ++state.step, is_first)});
+    }
+  }
+  update(rule.kernel, std::move(updates), rule.update);
+}
+
+template <class Options>
 void OptimizerOf<Options>::add_param_group(ParamGroup<Options> group) {
-  check_options(group.options);
+  rule_for(group.options).check(group.options);
   if (group.params.empty()) refuse("optimizer got an empty parameter list");
   const std::vector<Tensor> known = parameters();
   for (std::size_t i = 0; i < group.params.size(); ++i) {
@@ -180,6 +208,9 @@ void OptimizerOf<Options>::add_param_group(ParamGroup<Options> group) {
     }
   }
   groups_.push_back(std::move(group));
+  if (!kBeginsAtOnce<Options>) return;
+  const ParamGroup<Options>& own = groups_.back();
+  for (const Tensor& tensor : own.params) begin_state(state_of(tensor), tensor, own.options);
 }
 
 template <class Options>
@@ -221,18 +252,19 @@ nn::State OptimizerOf<Options>::state_dict() const {
       return fmt::format("param_groups.{}.{}", g, what);
     };
     Options options = groups_[g].options;
-    visit_options(options, [&](std::string_view option, double value) {
+    rule_for(options).visit_options(options, [&](std::string_view option, double value, bool) {
       return all.numbers.insert(name(option), value);
     });
     all.numbers.insert(name("params"), static_cast<double>(groups_[g].params.size()));
     for (const Tensor& parameter : groups_[g].params) {
       const ParameterState& kept = state(parameter);
       const std::string prefix = fmt::format("state.{}.", i++);
-      if (kept.step > 0) all.numbers.insert(prefix + "step", static_cast<double>(kept.step));
+      if (kept.step > 0 || kBeginsAtOnce<Options>)
+        all.numbers.insert(prefix + "step", static_cast<double>(kept.step));
       const auto tensors = tensors_of(kept);
       for (std::size_t t = 0; t < tensors.size(); ++t) {
         if (!tensors[t]->defined()) continue;
-        all.tensors.insert(prefix + std::string(kNames<Options>[t]), *tensors[t]);
+        all.tensors.insert(prefix + std::string(rule_for(options).state[t]), *tensors[t]);
       }
     }
   }
@@ -255,94 +287,101 @@ void check_groups(const nn::State& state, const std::vector<std::size_t>& counts
   }
 }
 
+[[noreturn]] void refuse_missing(std::string_view key, const std::string& path) {
+  refuse(
+      fmt::format("KeyError: '{}': the state has no '{}'; load what state_dict() of an optimizer "
+                  "of this kind has returned",
+                  key, path));
+}
+
+// The number of steps in a state; 0 unless it has any.
+std::int64_t steps_in(const nn::State& state, const std::string& path) {
+  const double* const steps = state.numbers.find(path);
+  if (steps == nullptr) return 0;
+  if (*steps >= 0 && *steps <= 0x1p53 && *steps == std::floor(*steps)) {
+    return static_cast<std::int64_t>(*steps);
+  }
+  refuse(fmt::format("the state's '{}' is {}, and not a number of steps", path, *steps));
+}
+
+// Throws KB-A012 unless a state has what these options need of a parameter, and all it has fits.
+template <class Options>
+void check_state(const nn::State& state, const std::string& prefix, const Tensor& parameter,
+                 const Options& options) {
+  const auto& rule = rule_for(options);
+  const bool has_steps = state.numbers.contains(prefix + "step");
+  steps_in(state, prefix + "step");
+  const bool has_any = kBeginsAtOnce<Options> || has_steps ||
+                       std::ranges::any_of(state.tensors, [&](const auto& of) {
+                         return of.key().starts_with(prefix);
+                       });
+  const std::array<bool, 3> needs = rule.needs(options);
+  for (std::size_t t = 0; t < needs.size(); ++t) {
+    const std::string path = prefix + std::string(rule.state[t]);
+    const Tensor* const source = state.tensors.find(path);
+    if (source == nullptr && has_any && needs[t]) refuse_missing(rule.state[t], path);
+    if (source == nullptr || source->shape() == parameter.shape()) continue;
+    refuse(fmt::format(
+        "size mismatch for {}: the state's tensor has shape {}, and the parameter "
+        "'{}' has {}",
+        path, to_string(source->shape()), parameter.name(), to_string(parameter.shape())));
+  }
+  const bool counts_steps = !std::is_same_v<Options, SGDOptions>;  // torch's SGD does not
+  if (has_any && counts_steps && !has_steps) refuse_missing("step", prefix + "step");
+}
+
 }  // namespace
+
+template <class Options>
+Options OptimizerOf<Options>::options_in(const nn::State& state, std::size_t group) const {
+  Options options = groups_[group].options;
+  rule_for(options).visit_options(
+      options, [&](std::string_view option, double value, bool has_default) {
+        const std::string path = fmt::format("param_groups.{}.{}", group, option);
+        const double* const loaded = state.numbers.find(path);
+        if (loaded == nullptr && !has_default) refuse_missing(option, path);
+        return loaded == nullptr ? value : *loaded;
+      });
+  check_set(options);
+  return options;
+}
 
 template <class Options>
 void OptimizerOf<Options>::load_state_dict(const nn::State& state) {
   std::vector<std::size_t> counts;
   for (const auto& group : groups_) counts.push_back(group.params.size());
   check_groups(state, counts);
-  std::size_t i = 0;
-  for (std::size_t g = 0; g < groups_.size(); ++g) {
-    visit_options(groups_[g].options, [&](std::string_view option, double value) {
-      const double* const loaded = state.numbers.find(fmt::format("param_groups.{}.{}", g, option));
-      return loaded == nullptr ? value : *loaded;
-    });
-    for (const Tensor& parameter : groups_[g].params) {
-      const std::string prefix = fmt::format("state.{}.", i++);
-      ParameterState& kept = state_of(parameter);
-      const double* const step = state.numbers.find(prefix + "step");
-      kept.step = step == nullptr ? 0 : static_cast<std::int64_t>(*step);
-      const auto tensors = tensors_of(kept);
-      for (std::size_t t = 0; t < tensors.size(); ++t) {
-        const Tensor* const source = state.tensors.find(prefix + std::string(kNames<Options>[t]));
-        *tensors[t] = source == nullptr ? Tensor() : zeros_like(parameter, kNames<Options>[t]);
-        if (source != nullptr) tensors[t]->copy_(*source);
+  const auto for_each_parameter = [&](const auto& visit) {
+    std::size_t i = 0;
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      for (const Tensor& parameter : groups_[g].params) {
+        visit(g, parameter, fmt::format("state.{}.", i++));
       }
     }
-  }
+  };
+  std::vector<Options> options;
+  for (std::size_t g = 0; g < groups_.size(); ++g) options.push_back(options_in(state, g));
+  for_each_parameter([&](std::size_t g, const Tensor& parameter, const std::string& prefix) {
+    check_state(state, prefix, parameter, options[g]);
+  });
+  for (std::size_t g = 0; g < groups_.size(); ++g) groups_[g].options = options[g];
+  for_each_parameter([&](std::size_t g, const Tensor& parameter, const std::string& prefix) {
+    ParameterState& kept = state_of(parameter);
+    kept.step = steps_in(state, prefix + "step");
+    const auto tensors = tensors_of(kept);
+    for (std::size_t t = 0; t < tensors.size(); ++t) {
+      const std::string_view name = rule_for(options[g]).state[t];
+      const Tensor* const source = state.tensors.find(prefix + std::string(name));
+      *tensors[t] = source == nullptr ? Tensor() : full_like(parameter, name, 0);
+      if (source != nullptr) tensors[t]->copy_(*source);
+    }
+  });
 }
 
 template class OptimizerOf<SGDOptions>;
 template class OptimizerOf<AdamOptions>;
 template class OptimizerOf<AdamWOptions>;
-
-SGD::SGD(std::vector<Tensor> params, const SGDOptions& options)
-    : SGD(std::vector{ParamGroup<SGDOptions>{std::move(params), options}}) {}
-SGD::SGD(std::vector<ParamGroup<SGDOptions>> groups) : OptimizerOf(std::move(groups)) {}
-
-void SGD::step() {
-  std::vector<Update> updates;
-  for (const auto& [params, options] : param_groups()) {
-    for (const Tensor& parameter : params) {
-      if (!parameter.grad().defined()) continue;
-      ParameterState& state = state_of(parameter);
-      const bool has_momentum = options.momentum() != 0;
-      const bool is_first = has_momentum && !state.first.defined();
-      if (is_first) state.first = zeros_like(parameter, kNames<SGDOptions>[0]);
-      ++state.step;
-      updates.push_back({parameter,
-                         parameter.grad(),
-                         has_momentum ? std::vector{state.first} : std::vector<Tensor>(),
-                         {options.lr(), options.momentum(), 1 - options.dampening(),
-                          options.weight_decay(), options.nesterov() ? 1.0 : 0.0,
-                          is_first ? 1.0 : 0.0, options.maximize() ? -1.0 : 1.0}});
-    }
-  }
-  update("SGD.step", std::move(updates), update_sgd);
-}
-
-namespace {
-
-template <class Options, class State>
-void step_adam(std::string_view name, const std::vector<ParamGroup<Options>>& groups,
-               const State& state_of) {
-  std::vector<Update> updates;
-  for (const auto& [params, options] : groups) {
-    for (const Tensor& parameter : params) {
-      if (!parameter.grad().defined()) continue;
-      updates.push_back(adam_update(parameter, state_of(parameter), options));
-    }
-  }
-  update(name, std::move(updates), update_adam);
-}
-
-}  // namespace
-
-Adam::Adam(std::vector<Tensor> params, const AdamOptions& options)
-    : Adam(std::vector{ParamGroup<AdamOptions>{std::move(params), options}}) {}
-Adam::Adam(std::vector<ParamGroup<AdamOptions>> groups) : OptimizerOf(std::move(groups)) {}
-void Adam::step() {
-  step_adam("Adam.step", param_groups(),
-            [this](const Tensor& parameter) -> ParameterState& { return state_of(parameter); });
-}
-
-AdamW::AdamW(std::vector<Tensor> params, const AdamWOptions& options)
-    : AdamW(std::vector{ParamGroup<AdamWOptions>{std::move(params), options}}) {}
-AdamW::AdamW(std::vector<ParamGroup<AdamWOptions>> groups) : OptimizerOf(std::move(groups)) {}
-void AdamW::step() {
-  step_adam("AdamW.step", param_groups(),
-            [this](const Tensor& parameter) -> ParameterState& { return state_of(parameter); });
-}
+template class OptimizerOf<RMSpropOptions>;
+template class OptimizerOf<AdagradOptions>;
 
 }  // namespace kernbench::optim

@@ -1,4 +1,4 @@
-// torch::optim: SGD, Adam and AdamW, as torch 1.13.1 computes them (ADR-0209).
+// torch::optim: SGD, Adam, AdamW, RMSprop and Adagrad, as torch 1.13.1 computes them (ADR-0209).
 //
 // step() launches one kernel for all parameters of a type and of the same holders, and nothing
 // moves between PEs: a gradient lies as its parameter.  Everything is computed in f32 and rounded
@@ -8,7 +8,10 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <map>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -39,10 +42,18 @@ class Optimizer {
   // parameter, as a partial one does.
   virtual void step() = 0;
   virtual std::size_t group_count() const = 0;
+  // Throw CollectiveError KB-A012 for a group that there is not, and for rates that are not finite;
+  // a schedule may leave one below 0.
   virtual double lr(std::size_t group) const = 0;
   virtual void set_lr(std::size_t group, double lr) = 0;
-  // The rate that a group had when it was first asked for, by a scheduler (torch's initial_lr).
+  // The rate that a group had when it was first asked for, by a scheduler, or what a scheduler has
+  // set (torch's initial_lr).
   double initial_lr(std::size_t group);
+  void set_initial_lr(std::size_t group, double lr);
+  // What OneCycleLR cycles: momentum or, of Adam, the first beta; none if it has no such option.
+  // Setting it then throws KB-A012.
+  virtual std::optional<double> momentum(std::size_t group) const;
+  virtual void set_momentum(std::size_t group, double momentum);
   virtual std::vector<Tensor> parameters() const = 0;
 
   // Drops the gradients; with set_to_none = false, fills them with 0.
@@ -56,7 +67,9 @@ class Optimizer {
   // that change with later steps; numbers "state.0.step", "param_groups.0.lr".
   virtual nn::State state_dict() const = 0;
   // Copies such a state, over the host link.  Throws CollectiveError KB-A012, in torch's words, for
-  // other numbers of groups or parameters.
+  // other numbers of groups or parameters; for options or tensors that are missing, as in a state
+  // of another kind of optimizer, have another shape, or that it does not take.  Then nothing is
+  // loaded.
   virtual void load_state_dict(const nn::State& state) = 0;
 
  private:
@@ -94,22 +107,54 @@ class AdamOptionsWith {
 using AdamOptions = AdamOptionsWith<0>;
 using AdamWOptions = AdamOptionsWith<1>;
 
+class RMSpropOptions {
+ public:
+  explicit RMSpropOptions(double lr = 1e-2) : lr_(lr) {}
+  KERNBENCH_OPTION(double, lr);
+  KERNBENCH_OPTION(double, alpha, 0.99);
+  KERNBENCH_OPTION(double, eps, 1e-8);
+  KERNBENCH_OPTION(double, weight_decay, 0);
+  KERNBENCH_OPTION(double, momentum, 0);
+  KERNBENCH_OPTION(bool, centered, false);  // divides by the deviation from the mean gradient
+  KERNBENCH_OPTION(bool, maximize, false);
+};
+
+class AdagradOptions {
+ public:
+  explicit AdagradOptions(double lr = 1e-2) : lr_(lr) {}
+  KERNBENCH_OPTION(double, lr);
+  KERNBENCH_OPTION(double, lr_decay, 0);
+  KERNBENCH_OPTION(double, weight_decay, 0);
+  KERNBENCH_OPTION(double, initial_accumulator_value, 0);
+  KERNBENCH_OPTION(double, eps, 1e-10);
+  KERNBENCH_OPTION(bool, maximize, false);
+};
+
 // The state that an optimizer keeps for a parameter.
 struct ParameterState {
   std::int64_t step = 0;
-  Tensor first;   // SGD: the momentum; Adam: the mean of gradients
-  Tensor second;  // Adam: the mean of their squares
-  Tensor third;   // Adam with amsgrad: the largest of those means
+  Tensor first;   // SGD: the momentum; Adam: the mean of gradients; RMSprop: of their squares;
+                  // Adagrad: the sum of squares
+  Tensor second;  // Adam: the mean of squares; centered RMSprop: the mean of gradients
+  Tensor third;   // Adam with amsgrad: the largest of those means; RMSprop: the momentum
 };
 
 // The part that all optimizers share, for one type of options.
 template <class Options>
 class OptimizerOf : public Optimizer {
  public:
+  explicit OptimizerOf(std::vector<Tensor> params, const Options& options = Options())
+      : OptimizerOf(std::vector{ParamGroup<Options>{std::move(params), options}}) {}
+  OptimizerOf(std::vector<Tensor> params, double lr)
+      : OptimizerOf(std::move(params), Options(lr)) {}
+  explicit OptimizerOf(std::vector<ParamGroup<Options>> groups);
   ~OptimizerOf() override;
   std::size_t group_count() const override { return groups_.size(); }
-  double lr(std::size_t group) const override { return groups_.at(group).options.lr(); }
-  void set_lr(std::size_t group, double lr) override { groups_.at(group).options.lr(lr); }
+  void step() override;
+  double lr(std::size_t group) const override;
+  void set_lr(std::size_t group, double lr) override;
+  std::optional<double> momentum(std::size_t group) const override;
+  void set_momentum(std::size_t group, double momentum) override;
   std::vector<Tensor> parameters() const override;
   void replace_parameter(const Tensor& parameter, const Tensor& by) override;
   nn::State state_dict() const override;
@@ -121,11 +166,11 @@ class OptimizerOf : public Optimizer {
   // The state of a parameter; undefined tensors before its first step.
   const ParameterState& state(const Tensor& parameter) const;
 
- protected:
-  OptimizerOf(std::vector<ParamGroup<Options>> groups);
-  ParameterState& state_of(const Tensor& parameter) { return states_[parameter.storage().get()]; }
-
  private:
+  ParameterState& state_of(const Tensor& parameter) { return states_[parameter.storage().get()]; }
+  void begin_state(ParameterState& state, const Tensor& parameter, const Options& options);
+  Options options_in(const nn::State& state, std::size_t group) const;
+
   std::vector<ParamGroup<Options>> groups_;
   std::map<const Tensor::Storage*, ParameterState> states_;  // never iterated
 };
@@ -133,34 +178,42 @@ class OptimizerOf : public Optimizer {
 extern template class OptimizerOf<SGDOptions>;
 extern template class OptimizerOf<AdamOptions>;
 extern template class OptimizerOf<AdamWOptions>;
+extern template class OptimizerOf<RMSpropOptions>;
+extern template class OptimizerOf<AdagradOptions>;
 
 // d = g + weight_decay w; with momentum, b = d at first and momentum b + (1 - dampening) d later, d
 // = b, or d + momentum b with nesterov; w -= lr d.
 class SGD : public OptimizerOf<SGDOptions> {
  public:
-  SGD(std::vector<Tensor> params, const SGDOptions& options);
-  SGD(std::vector<Tensor> params, double lr) : SGD(std::move(params), SGDOptions(lr)) {}
-  explicit SGD(std::vector<ParamGroup<SGDOptions>> groups);
-  void step() override;
+  using OptimizerOf::OptimizerOf;
 };
 
 // g += weight_decay w; m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g g;
 // w -= lr / (1 - b1^t) m / (sqrt(v) / sqrt(1 - b2^t) + eps); with amsgrad, the largest v so far.
 class Adam : public OptimizerOf<AdamOptions> {
  public:
-  explicit Adam(std::vector<Tensor> params, const AdamOptions& options = AdamOptions());
-  Adam(std::vector<Tensor> params, double lr) : Adam(std::move(params), AdamOptions(lr)) {}
-  explicit Adam(std::vector<ParamGroup<AdamOptions>> groups);
-  void step() override;
+  using OptimizerOf::OptimizerOf;
 };
 
 // AdamW is Adam, but multiplies w by 1 - lr weight_decay first and leaves g as it is.
 class AdamW : public OptimizerOf<AdamWOptions> {
  public:
-  explicit AdamW(std::vector<Tensor> params, const AdamWOptions& options = AdamWOptions());
-  AdamW(std::vector<Tensor> params, double lr) : AdamW(std::move(params), AdamWOptions(lr)) {}
-  explicit AdamW(std::vector<ParamGroup<AdamWOptions>> groups);
-  void step() override;
+  using OptimizerOf::OptimizerOf;
+};
+
+// g += weight_decay w; v = alpha v + (1 - alpha) g g; d = g / (sqrt(v) + eps), and if centered,
+// with m = alpha m + (1 - alpha) g, of v - m m instead of v; with momentum, b = momentum b + d and
+// d = b; w -= lr d.
+class RMSprop : public OptimizerOf<RMSpropOptions> {
+ public:
+  using OptimizerOf::OptimizerOf;
+};
+
+// g += weight_decay w; s += g g; w -= lr / (1 + (t - 1) lr_decay) g / (sqrt(s) + eps).  s, as in
+// torch, has initial_accumulator_value and its place from the constructor on.
+class Adagrad : public OptimizerOf<AdagradOptions> {
+ public:
+  using OptimizerOf::OptimizerOf;
 };
 
 }  // namespace kernbench::optim
@@ -190,7 +243,8 @@ void clip_grad_value_(const std::vector<Tensor>& parameters, double clip_value);
 namespace kernbench::optim {
 
 // torch.optim.lr_scheduler: step() once per epoch, or per step of training.  Rates are those of the
-// closed forms, in f64.
+// closed forms, in f64.  Constructors throw CollectiveError KB-A012 for arguments that give no
+// rates, in torch's words where it has them.
 
 class LRScheduler {
  public:
@@ -202,19 +256,22 @@ class LRScheduler {
   void step();
   std::vector<double> get_last_lr() const;
   std::int64_t last_epoch() const { return epoch_; }
-  // The rate of a group in an epoch, for its first one.
-  virtual double rate(double base, std::int64_t epoch) const = 0;
+  const Optimizer& optimizer() const { return optimizer_; }
+  // Sets the rates of an epoch, which it does not count.
+  virtual void set_rates(std::int64_t epoch);
 
  protected:
   // Takes each group's first rate, that before any scheduler (torch's initial_lr), and sets those
   // of epoch 0: subclasses end their constructors with begin().
   explicit LRScheduler(Optimizer& optimizer);
-  void begin() { set(); }
+  void begin() { set_rates(0); }
 
- private:
-  void set();
+  // The rate of a group in an epoch, for its first one.
+  virtual double rate(double base, std::int64_t epoch) const = 0;
 
   Optimizer& optimizer_;
+
+ private:
   std::vector<double> bases_;
   std::int64_t epoch_ = 0;
 };
@@ -264,7 +321,7 @@ class CosineAnnealingLR : public LRScheduler {
   double least_;
 };
 
-// base * gamma^(number of milestones that have been reached).
+// base * gamma^(number of milestones that have been reached, in any order).
 class MultiStepLR : public LRScheduler {
  public:
   MultiStepLR(Optimizer& optimizer, std::vector<std::int64_t> milestones, double gamma = 0.1);
@@ -286,17 +343,55 @@ class ExponentialLR : public LRScheduler {
 };
 
 // One scheduler after the other: the next one takes over at each milestone, with epoch 0, as a
-// warm-up and what follows it do.  They live longer than this one, which alone is stepped.  Throws
-// DeviceError KB-F001, in torch's words, unless there is one milestone less than schedulers.
+// warm-up and what follows it do.  They are of one optimizer and live longer than this one, which
+// alone is stepped.
 class SequentialLR : public LRScheduler {
  public:
   SequentialLR(Optimizer& optimizer, std::vector<LRScheduler*> schedulers,
                std::vector<std::int64_t> milestones);
+  void set_rates(std::int64_t epoch) override;
 
  private:
-  double rate(double base, std::int64_t epoch) const override;
+  double rate(double base, std::int64_t) const override { return base; }
   std::vector<LRScheduler*> schedulers_;
   std::vector<std::int64_t> milestones_;
+};
+
+// One number for all groups, or one for each.
+struct PerGroup : std::vector<double> {
+  PerGroup(double for_all) : std::vector<double>{for_all} {}
+  PerGroup(std::initializer_list<double> each) : std::vector<double>(each) {}
+};
+
+// The keyword arguments of torch's OneCycleLR, with its defaults; total_steps, or epochs times
+// steps_per_epoch.
+struct OneCycleLROptions {
+  PerGroup max_lr;
+  std::optional<std::int64_t> total_steps = {};
+  std::optional<std::int64_t> epochs = {};
+  std::optional<std::int64_t> steps_per_epoch = {};
+  double pct_start = 0.3;               // the part of the steps in which the rate grows
+  std::string anneal_strategy = "cos";  // or "linear"
+  bool cycle_momentum = true;           // against the rate; the optimizer must have a momentum
+  PerGroup base_momentum = 0.85;
+  PerGroup max_momentum = 0.95;
+  double div_factor = 25;         // the first rate is max_lr / div_factor
+  double final_div_factor = 1e4;  // and the last one that one / final_div_factor
+  bool three_phase = false;       // down to the first rate, as long as it grew, then to the last
+};
+
+// Smith and Topin's 1cycle: the rate grows to max_lr and falls again, over total_steps steps.  A
+// step beyond them throws CollectiveError KB-A012, in torch's words.
+//   kb::optim::OneCycleLR schedule(optimizer, {.max_lr = 0.1, .total_steps = 1000});
+class OneCycleLR : public LRScheduler {
+ public:
+  OneCycleLR(Optimizer& optimizer, OneCycleLROptions options);
+  void set_rates(std::int64_t epoch) override;
+
+ private:
+  double rate(double base, std::int64_t) const override { return base; }
+  OneCycleLROptions options_;
+  double total_;
 };
 
 }  // namespace kernbench::optim

@@ -8,17 +8,6 @@
 
 namespace kernbench::nn::parallel {
 
-Future Future::then(std::function<Tensor(const Tensor& value)> next) && {
-  next_.push_back(std::move(next));
-  return std::move(*this);
-}
-
-Tensor Future::wait() {
-  if (work_) work_.wait();
-  for (const auto& next : std::exchange(next_, {})) value_ = next(value_);
-  return value_;
-}
-
 // The buffer has no gaps: FlatLayout::alignment is 1.
 std::vector<Tensor> GradBucket::gradients() const {
   std::vector<Tensor> gradients;

@@ -23,23 +23,7 @@ class RuntimeContext;
 
 namespace kernbench::nn::parallel {
 
-// A tensor that a collective is computing (torch.futures.Future).
-class Future {
- public:
-  explicit Future(Tensor value) : value_(std::move(value)) {}
-  Future(distributed::Work work, Tensor value) : work_(std::move(work)), value_(std::move(value)) {}
-
-  // Returns a future whose wait() gives next(value), as torch.futures.Future.then() does.
-  Future then(std::function<Tensor(const Tensor& value)> next) &&;
-  // Waits for the collective, as Work::wait() does, and returns what becomes of the value.
-  Tensor wait();
-  const distributed::Work& work() const { return work_; }
-
- private:
-  distributed::Work work_;  // undefined if there is nothing to wait for
-  Tensor value_;
-  std::vector<std::function<Tensor(const Tensor&)>> next_;
-};
+using distributed::Future;
 
 // A bucket whose gradients are all there, as a hook gets it (dist.GradBucket).
 class GradBucket {
@@ -139,5 +123,118 @@ class PowerSGDState {
 // of P = M Q for each matrix M, and of Q = M^T P with P orthogonal; the mean is P Q^T.
 // Throws DeviceError KB-F003 if holders have parts of the bucket.
 Future powerSGD_hook(const std::shared_ptr<PowerSGDState>& state, GradBucket& bucket);
+
+// Post-local SGD (torch.distributed.algorithms.ddp_comm_hooks.post_localSGD_hook): gradients are
+// averaged over all ranks at first, then over a subgroup, and parameters over all ranks now and
+// then.
+//
+//   auto state = std::make_shared<PostLocalSGDState>(ProcessGroup(), subgroup, 100);
+//   ddp->register_comm_hook(state, post_localSGD_hook);
+//   PostLocalSGDOptimizer optimizer(sgd, PeriodicModelAverager(4, 100));
+
+struct PostLocalSGDState {
+  // Without a subgroup it is all ranks: a simulated machine is one node.
+  explicit PostLocalSGDState(distributed::ProcessGroup its_process_group,
+                             distributed::ProcessGroup its_subgroup,
+                             std::int64_t its_start_localSGD_iter,
+                             bool its_post_local_gradient_allreduce = true)
+      : process_group(std::move(its_process_group)),
+        subgroup(std::move(its_subgroup)),
+        start_localSGD_iter(its_start_localSGD_iter),
+        post_local_gradient_allreduce(its_post_local_gradient_allreduce) {}
+
+  distributed::ProcessGroup process_group;
+  distributed::ProcessGroup subgroup;
+  std::int64_t start_localSGD_iter;
+  bool post_local_gradient_allreduce;  // false: later gradients stay on their ranks
+  std::int64_t iter = 0;               // steps so far, at most start_localSGD_iter
+};
+Future post_localSGD_hook(const std::shared_ptr<PostLocalSGDState>& state, GradBucket& bucket);
+
+// torch.distributed.algorithms.model_averaging.averagers.PeriodicModelAverager.
+class PeriodicModelAverager {
+ public:
+  // Throws CollectiveError KB-A015, in torch's words, for a period below 1 or negative steps.
+  explicit PeriodicModelAverager(std::int64_t period, std::int64_t warmup_steps = 0,
+                                 distributed::ProcessGroup process_group = {});
+  // Call it after each step: in each period-th one from warmup_steps on, parameters that have a
+  // gradient become their mean over the group, by an all_reduce for each kind of them.
+  void average_parameters(const std::vector<Tensor>& parameters);
+
+  const std::int64_t period;
+  const std::int64_t warmup_steps;
+  const distributed::ProcessGroup process_group;
+  std::int64_t step = 0;  // calls so far
+};
+
+void warn_of_lost_averager_step();
+
+// torch.distributed.optim.PostLocalSGDOptimizer: steps, then averages.  The optimizer lives longer.
+template <class Optimizer>
+class PostLocalSGDOptimizer {
+ public:
+  PostLocalSGDOptimizer(Optimizer& optim, PeriodicModelAverager its_averager)
+      : averager(std::move(its_averager)), optim_(optim) {}
+  void step() {
+    optim_.step();
+    averager.average_parameters(optim_.parameters());
+  }
+  void zero_grad(bool set_to_none = true) { optim_.zero_grad(set_to_none); }
+  // The optimizer's, with the averager's step as number "step".
+  auto state_dict() const {
+    auto state = optim_.state_dict();
+    state.numbers.insert("step", static_cast<double>(averager.step));
+    return state;
+  }
+  template <class State>
+  void load_state_dict(const State& state) {
+    optim_.load_state_dict(state);
+    const double* const step = state.numbers.find("step");
+    if (step == nullptr) warn_of_lost_averager_step();
+    averager.step = step == nullptr ? 0 : static_cast<std::int64_t>(*step);
+  }
+
+  PeriodicModelAverager averager;
+
+ private:
+  Optimizer& optim_;
+};
+
+// The optimizers that update what a bucket has reduced (torch's _OptimizerHookState).
+class OptimizerHookState {
+ public:
+  // `make` makes an optimizer of a parameter: `[](auto params) { return
+  // std::make_unique<kb::optim::SGD>(params, 0.1); }`.  Without params_to_optimize all are updated.
+  template <class Make>
+  explicit OptimizerHookState(Make make, std::vector<Tensor> params_to_optimize = {})
+      : make_([make = std::move(make)](std::vector<Tensor> parameters) {
+          return [made = std::shared_ptr(make(std::move(parameters)))] { made->step(); };
+        }),
+        params_to_optimize_(std::move(params_to_optimize)) {}
+
+  // Throws DeviceError KB-F003 if holders have parts of the bucket.
+  void step(const GradBucket& bucket);
+
+ private:
+  void step_param(Tensor parameter, const Tensor& gradient);
+
+  std::function<std::function<void()>(std::vector<Tensor>)> make_;
+  std::vector<Tensor> params_to_optimize_;
+  std::map<const Tensor::Storage*, std::function<void()>> steps_;  // never iterated
+};
+
+// Returns a hook that calls another one, and updates the bucket's parameters when backward() takes
+// its mean: beside the reductions of later buckets.
+template <class Hook>
+auto _hook_then_optimizer(Hook hook, std::shared_ptr<OptimizerHookState> optimizer_state) {
+  return [hook = std::move(hook), optimizer_state](auto& state, GradBucket& bucket) mutable {
+    return hook(state, bucket).then([optimizer_state, bucket](const Tensor& mean) {
+      GradBucket reduced = bucket;
+      reduced.set_buffer(mean);
+      optimizer_state->step(reduced);
+      return mean;
+    });
+  };
+}
 
 }  // namespace kernbench::nn::parallel

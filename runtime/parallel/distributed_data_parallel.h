@@ -9,14 +9,18 @@
 
 #pragma once
 
+#include <concepts>
 #include <iterator>
 #include <source_location>
 #include <string>
+#include <string_view>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "runtime/distributed/process_group.h"
+#include "runtime/nn/convolution.h"
 #include "runtime/nn/module.h"
 #include "runtime/parallel/comm_hook.h"
 #include "runtime/parallel/logging_data.h"
@@ -35,13 +39,15 @@ struct DistributedDataParallelOptions {
   distributed::ProcessGroup process_group = {};
   double bucket_cap_mb = 25;      // in MiB; that of the first bucket is 1
   bool broadcast_buffers = true;  // rank 0's buffers become everybody's when a forward() begins
-  // Parameters that the outputs of forward() do not depend on are found in each pass, and the other
-  // ranks do not wait for their gradients.
+  // Parameters that the outputs of forward() do not depend on, or only those that the loss does not
+  // use, are found in each pass, and the other ranks do not wait for their gradients.  One loss,
+  // one backward() uses all outputs of a pass.
   bool find_unused_parameters = false;
   // grad() of a parameter that lies whole on its holders is a view of its bucket: nothing is
   // copied back.
   bool gradient_as_bucket_view = false;
-  // The graph is the same in each pass; what is unused is learned in the first.
+  // The graph is the same in each pass; what is unused is learned in the first.  The loss uses all
+  // outputs (KB-A016).
   bool static_graph = false;
 };
 
@@ -64,8 +70,11 @@ class Replica {
   Replica& operator=(const Replica&) = delete;
 
   void begin_forward();
-  void end_forward(const std::vector<Tensor>& outputs);
+  // Takes the tensors of what forward() has returned, and puts others of the same values in their
+  // places, if it must know which of them the loss uses (torch's _DDPSink).
+  void end_forward(const std::vector<Tensor*>& outputs);
 
+  const distributed::ProcessGroup& process_group() const { return options_.process_group; }
   bool reduces_gradients() const { return reduces_gradients_; }
   void set_reduces_gradients(bool on) { reduces_gradients_ = on; }
   void begin_join(const JoinOptions& options);
@@ -81,6 +90,8 @@ class Replica {
   bool is_synchronized() const;
   void broadcast(const std::vector<Tensor>& tensors, int root) const;
   std::vector<Tensor> state() const;
+  std::vector<Tensor> buffers() const;  // but those that are ignored
+  bool needs_sink() const;
 
   // Each rank in join() tells the others this before each pass.
   struct Vote {
@@ -99,6 +110,7 @@ class Replica {
   const std::source_location location_;
   RuntimeContext& torch_;
   std::shared_ptr<Reducer> reducer_;
+  std::vector<std::string> ignored_;  // names of parameters and buffers
   std::string hook_name_;
   bool has_joined_ = false;
   JoinOptions join_;
@@ -107,24 +119,40 @@ class Replica {
   bool syncs_buffers_ = true;  // as torch's: the last forward pass decides about the next
 };
 
-// Collects the tensors of what a forward() returns: a tensor, or a range or tuple of such.
-void collect_tensors(std::vector<Tensor>& tensors, const Tensor& output);
-template <class Range>
-requires requires(const Range& outputs) {
-  std::begin(outputs);
-  std::end(outputs);
+// Collects the tensors of what a forward() returns, in their places: a tensor, or a range, map,
+// tuple, pair or optional of such, in each other, with numbers and texts beside them.
+template <class Output>
+void collect_tensors(std::vector<Tensor*>& tensors, Output& output) {
+  if constexpr (std::derived_from<Output, Tensor>) {
+    tensors.push_back(&output);
+  } else if constexpr (std::is_convertible_v<const Output&, std::string_view> ||
+                       std::is_arithmetic_v<Output> || std::is_enum_v<Output>) {
+    return;
+  } else if constexpr (requires { std::tuple_size<std::remove_const_t<Output>>::value; }) {
+    std::apply([&](auto&... each) { (collect_tensors(tensors, each), ...); }, output);
+  } else if constexpr (requires { output.first, output.second; }) {  // an item of an OrderedDict
+    collect_tensors(tensors, output.second);
+  } else if constexpr (requires { output.has_value(), *output; }) {
+    if (output.has_value()) collect_tensors(tensors, *output);
+  } else {
+    static_assert(
+        requires { std::begin(output), std::end(output); },
+        "DistributedDataParallel: forward() returns a tensor, or a std::pair, std::tuple, "
+        "std::optional, range or map of tensors: a struct's tensors are not found");
+    for (auto&& each : output) collect_tensors(tensors, each);
+  }
 }
-void collect_tensors(std::vector<Tensor>& tensors, const Range& outputs) {
-  for (const auto& output : outputs) collect_tensors(tensors, output);
-}
-template <class... Outputs>
-void collect_tensors(std::vector<Tensor>& tensors, const std::tuple<Outputs...>& outputs) {
-  std::apply([&](const auto&... output) { (collect_tensors(tensors, output), ...); }, outputs);
-}
-template <class First, class Second>
-void collect_tensors(std::vector<Tensor>& tensors, const std::pair<First, Second>& outputs) {
-  collect_tensors(tensors, outputs.first);
-  collect_tensors(tensors, outputs.second);
+
+// Leaves these parameters and buffers of a module, named as in named_parameters(), to each rank:
+// a DistributedDataParallel that is made of it later neither broadcasts nor reduces them.
+// Throws CollectiveError KB-A015 for a name that the module has not.
+void _set_params_and_buffers_to_ignore_for_model(const std::shared_ptr<Module>& module,
+                                                 const std::vector<std::string>& names);
+template <class Holder>
+requires std::derived_from<Holder, HolderBase>
+void _set_params_and_buffers_to_ignore_for_model(const Holder& module,
+                                                 const std::vector<std::string>& names) {
+  _set_params_and_buffers_to_ignore_for_model(module.ptr(), names);
 }
 
 // While it lives, gradients of forward passes that begin are not reduced: they are added to grad().
@@ -154,7 +182,7 @@ class DistributedDataParallelImpl : public Module {
   auto forward(Arguments&&... arguments) {
     replica_.begin_forward();
     auto output = module(std::forward<Arguments>(arguments)...);
-    std::vector<Tensor> tensors;
+    std::vector<Tensor*> tensors;
     collect_tensors(tensors, output);
     replica_.end_forward(tensors);
     return output;
@@ -182,6 +210,15 @@ class DistributedDataParallelImpl : public Module {
                                     GradBucket& bucket) mutable { return hook(state, bucket); },
                                 std::move(name));
   }
+  // Updates the parameters of a bucket, or those given, as soon as it is reduced: no other
+  // optimizer steps.  `make` makes an optimizer of parameters.
+  template <class Make>
+  void _register_fused_optim(Make make, std::vector<Tensor> optim_params = {}) {
+    register_comm_hook(
+        replica_.process_group(),
+        _hook_then_optimizer(allreduce_hook, std::make_shared<OptimizerHookState>(
+                                                 std::move(make), std::move(optim_params))));
+  }
   DDPLoggingData _get_ddp_logging_data() const { return replica_.logging_data(); }
   // The part of the last step's communication that the backward pass has hidden, by bucket.  Waits
   // for the device.
@@ -191,6 +228,14 @@ class DistributedDataParallelImpl : public Module {
 
  private:
   Replica replica_;
+};
+
+// The constraint of a constructor whose first argument is the context.
+template <class Given>
+struct ModuleDemand {
+  static_assert(sizeof(Given) == 0,
+                "the module comes first, and has its context: DistributedDataParallel(net)");
+  static constexpr bool kIsMet = true;
 };
 
 // A handle.  Its constructor is a collective over the group: all ranks get rank 0's parameters and
@@ -206,6 +251,45 @@ class DistributedDataParallel : public ModuleHolder<DistributedDataParallelImpl<
       : ModuleHolder<DistributedDataParallelImpl<Holder>>(
             std::make_shared<DistributedDataParallelImpl<Holder>>(std::move(module), options,
                                                                   location)) {}
+  template <std::same_as<RuntimeContext> Context>
+  requires(ModuleDemand<Context>::kIsMet)
+      DistributedDataParallel(const Context&, const Holder&,
+                              const DistributedDataParallelOptions& = {})
+  = delete;
 };
 
 }  // namespace kernbench::nn::parallel
+
+namespace kernbench::nn {
+
+// torch.nn.SyncBatchNorm: BatchNorm of [n, c, ...] whose mean and variance are, in training, those
+// of the batches of all ranks of the group, which may be of different sizes, or empty: one
+// all_gather of 2 c + 1 numbers in the forward pass, and one all_reduce of 2 c in the backward
+// pass.
+struct SyncBatchNormImpl : BatchNormImpl {
+  SyncBatchNormImpl(const RuntimeContext& torch, const BatchNormOptions& of,
+                    const distributed::ProcessGroup& group, const TensorOptions& tensors = {});
+  SyncBatchNormImpl(const RuntimeContext& torch, const BatchNormOptions& of,
+                    const TensorOptions& tensors = {})
+      : SyncBatchNormImpl(torch, of, distributed::ProcessGroup(), tensors) {}
+  SyncBatchNormImpl(const RuntimeContext& torch, std::int64_t num_features,
+                    const TensorOptions& tensors = {})
+      : SyncBatchNormImpl(torch, BatchNormOptions(num_features), tensors) {}
+};
+struct SyncBatchNorm : ModuleHolder<SyncBatchNormImpl> {
+  using ModuleHolder<SyncBatchNormImpl>::ModuleHolder;
+
+  // Makes all BatchNorms of a module do as SyncBatchNorm does, and returns the module.  They stay
+  // the objects that they are, so that handles to them hold.
+  template <class Holder>
+  static Holder convert_sync_batchnorm(const Holder& module,
+                                       const distributed::ProcessGroup& group = {}) {
+    convert(*module, group);
+    return module;
+  }
+
+ private:
+  static void convert(Module& module, const distributed::ProcessGroup& group);
+};
+
+}  // namespace kernbench::nn

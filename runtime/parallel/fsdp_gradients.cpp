@@ -1,5 +1,6 @@
 // Reduces the gradients of a group of parameters.
 
+#include <cmath>
 #include <utility>
 
 #include "runtime/autograd/autograd.h"
@@ -17,20 +18,20 @@ namespace kernbench::distributed::fsdp {
 namespace {
 
 // f16 overflows if sums are divided last, and loses small numbers if they are divided first.  One
-// half of the division is therefore done before and one after, as torch does.  Others are averaged
-// by the collectives.
-double factor_before(DType dtype, int ranks) {
-  if (dtype != DType::f16) return 1;
-  int divisor = 1;
-  while (ranks % divisor == 0 && ranks / divisor > divisor) divisor *= 2;
-  return divisor;
-}
-
-ReduceOp reduce_op(DType dtype) {
-  return dtype == DType::f16 ? ReduceOp::sum : ReduceOp::avg;
+// half of the division is therefore done before and one after, as torch does.
+double half_of_divisor(double divisor) {
+  double half = 1;
+  while (std::fmod(divisor, half) == 0 && divisor / half > half) half *= 2;
+  return half;
 }
 
 }  // namespace
+
+// Gradients of other types than f16 are averaged by the collectives, or divided before.
+ReduceOp ParamGroup::reduce_op() const {
+  const bool divides = gradient_divide_factor || reduced_dtype() == DType::f16;
+  return divides ? ReduceOp::sum : ReduceOp::avg;
+}
 
 // Keeps gradients of the parameters' type in the type in which they will be reduced.
 void ParamGroup::accumulate_gradients() {
@@ -76,8 +77,11 @@ void ParamGroup::reduce() {
   const int replicas = setting_.replicate_group
                            ? setting_.torch.distributed.get_world_size(*setting_.replicate_group)
                            : 1;
-  const double before = factor_before(dtype, ranks_ * replicas);
-  reduction.factor = dtype == DType::f16 ? before / (ranks_ * replicas) : 1;
+  const double divisor = gradient_divide_factor.value_or(ranks_ * replicas);
+  const double before = dtype == DType::f16      ? half_of_divisor(divisor)
+                        : gradient_divide_factor ? divisor
+                                                 : 1;
+  reduction.factor = dtype == DType::f16 ? before / divisor : 1;
   reduction.input =
       make_flat("reduce_scatter", ranks_ * part, dtype, cube_is_partial, pe_is_partial);
   copy_in_gradients(reduction.input, gradients, reduction.rows, ranks_, 1 / before);
@@ -87,7 +91,7 @@ void ParamGroup::reduce() {
   if (ranks_ > 1) {
     reduction.output = make_flat("sharded gradients", part, dtype, false, false);
     reduction.work = setting_.torch.distributed.reduce_scatter_tensor(
-        reduction.output, reduction.input, reduce_op(dtype),
+        reduction.output, reduction.input, reduce_op(),
         {.group = setting_.shard_group, .async_op = true}, setting_.location);
     reduction.times = note("reduce_scatter", reduction.input);
   }
@@ -119,7 +123,7 @@ void ParamGroup::all_reduce() {
   context_->all_reduce.wait_stream(context_->reduce_scatter);
   const ahbm::StreamContext on_stream(context_->all_reduce);
   setting_.torch.distributed
-      .all_reduce(reduction_->output, reduce_op(reduction_->output.dtype()),
+      .all_reduce(reduction_->output, reduce_op(),
                   {.group = *setting_.replicate_group, .async_op = true}, setting_.location)
       .wait();
   give_gradients();

@@ -110,6 +110,7 @@ class ParamGroup {
   bool reshard_after_backward = true;
   bool reduce_grads = true;
   bool all_reduce_grads = true;
+  std::optional<double> gradient_divide_factor;  // else the number of ranks
 
   // Issues the all_gather, unless it is under way or the parameters are there.
   void unshard();
@@ -178,6 +179,7 @@ class ParamGroup {
   bool is_stale() const;
   DType gathered_dtype() const;
   DType reduced_dtype() const;
+  ReduceOp reduce_op() const;
   void accumulate_gradients();
   void reduce();
   void settle();

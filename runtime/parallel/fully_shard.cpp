@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <span>
 #include <utility>
@@ -345,6 +346,13 @@ void FSDPModule::set_reshard_after_forward(bool reshard_after_forward,
     state.group()->reshard_after_forward = reshard_after_forward;
     state.group()->keeps_part = false;
   });
+}
+
+void FSDPModule::set_gradient_divide_factor(double factor) const {
+  if (!std::isfinite(factor) || factor <= 0) {
+    refuse(fmt::format("set_gradient_divide_factor: a positive number is wanted, not {}", factor));
+  }
+  if (ParamGroup* const group = state_->group()) group->gradient_divide_factor = factor;
 }
 
 void FSDPModule::set_reshard_after_backward(bool reshard_after_backward,

@@ -23,6 +23,7 @@
 #include "runtime/parallel/logging_data.h"
 #include "runtime/tensor/tensor.h"
 #include "sim_engine/base/dtype.h"
+#include "sim_engine/base/function.h"
 #include "sim_engine/base/memory.h"
 
 namespace kernbench::distributed::fsdp {
@@ -105,6 +106,8 @@ class FSDPModule {
                                  const RecurseOptions& options = {}) const;
   void set_reshard_after_backward(bool reshard_after_backward,
                                   const RecurseOptions& options = {}) const;
+  // Divides gradients by this number, instead of by the number of ranks whose gradients are added.
+  void set_gradient_divide_factor(double factor) const;
   // False: the end of the next backward pass waits for no reduction.
   void set_is_last_backward(bool is_last_backward) const;
   // Gather these modules' parameters as soon as this one's are there: in a forward pass in which
@@ -146,7 +149,20 @@ template <class Holder>
 requires std::derived_from<Holder, nn::HolderBase> FSDPModule
 fully_shard(const Holder& module, const FullyShardOptions& options = {},
             std::source_location location = std::source_location::current()) {
-  return fully_shard(*module.ptr(), options, location);
+  return fully_shard(*module, options, location);
+}
+
+// Returns a function that calls a method of a sharded module, which takes a tensor first and
+// returns one, as operator() calls forward(): its parameters are gathered before and freed after,
+// and hooks run.  Torch replaces the method instead.
+//   const auto generate = register_fsdp_forward_method(net, &NetImpl::generate);
+template <class Holder, class Method>
+requires std::derived_from<Holder, nn::HolderBase>
+auto register_fsdp_forward_method(const Holder& module, Method method) {
+  return [module, method](const Tensor& input, const auto&... rest) -> Tensor {
+    return module->call(input,
+                        [&](const Tensor& taken) { return ((*module).*method)(taken, rest...); });
+  };
 }
 
 }  // namespace kernbench::distributed::fsdp
@@ -167,7 +183,7 @@ nn::StateDict get_model_state_dict(const nn::Module& module, const StateDictOpti
 
 // Copies values into the parameters and buffers, of whole ones the rows of this rank's shards. Each
 // rank calls it with the same whole state, or with its own shards.  Throws CollectiveError KB-A011
-// as Module::load_state_dict() does.
+// as Module::load_state_dict() does, and on all ranks if shards do not fit one of them.
 nn::IncompatibleKeys set_model_state_dict(nn::Module& module, const nn::StateDict& state,
                                           const StateDictOptions& options = {});
 

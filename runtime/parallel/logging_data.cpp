@@ -18,27 +18,6 @@ namespace kernbench::nn::parallel {
 
 namespace {
 
-// Takes the arguments of the last template away: "a::List<b::C>" is "a::List".
-std::string without_arguments(std::string name) {
-  if (!name.ends_with('>')) return name;
-  int depth = 0;
-  do {
-    depth += name.back() == '>' ? 1 : name.back() == '<' ? -1 : 0;
-    name.pop_back();
-  } while (depth > 0 && !name.empty());
-  return name;
-}
-
-// "Sequential" of kernbench::nn::SequentialImpl.
-std::string class_name(const Module& module) {
-  std::string name = without_arguments(demangle(typeid(module).name()));
-  if (const std::size_t scope = name.rfind("::"); scope != std::string::npos) {
-    name.erase(0, scope + 2);
-  }
-  if (name.ends_with("Impl")) name.resize(name.size() - 4);
-  return name;
-}
-
 std::string join_type_names(const std::vector<Tensor>& parameters) {
   std::vector<std::string_view> names;
   for (const Tensor& parameter : parameters) {
@@ -106,7 +85,7 @@ std::string name_of_function(void (*hook)()) {
 }
 
 void Replica::describe_options(DDPLoggingData& data) const {
-  data.module_name = class_name(*module_);
+  data.module_name = module_->name();
   data.rank = torch_.distributed.get_rank(options_.process_group);
   data.world_size = torch_.distributed.get_world_size(options_.process_group);
   data.backend_name = torch_.distributed.get_backend(options_.process_group);

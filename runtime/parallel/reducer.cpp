@@ -33,11 +33,10 @@ std::shared_ptr<Reducer> Reducer::make(RuntimeContext& torch, std::vector<std::s
   std::shared_ptr<Reducer> made(
       new Reducer(torch, std::move(names), std::move(parameters), options));
   for (std::size_t i = 0; i < made->parameters_.size(); ++i) {
-    made->parameters_[i].register_post_accumulate_grad_hook(
-        [reducer = std::weak_ptr(made), i](const Tensor&) {
-          // Parameters may outlive the module that wraps them, and then their hooks do nothing.
-          if (const auto self = reducer.lock()) self->arrived(i);
-        });
+    autograd::add_reach_hook(made->parameters_[i], [reducer = std::weak_ptr(made), i] {
+      // Parameters may outlive the module that wraps them, and then their hooks do nothing.
+      if (const auto self = reducer.lock()) self->arrived(i);
+    });
   }
   return made;
 }
@@ -178,6 +177,7 @@ void Reducer::prepare_for_backward(const std::vector<Tensor>& outputs) {
   // at its second gradient.
   if (is_later_static_iteration()) uses_ahead_ = uses_;
   has_marked_unused_ = false;
+  has_queued_end_ = false;
   ready_.clear();
   if (!is_later_static_iteration()) knows_used_ = false;
   if (!searches_unused()) return;
@@ -200,7 +200,8 @@ void Reducer::prepare_for_backward(const std::vector<Tensor>& outputs) {
 }
 
 void Reducer::arrived(std::size_t parameter) {
-  is_used_[parameter] = true;
+  // A gradient of an earlier pass counts, as in torch.
+  if (parameters_[parameter].grad().defined()) is_used_[parameter] = true;
   // Under no_sync() gradients accumulate, and are reduced by the pass after it.
   if (!expects_gradients_) return;
   log_instant(&LoggedStep::backward_compute_start);
@@ -209,7 +210,7 @@ void Reducer::arrived(std::size_t parameter) {
     ++uses_[parameter];
     // The first iteration of a static graph counts the uses, so nothing is known to be ready before
     // the end of the pass.
-    if (std::exchange(has_queued_reduce_all_, true)) return;
+    if (std::exchange(has_queued_end_, true)) return;
     autograd::queue_callback(torch_.simulation(),
                              [self = shared_from_this()] { self->reduce_all(); });
     return;
@@ -219,6 +220,12 @@ void Reducer::arrived(std::size_t parameter) {
     for (const std::size_t unused : unused_) mark_ready(unused);
   }
   if (is_later_static_iteration()) {
+    // Its graph has one backward(), at whose end torch leaves gradients as they are.
+    if (!std::exchange(has_queued_end_, true)) {
+      autograd::queue_callback(torch_.simulation(), [self = shared_from_this()] {
+        if (self->next_bucket_ < self->buckets_.size()) self->check_finished();
+      });
+    }
     if (uses_ahead_[parameter] == 0) refuse_changed_graph(state(), parameter);
     if (--uses_ahead_[parameter] > 0) return;
   }

@@ -114,7 +114,7 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
 
   void begin_step();
   void log_instant(std::shared_ptr<const DeviceInstant> LoggedStep::*instant);
-  void arrived(std::size_t parameter);
+  void arrived(std::size_t parameter);  // its gradient, or it gets none in this pass
   void mark_ready(std::size_t parameter);
   void pack(Bucket& bucket);
   void reduce_ready_buckets();
@@ -147,7 +147,7 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   bool expects_gradients_ = false;
   bool must_finish_ = false;  // a gradient has come, and not all of them
   bool has_marked_unused_ = false;
-  bool has_queued_reduce_all_ = false;
+  bool has_queued_end_ = false;
   std::size_t next_bucket_ = 0;
   std::vector<std::size_t> ready_order_;
   std::set<std::size_t> ready_;

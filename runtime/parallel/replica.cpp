@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "runtime/autograd/autograd.h"
@@ -46,16 +47,59 @@ Bytes to_cap_bytes(double mebibytes) {
   return static_cast<Bytes>(bytes);
 }
 
+// The names that _set_params_and_buffers_to_ignore_for_model() was given.
+struct IgnoredNames final : runtime::Attachment {
+  void forget_ranks() override { of_modules.clear(); }
+  std::vector<std::string> of(const std::shared_ptr<Module>& module) const {
+    for (const auto& [other, names] : of_modules) {
+      if (other.lock() == module) return names;
+    }
+    return {};
+  }
+
+  std::vector<std::pair<std::weak_ptr<Module>, std::vector<std::string>>> of_modules;
+};
+
+std::vector<Tensor> without(const std::vector<std::string>& ignored,
+                            const OrderedDict<Tensor>& tensors) {
+  std::vector<Tensor> rest;
+  for (const auto& item : tensors) {
+    if (std::ranges::find(ignored, item.key()) == ignored.end()) rest.push_back(item.value());
+  }
+  return rest;
+}
+
+// Returns a copy of an output.  Its backward reaches the parameters of all outputs, so that those
+// of outputs that the loss does not use are known to get no gradient (torch's _DDPSink).
+Tensor sunk(std::vector<Tensor> outputs, std::size_t i) {
+  const auto copy = [&] {
+    const NoGradGuard no_grad(outputs[i]);
+    return outputs[i].clone();
+  };
+  return autograd::record("_DDPSink", copy(), outputs,
+                          [i, count = outputs.size()](const Tensor& gradient) {
+                            std::vector<Tensor> gradients(count);
+                            gradients[i] = gradient;
+                            return gradients;
+                          });
+}
+
 std::shared_ptr<Reducer> make_reducer(RuntimeContext& torch, const Module& module,
+                                      const std::vector<std::string>& ignored,
                                       const DistributedDataParallelOptions& options,
                                       std::source_location location) {
   std::vector<std::string> names;
   std::vector<Tensor> parameters;
   for (const auto& item : module.named_parameters()) {
-    if (!item.value().requires_grad()) continue;
+    if (!item.value().requires_grad() || std::ranges::find(ignored, item.key()) != ignored.end()) {
+      continue;
+    }
     ops::check_is_whole("DistributedDataParallel", item.value());
     names.push_back(item.key());
     parameters.push_back(item.value());
+  }
+  if (parameters.empty()) {
+    refuse("DistributedDataParallel: all parameters that require a gradient are ignored");
   }
   return Reducer::make(torch, std::move(names), std::move(parameters),
                        {.process_group = options.process_group,
@@ -75,20 +119,40 @@ Replica::Replica(std::shared_ptr<Module> module, const DistributedDataParallelOp
       options_(options),
       location_(location),
       torch_(find_context(*module_)) {
-  check_same_modules(torch_, *module_, options_.process_group, location_);
+  ignored_ = torch_.simulation().attachments().get<IgnoredNames>().of(module_);
+  check_same_modules(torch_, *module_, options_.process_group, location_, ignored_);
   broadcast(state(), 0);
-  reducer_ = make_reducer(torch_, *module_, options_, location_);
+  reducer_ = make_reducer(torch_, *module_, ignored_, options_, location_);
 }
 
 Replica::~Replica() = default;
 
-void collect_tensors(std::vector<Tensor>& tensors, const Tensor& output) {
-  tensors.push_back(output);
+void _set_params_and_buffers_to_ignore_for_model(const std::shared_ptr<Module>& module,
+                                                 const std::vector<std::string>& names) {
+  const auto parameters = module->named_parameters();
+  const auto buffers = module->named_buffers();
+  for (const std::string& name : names) {
+    if (parameters.contains(name) || buffers.contains(name)) continue;
+    refuse(
+        fmt::format("_set_params_and_buffers_to_ignore_for_model: the module has no parameter or "
+                    "buffer '{}'; names are those of named_parameters()",
+                    name));
+  }
+  auto& all = find_context(*module).simulation().attachments().get<IgnoredNames>().of_modules;
+  std::erase_if(all, [&](const auto& each) {
+    const auto other = each.first.lock();
+    return other == nullptr || other == module;
+  });
+  all.emplace_back(module, names);
+}
+
+std::vector<Tensor> Replica::buffers() const {
+  return without(ignored_, module_->named_buffers());
 }
 
 std::vector<Tensor> Replica::state() const {
-  std::vector<Tensor> all = module_->parameters();
-  std::ranges::copy(module_->buffers(), std::back_inserter(all));
+  std::vector<Tensor> all = without(ignored_, module_->named_parameters());
+  std::ranges::copy(buffers(), std::back_inserter(all));
   return all;
 }
 
@@ -114,12 +178,24 @@ void Replica::begin_forward() {
   const int root = is_in_join_ ? vote(true).last : 0;
   if (is_synchronized()) reducer_->prepare_for_forward();
   if (is_grad_enabled(torch_.simulation())) reducer_->rebuild_buckets();
-  if (options_.broadcast_buffers && syncs_buffers_) broadcast(module_->buffers(), root);
+  if (options_.broadcast_buffers && syncs_buffers_) broadcast(buffers(), root);
 }
 
-void Replica::end_forward(const std::vector<Tensor>& outputs) {
+void Replica::end_forward(const std::vector<Tensor*>& outputs) {
+  std::vector<Tensor> all;
+  for (const Tensor* output : outputs) all.push_back(*output);
   syncs_buffers_ = is_synchronized();
-  if (syncs_buffers_) reducer_->prepare_for_backward(outputs);
+  if (syncs_buffers_) reducer_->prepare_for_backward(all);
+  if (!needs_sink()) return;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!autograd::needs_grad(all[i]) || all[i].is_leaf()) continue;
+    *outputs[i] = sunk(all, i);
+  }
+}
+
+// As in torch: where unused parameters are found by each pass, or by the first one.
+bool Replica::needs_sink() const {
+  return options_.static_graph ? reducer_->iteration() == 1 : options_.find_unused_parameters;
 }
 
 // Uneven inputs
@@ -161,7 +237,7 @@ void Replica::end_join() {
   for (Votes votes = vote(false); votes.active > 0; votes = vote(false)) {
     is_last = false;
     reducer_->rebuild_buckets();
-    if (options_.broadcast_buffers && syncs_buffers_) broadcast(module_->buffers(), votes.last);
+    if (options_.broadcast_buffers && syncs_buffers_) broadcast(buffers(), votes.last);
     syncs_buffers_ = votes.reduce;
     if (votes.reduce) reducer_->shadow_pass();
   }

@@ -26,6 +26,7 @@ struct Description {
   std::string name;
   Shape shape;
   DType dtype = DType::f32;
+  bool requires_grad = true;
 
   friend bool operator==(const Description&, const Description&) = default;
 };
@@ -33,10 +34,12 @@ using Descriptions = std::vector<Description>;
 // Ranks show each other what they have, and copy nothing: each sees all others'.
 using SharedDescriptions = std::shared_ptr<const Descriptions>;
 
-SharedDescriptions describe(const Module& module) {
+SharedDescriptions describe(const Module& module, const std::vector<std::string>& ignored) {
   Descriptions all;
   for (const auto& item : module.named_parameters()) {
-    all.push_back({item.key(), item.value().shape(), item.value().dtype()});
+    if (std::ranges::find(ignored, item.key()) != ignored.end()) continue;
+    const Tensor& tensor = item.value();
+    all.push_back({item.key(), tensor.shape(), tensor.dtype(), tensor.requires_grad()});
   }
   return std::make_shared<const Descriptions>(std::move(all));
 }
@@ -74,6 +77,13 @@ void compare_with_rank_0(int rank, const Descriptions& own, const Descriptions& 
                       "of the same param in process 0. ('{}', which has sizes {} in process 0)",
                       rank, i, to_string(own[i].shape), own[i].name, to_string(first[i].shape)));
     }
+    if (own[i].name == first[i].name && own[i].requires_grad != first[i].requires_grad) {
+      const auto wants = [](const Description& one) { return one.requires_grad ? "a" : "no"; };
+      refuse_module(
+          fmt::format("[{}]: params[{}] in this process, '{}', requires {} gradient, in process 0 "
+                      "{} gradient: ranks freeze the same parameters before they are wrapped",
+                      rank, i, own[i].name, wants(own[i]), wants(first[i])));
+    }
     if (own[i] != first[i]) {
       refuse_module(fmt::format(
           "[{}]: params[{}] in this process is '{}' of {}, in process 0 '{}' of {}: "
@@ -86,10 +96,17 @@ void compare_with_rank_0(int rank, const Descriptions& own, const Descriptions& 
 }  // namespace
 
 void check_same_modules(RuntimeContext& torch, const Module& module,
-                        const distributed::ProcessGroup& group, std::source_location location) {
-  std::vector<SharedDescriptions> all;
-  torch.distributed.all_gather_object(all, describe(module), group, location);
+                        const distributed::ProcessGroup& group, std::source_location location,
+                        const std::vector<std::string>& ignored) {
   const int rank = torch.distributed.get_rank(group);
+  if (rank < 0) {
+    refuse_module(
+        fmt::format("DistributedDataParallel: rank {} is not a member of its process_group: the "
+                    "group's ranks alone construct it, {}:{}",
+                    torch.distributed.get_rank(), location.file_name(), location.line()));
+  }
+  std::vector<SharedDescriptions> all;
+  torch.distributed.all_gather_object(all, describe(module, ignored), group, location);
   compare_counts(rank, all);
   compare_with_rank_0(rank, *all[static_cast<std::size_t>(rank)], *all.front());
 }

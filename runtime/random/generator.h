@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -37,6 +38,12 @@ class Generator {
   void manual_seed(std::uint64_t seed) { *this = Generator(seed); }
   std::uint64_t initial_seed() const { return seed_; }
   Draw draw() { return {seed_, calls_++}; }
+  // The seed and the number of calls since: what it gives next.
+  std::array<std::uint64_t, 2> state() const { return {seed_, calls_}; }
+  void set_state(const std::array<std::uint64_t, 2>& state) {
+    seed_ = state[0];
+    calls_ = state[1];
+  }
 
   Generator() = default;
 

@@ -38,7 +38,11 @@ class Attachments {
   }
 
   // Destroys all state.  Called when the context ends, to whose groups it may refer.
-  void clear() { slots_.clear(); }
+  void clear() {
+    slots_.clear();
+    are_cleared_ = true;
+  }
+  bool are_cleared() const { return are_cleared_; }
 
   void forget_ranks() {
     for (const Slot& slot : slots_) slot.second->forget_ranks();
@@ -47,6 +51,7 @@ class Attachments {
  private:
   using Slot = std::pair<std::type_index, std::unique_ptr<Attachment>>;
   std::vector<Slot> slots_;  // few, in the order of creation
+  bool are_cleared_ = false;
 };
 
 // Holds a T for each rank, which ends with its spawn(), and one for code outside of ranks, which

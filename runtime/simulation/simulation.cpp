@@ -81,6 +81,7 @@ std::string Simulation::name_of_caller() const {
 
 void Simulation::wait(Completion& completion, DescribeWait describe) {
   check_thread();
+  bound_memory();
   const std::optional<RunLog::Id> logged = log_wait(completion, describe);
   if (Fiber* const fiber = fibers_.current()) {
     wait_on_fiber(*fiber, completion, describe);
@@ -214,6 +215,7 @@ void Simulation::add_result(const KernelResult& result) {
     results_.erase(results_.begin(), results_.begin() + kLeastResults);
   }
   results_.push_back(result);
+  bound_memory();
   if (result.operation == last_begun_) last_results_.push_back(result);
 }
 

@@ -142,7 +142,7 @@ class Simulation {
 
   // Results of kernels, in the order of their ends.  At least the last kLeastResults are kept, and
   // at most twice as many; last_results() has all of the operation that began last.
-  static constexpr std::size_t kLeastResults = std::size_t{1} << 16;
+  static constexpr std::size_t kLeastResults = std::size_t{1} << 15;
   void add_result(const KernelResult& result);
   // Profiles the run from now on.
   void keep_run_log();
@@ -159,6 +159,7 @@ class Simulation {
   const std::vector<KernelResult>& last_results() const { return last_results_; }
 
   Attachments& attachments() { return attachments_; }
+  const Attachments& attachments() const { return attachments_; }
 
   // Keeps an object alive until the work that it belongs to is over or abandoned.
   void keep(std::shared_ptr<void> work);
@@ -174,6 +175,11 @@ class Simulation {
 
   std::string name_of_caller() const;
   void check_thread() const;
+  // Keeps a program that reads no values from keeping all that they are computed from.
+  void bound_memory() {
+    if (executor_.is_memory_to_be_bounded()) [[unlikely]]
+      fibers_.call_on_main([this] { executor_.bound_memory(); });
+  }
   void drive(Completion& completion);
   void wait_on_fiber(Fiber& fiber, Completion& completion, DescribeWait describe);
   std::optional<RunLog::Id> log_wait(const Completion& completion, DescribeWait describe);

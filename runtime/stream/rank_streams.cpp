@@ -1,6 +1,9 @@
 #include "runtime/stream/rank_streams.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
+#include <vector>
 
 #include "runtime/stream/stream_races.h"
 #include "sim_engine/base/error.h"
@@ -10,7 +13,7 @@ namespace kernbench::runtime {
 namespace {
 
 struct OnDevice {
-  std::vector<std::shared_ptr<StreamQueue>> all;  // the first is the default one
+  std::shared_ptr<StreamQueue> standard;  // the default stream
   std::shared_ptr<StreamQueue> current;
 };
 
@@ -23,11 +26,13 @@ struct BesideStreams {
 struct RankStreams {
   std::map<int, OnDevice> devices;
   std::deque<BesideStreams> beside;
-  StreamClock host_knows;
+  std::vector<std::shared_ptr<StreamScope>> scopes;  // the innermost is the last
+  std::shared_ptr<StreamHost> host = std::make_shared<StreamHost>();
 };
 
 struct AllStreams : PerRank<RankStreams> {
   int count = 0;
+  std::shared_ptr<StreamSlots> slots = std::make_shared<StreamSlots>();
 };
 
 AllStreams& streams_of_all(Simulation& simulation) {
@@ -38,18 +43,18 @@ RankStreams& streams_of_caller(Simulation& simulation) {
   return streams_of_all(simulation).of(simulation.local());
 }
 
+std::shared_ptr<StreamQueue> make_queue(Simulation& simulation, int device) {
+  AllStreams& all = streams_of_all(simulation);
+  return std::make_shared<StreamQueue>(simulation, device,
+                                       std::make_shared<StreamSlot>(all.slots, all.count++),
+                                       streams_of_caller(simulation).host);
+}
+
 OnDevice& on_device(Simulation& simulation, int device) {
-  const FiberLocal& caller = simulation.local();
-  if (caller.kind == FiberLocal::Kind::kernel) {
-    throw CollectiveError("KB-R012", "torch.ahbm's streams inside kernel '{}'", caller.kernel);
-  }
+  check_outside_kernels(simulation, "torch.ahbm's streams");
   OnDevice& own = streams_of_caller(simulation).devices[device];
   // Most ranks use one stream of one device, so streams are made when they are first asked for.
-  if (own.all.empty()) {
-    own.current = std::make_shared<StreamQueue>(simulation, simulation.local().rank, device,
-                                                streams_of_all(simulation).count++);
-    own.all.push_back(own.current);
-  }
+  if (own.standard == nullptr) own.standard = own.current = make_queue(simulation, device);
   return own;
 }
 
@@ -57,14 +62,28 @@ void wait_for(Simulation& simulation, StreamQueue& stream) {
   const StreamPosition position = stream.position();
   if (!stream.is_idle())
     stream.last()->wait_until_known(simulation, [&] { return stream.describe_next(); });
-  streams_of_caller(simulation).host_knows.add(position.upto());
+  streams_of_caller(simulation).host->know(position.upto());
 }
 
-// The host's knowledge comes before all that it issues from now on.
-void tell_streams(RankStreams& own) {
-  for (auto& [device, streams] : own.devices) {
-    for (const auto& stream : streams.all) stream->host_knows(own.host_knows);
+std::pair<int, int> place_of(const std::shared_ptr<StreamQueue>& stream) {
+  return {stream->device(), stream->number()};
+}
+
+// The streams that may have something to do.
+std::vector<std::shared_ptr<StreamQueue>> busy_streams(const StreamHost& host) {
+  auto busy = host.busy();
+  std::ranges::sort(busy, {}, place_of);
+  return busy;
+}
+
+// The stream that has failed, the first if there are several; null: none has.
+std::shared_ptr<StreamQueue> find_failed(const StreamHost& host) {
+  std::shared_ptr<StreamQueue> first;
+  for (const std::shared_ptr<StreamQueue>& stream : host.busy()) {
+    if (stream->failure() == nullptr) continue;
+    if (first == nullptr || place_of(stream) < place_of(first)) first = stream;
   }
+  return first;
 }
 
 // A kernel has no streams, and what acts for a rank must not wait for it.
@@ -78,18 +97,21 @@ bool may_have_queued(Simulation& simulation) {
 template <class Wanted>
 void wait_for_all(Simulation& simulation, Wanted wanted) {
   RankStreams& own = streams_of_caller(simulation);
-  for (auto& [device, streams] : own.devices) {
-    if (!wanted(device)) continue;
-    // The list is copied, because another fiber of the rank may make a stream while this one waits.
-    for (const auto& stream : std::vector(streams.all)) wait_for(simulation, *stream);
+  const std::shared_ptr<StreamHost> host = own.host;
+  // The list is a copy, because another fiber of the rank may use a stream while this one waits.
+  for (const auto& stream : busy_streams(*host)) {
+    if (wanted(stream->device())) wait_for(simulation, *stream);
+  }
+  for (const auto& [device, streams] : own.devices) {
+    if (wanted(device)) host->know_ended(device);
   }
   // Operations may be noted while this one waits, so the list is copied too.
   for (const auto& [marker, what] : std::deque(own.beside)) {
     marker->wait_until_known(simulation, [&] { return what; });
   }
   own.beside.clear();
-  tell_streams(own);
   throw_queued_failure(simulation);
+  host->let_go();
 }
 
 }  // namespace
@@ -103,21 +125,48 @@ StreamQueue& current_stream(Simulation& simulation, int device) {
 }
 
 const std::shared_ptr<StreamQueue>& default_stream(Simulation& simulation, int device) {
-  return on_device(simulation, device).all.front();
+  return on_device(simulation, device).standard;
 }
 
 std::shared_ptr<StreamQueue> make_stream(Simulation& simulation, int device) {
-  OnDevice& own = on_device(simulation, device);
+  on_device(simulation, device);  // which a kernel has none of, and the first is the default one
   // Races need two streams.  Programs with one stream do not pay for the search.
   simulation.attachments().get<StreamRaces>().watch();
-  own.all.push_back(std::make_shared<StreamQueue>(simulation, simulation.local().rank, device,
-                                                  streams_of_all(simulation).count++));
-  own.all.back()->host_knows(streams_of_caller(simulation).host_knows);
-  return own.all.back();
+  return make_queue(simulation, device);
 }
 
 void set_current_stream(Simulation& simulation, std::shared_ptr<StreamQueue> stream) {
   on_device(simulation, stream->device()).current = std::move(stream);
+}
+
+std::shared_ptr<StreamScope> enter_scope(Simulation& simulation,
+                                         const std::shared_ptr<StreamQueue>& stream) {
+  const int device = stream->device();
+  const auto scope = std::make_shared<StreamScope>(
+      StreamScope{shared_current_stream(simulation, device), simulation.local().device});
+  streams_of_caller(simulation).scopes.push_back(scope);
+  simulation.local().device = device;
+  set_current_stream(simulation, stream);
+  return scope;
+}
+
+void leave_scope(Simulation& simulation, const std::shared_ptr<StreamScope>& scope) {
+  if (simulation.local().kind == FiberLocal::Kind::kernel) return;
+  auto& scopes = streams_of_caller(simulation).scopes;
+  const auto own = std::ranges::find(scopes, scope);
+  if (own == scopes.end()) return;
+  // What an inner scope restores is what was current before this one, if it hides that.
+  const auto next = std::next(own);
+  (next == scopes.end() ? simulation.local().device : (*next)->device) = scope->device;
+  const auto hiding = std::find_if(next, scopes.end(), [&](const auto& inner) {
+    return inner->stream->device() == scope->stream->device();
+  });
+  if (hiding == scopes.end()) {
+    set_current_stream(simulation, scope->stream);
+  } else {
+    (*hiding)->stream = scope->stream;
+  }
+  scopes.erase(own);
 }
 
 void note_beside_streams(Simulation& simulation, std::shared_ptr<Marker> marker, std::string what) {
@@ -130,7 +179,6 @@ void note_beside_streams(Simulation& simulation, std::shared_ptr<Marker> marker,
 void synchronize(Simulation& simulation, StreamQueue& stream) {
   if (!may_have_queued(simulation)) return;
   wait_for(simulation, stream);
-  tell_streams(streams_of_caller(simulation));
   throw_queued_failure(simulation);
 }
 
@@ -151,35 +199,33 @@ void synchronize(Simulation& simulation) {
 }
 
 void host_knows(Simulation& simulation, const StreamClock& done) {
-  RankStreams& own = streams_of_caller(simulation);
-  own.host_knows.add(done);
-  tell_streams(own);
+  streams_of_caller(simulation).host->know(done);
 }
 
 void throw_queued_failure(Simulation& simulation) {
   if (!may_have_queued(simulation)) return;
-  std::exception_ptr first;
-  for (auto& [device, streams] : streams_of_caller(simulation).devices) {
-    for (const auto& stream : streams.all) {
-      // Every failure is taken, so that an old one does not appear at a later synchronize(), but
-      // only the first can be thrown.
-      const std::exception_ptr failure = stream->take_failure();
-      if (first == nullptr) first = failure;
-    }
-  }
+  const std::shared_ptr<StreamHost> host = streams_of_caller(simulation).host;
+  const std::shared_ptr<StreamQueue> failed = find_failed(*host);
+  if (failed == nullptr) return;
+  const std::exception_ptr first = failed->take_failure();
+  // Every failure is taken, so that an old one does not appear at a later synchronize(), but only
+  // the first can be thrown.
+  for (const auto& stream : host->busy()) stream->take_failure();
   if (first != nullptr) std::rethrow_exception(first);
 }
 
 std::exception_ptr unnoticed_queued_failure(Simulation& simulation) {
   std::exception_ptr first;
   streams_of_all(simulation).for_each([&](const RankStreams& own) {
-    for (const auto& [device, streams] : own.devices) {
-      for (const auto& stream : streams.all) {
-        if (first == nullptr) first = stream->failure();
-      }
+    if (const auto failed = find_failed(*own.host); failed != nullptr && first == nullptr) {
+      first = failed->failure();
     }
   });
   return first;
+}
+
+const StreamSlots& stream_slots(Simulation& simulation) {
+  return *streams_of_all(simulation).slots;
 }
 
 void issue(Simulation& simulation) {

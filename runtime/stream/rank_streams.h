@@ -18,6 +18,17 @@ const std::shared_ptr<StreamQueue>& default_stream(Simulation& simulation, int d
 std::shared_ptr<StreamQueue> make_stream(Simulation& simulation, int device);
 void set_current_stream(Simulation& simulation, std::shared_ptr<StreamQueue> stream);
 
+// What was current before an ahbm::StreamContext of the caller.
+struct StreamScope {
+  std::shared_ptr<StreamQueue> stream;  // of the device of the scope's own stream
+  int device = 0;
+};
+std::shared_ptr<StreamScope> enter_scope(Simulation& simulation,
+                                         const std::shared_ptr<StreamQueue>& stream);
+// Scopes may be left in any order, and by others than who has entered them, for whom nothing
+// changes.
+void leave_scope(Simulation& simulation, const std::shared_ptr<StreamScope>& scope);
+
 // Notes an operation of the caller's that runs beside its streams, for synchronize().  `what` is
 // for reports.
 void note_beside_streams(Simulation& simulation, std::shared_ptr<Marker> marker, std::string what);
@@ -36,6 +47,9 @@ void throw_queued_failure(Simulation& simulation);
 
 // The failure of a queued operation that no rank has noticed: it may be why others wait for ever.
 std::exception_ptr unnoticed_queued_failure(Simulation& simulation);
+
+// The places of streams in clocks, for tests and reports.
+const StreamSlots& stream_slots(Simulation& simulation);
 
 // Takes the host's time for a launch or a collective.
 void issue(Simulation& simulation);

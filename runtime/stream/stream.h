@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <string_view>
 #include <utility>
 
 #include "sim_engine/base/memory.h"
@@ -12,6 +13,7 @@ namespace kernbench {
 namespace runtime {
 class Simulation;
 class StreamQueue;
+struct StreamScope;
 }  // namespace runtime
 
 namespace ahbm {
@@ -20,7 +22,9 @@ class Event;
 
 // A sequence of kernels on a device, which run in the order of their launches, beside those of
 // other streams.  A handle; copies refer to the same stream.  It belongs to the rank that made it.
-// All methods throw CollectiveError KB-R012 inside a kernel.
+// The methods of Stream, Event and StreamContext throw CollectiveError KB-R012 inside a kernel,
+// KB-R013 when the context has ended, KB-R020 on another rank, and DeviceError KB-M013 for a stream
+// and an event of two contexts.
 class Stream {
  public:
   Stream(std::shared_ptr<runtime::Simulation> simulation,
@@ -47,9 +51,14 @@ class Stream {
 
   friend bool operator==(const Stream& a, const Stream& b) { return a.queue_ == b.queue_; }
 
+  // Throws DeviceError KB-M013 unless it belongs to this context.
+  void check_belongs_to(const runtime::Simulation& simulation, std::string_view call) const;
+
  private:
   friend class Event;
   friend class StreamContext;
+
+  runtime::StreamQueue& checked(std::string_view call) const;
 
   std::shared_ptr<runtime::Simulation> simulation_;
   std::shared_ptr<runtime::StreamQueue> queue_;
@@ -83,13 +92,15 @@ class Event {
   friend class Stream;
   struct State;
 
+  State& checked(std::string_view call) const;
   Time reached() const;
 
   std::shared_ptr<State> state_;
 };
 
 // Makes a stream the current one of its device, and that device the current one, for as long as it
-// lives: torch.cuda.stream(s) of a `with`.
+// lives: torch.cuda.stream(s) of a `with`.  They may end in any order: the one that began last
+// counts, of those that live.
 class [[nodiscard]] StreamContext {
  public:
   explicit StreamContext(const Stream& stream);
@@ -99,8 +110,7 @@ class [[nodiscard]] StreamContext {
 
  private:
   std::shared_ptr<runtime::Simulation> simulation_;
-  std::shared_ptr<runtime::StreamQueue> previous_;
-  int previous_device_ = 0;
+  std::shared_ptr<runtime::StreamScope> scope_;
 };
 
 }  // namespace ahbm

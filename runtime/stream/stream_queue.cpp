@@ -8,19 +8,29 @@
 
 namespace kernbench::runtime {
 
-StreamQueue::StreamQueue(Simulation& simulation, int rank, int device, int number)
+StreamQueue::StreamQueue(Simulation& simulation, int device, std::shared_ptr<StreamSlot> slot,
+                         const std::shared_ptr<StreamHost>& host)
     : simulation_(simulation),
       device_(device),
-      number_(number),
-      description_(fmt::format("stream {} of device {}", number, device)) {
+      slot_(std::move(slot)),
+      owner_(simulation),
+      host_(host),
+      description_(fmt::format("stream {} of device {}", slot_->stream(), device)) {
   local_.kind = FiberLocal::Kind::work;
-  local_.rank = rank;
+  local_.rank = simulation.local().rank;
   local_.device = device;
   local_.is_on_device = true;
 }
 
 StreamPosition StreamQueue::position() const {
-  return {number_, count_, std::make_shared<const StreamClock>(before_)};
+  StreamPosition position{slot_, slot_->last(), before_};
+  if (const auto host = host_.lock()) position.before.add(host->knows());
+  return position;
+}
+
+bool StreamQueue::is_settled() {
+  forget_abandoned_run();
+  return is_idle() && failure_ == nullptr;
 }
 
 bool StreamQueue::is_idle() const {
@@ -49,7 +59,11 @@ void StreamQueue::forget_abandoned_run() {
 std::shared_ptr<Marker> StreamQueue::enqueue(std::string what, std::function<void()> body) {
   forget_abandoned_run();
   wait_for_room();
-  ++count_;
+  if (const auto host = host_.lock()) {
+    before_.add(host->knows());  // once for all positions that follow
+    if (!std::exchange(is_noted_, true)) host->note(shared_from_this());
+  }
+  slot_->add_operation();
   last_ = std::make_shared<Marker>();
   const Time arrives = simulation_.now() + simulation_.machine().launcher().host_leg(device_);
   waiting_.push_back({std::move(what), arrives, std::move(body), last_});

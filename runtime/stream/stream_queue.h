@@ -15,8 +15,10 @@
 #include <memory>
 #include <string>
 
+#include "runtime/simulation/gate.h"
 #include "runtime/stream/marker.h"
 #include "runtime/stream/stream_clock.h"
+#include "runtime/stream/stream_host.h"
 
 namespace kernbench::runtime {
 
@@ -26,13 +28,15 @@ inline constexpr std::size_t kMostQueued = 1024;
 
 class StreamQueue : public std::enable_shared_from_this<StreamQueue> {
  public:
-  // `number` is unique in the simulation.
-  StreamQueue(Simulation& simulation, int rank, int device, int number);
+  // The caller's.  `slot` is the stream's own, and its number unique in the simulation.
+  StreamQueue(Simulation& simulation, int device, std::shared_ptr<StreamSlot> slot,
+              const std::shared_ptr<StreamHost>& host);
   StreamQueue(const StreamQueue&) = delete;
   StreamQueue& operator=(const StreamQueue&) = delete;
 
   int device() const { return device_; }
-  int number() const { return number_; }
+  int number() const { return slot_->stream(); }
+  const Owner& owner() const { return owner_; }
 
   // Issues an operation: `body` runs on a fiber, when what was enqueued before has ended.  It is
   // destroyed when the host knows of its end.  If it throws, later operations are dropped until
@@ -48,15 +52,16 @@ class StreamQueue : public std::enable_shared_from_this<StreamQueue> {
   StreamPosition position() const;
   // True if the host knows that everything has ended.
   bool is_idle() const;
+  // True if it is idle and has no failure that somebody is yet to take.
+  bool is_settled();
+  // The host no longer keeps the stream (StreamHost::note()).
+  void end_note() { is_noted_ = false; }
 
   const std::exception_ptr& failure() const { return failure_; }
   std::exception_ptr take_failure();
   const std::string& description() const { return description_; }
   // "kernel 'add' at ddp.cpp:41 on stream 0 of device 0": what it performs, or else is to perform.
   std::string describe_next() const;
-
-  // Orders all that is enqueued from now on after what the host knows to be done.
-  void host_knows(const StreamClock& done) { before_.add(done); }
 
  private:
   struct Operation {
@@ -73,15 +78,17 @@ class StreamQueue : public std::enable_shared_from_this<StreamQueue> {
 
   Simulation& simulation_;
   const int device_;
-  const int number_;
+  const std::shared_ptr<StreamSlot> slot_;
+  const Owner owner_;
+  const std::weak_ptr<StreamHost> host_;  // its list has this stream
   const std::string description_;
   FiberLocal local_;
   std::deque<Operation> waiting_;
   const Operation* performed_ = nullptr;  // now; null: none
   bool is_running_ = false;
+  bool is_noted_ = false;  // by the host
   std::shared_ptr<Marker> last_;
-  std::uint64_t count_ = 0;
-  StreamClock before_;
+  StreamClock before_;  // without what the host knows
   std::exception_ptr failure_;
   std::uint64_t abandoned_runs_ = 0;  // of the simulation, when the last operation was enqueued
 };

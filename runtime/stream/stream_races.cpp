@@ -13,7 +13,7 @@ namespace {
 // earlier one races with the later one, or follows it.
 bool covers(const StreamAccess& later, const StreamAccess& earlier) {
   return (later.writes || !earlier.writes) && later.elements.contains(earlier.elements) &&
-         (later.by.follows(earlier.by) || later.by.stream == earlier.by.stream);
+         (later.by.follows(earlier.by) || later.by.is_on_stream_of(earlier.by));
 }
 
 std::int64_t width_of(const sim::ElementRange& elements) {
@@ -45,7 +45,7 @@ void StreamRaces::access(const sim::MemoryStore& memory, sim::RegionId region,
   visit_near(known, access.elements, [&](const OfWidth&, OfWidth::const_iterator place) {
     const StreamAccess& earlier = place->second;
     const bool is_hazard = earlier.writes || access.writes;
-    const bool is_ordered = earlier.by.stream == access.by.stream ||
+    const bool is_ordered = access.by.is_on_stream_of(earlier.by) ||
                             access.by.follows(earlier.by) || earlier.by.follows(access.by);
     if (!is_hazard || is_ordered || !overlap(earlier.elements, access.elements)) return;
     throw DeviceError(
@@ -53,7 +53,8 @@ void StreamRaces::access(const sim::MemoryStore& memory, sim::RegionId region,
         "{} {} elements {} of tensor '{}', which {} {}, and nothing orders their streams {} and "
         "{}; wait for an Event of the one, or wait_stream(), before the launch on the other",
         where, access.writes ? "writes" : "reads", to_string(access.elements), tensor,
-        *earlier.what, earlier.writes ? "writes" : "reads", access.by.stream, earlier.by.stream);
+        *earlier.what, earlier.writes ? "writes" : "reads", access.by.slot->stream(),
+        earlier.by.slot->stream());
   });
   visit_near(known, access.elements, [&](OfWidth& of_width, OfWidth::const_iterator place) {
     if (covers(access, place->second)) of_width.erase(place);

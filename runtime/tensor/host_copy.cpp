@@ -136,12 +136,7 @@ void copy_from_host(const Tensor& target, std::vector<ShardWrite> writes, std::s
                     const std::source_location& location) {
   if (writes.empty()) return;
   Simulation& simulation = *target.storage()->simulation;
-  const FiberLocal& local = simulation.local();
-  if (local.kind == FiberLocal::Kind::kernel) {
-    throw CollectiveError("KB-R012", "copy_ into tensor '{}' inside kernel '{}'", target.name(),
-                          local.kernel);
-  }
-  check_has_space(*target.storage(), function);
+  check_on_device(target, function);
   check_may_touch(target, Touch::writes,
                   [&] { return fmt::format("{} at {}", function, call_site(location)); });
   if (simulation.queues_launches()) take_turn(target, function);

@@ -50,11 +50,9 @@ void wait_until_unused(Tensor::Storage& storage, DescribeWait what) {
 
 void begin_host_read(Tensor::Storage& storage, HostRead entry_point) {
   if (storage.is_host()) return;
-  const FiberLocal& local = storage.simulation->local();
-  if (local.kind == FiberLocal::Kind::kernel) {  // it would wait for its own launch
-    throw CollectiveError("KB-R012", "{} of tensor '{}' inside kernel '{}'", name_of(entry_point),
-                          storage.name, local.kernel);
-  }
+  // A kernel would wait for its own launch.
+  check_outside_kernels(*storage.simulation, name_of(entry_point),
+                        [&] { return describe_name(storage); });
   check_has_space(storage, name_of(entry_point));
   compute_deferred(*storage.memory);
   wait_until_unused(storage, [&] {

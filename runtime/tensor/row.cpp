@@ -31,9 +31,10 @@ void drop_cut(Shard& shard, int& count, std::size_t rank) {
   count = 1;
 }
 
-// Returns the elements of a buffer from `first` on, which belong to a part of its tensor.
+// Returns the elements of a buffer from `first` on, which belong to a part of its tensor.  A part
+// without elements begins where the buffer does: the memory may have none at its own place.
 sim::DeviceBuffer cut_slice(sim::DeviceBuffer buffer, std::int64_t first, std::int64_t count) {
-  buffer.first += first;
+  if (count > 0) buffer.first += first;
   buffer.element_count = count;
   return buffer;
 }

@@ -14,9 +14,18 @@ namespace {
 bool are_dense(const Shape& shape, const std::vector<std::int64_t>& strides) {
   const std::vector<std::int64_t> dense = dense_strides(shape);
   for (std::size_t d = 0; d < shape.rank(); ++d) {
-    if (shape[d] != 1 && strides[d] != dense[d]) return false;
+    if (shape[d] != 1 && strides[d] != dense[d]) return shape.numel() == 0;
   }
   return true;
+}
+
+// True if each holder has the whole memory, and in it all elements of the view row by row.
+bool is_dense_part(const TensorMemory& memory, const std::vector<ShardInfo>& shards,
+                   const Shape& shape) {
+  return memory.buffers.front().element_count == memory.element_count &&
+         std::ranges::all_of(shards, [&](const ShardInfo& shard) {
+           return shard.shape == shape && are_dense(shape, shard.strides);
+         });
 }
 
 // Counts the elements of the memory from the first to the last one of the view, both included.
@@ -51,8 +60,9 @@ Tensor strided_view(const Tensor& of, const Shape& shape, const DPPolicy& dp,
     const ShardInfo& whole = base.shards[i];
     PartOfView part = part_of(whole);
     sim::DeviceBuffer& buffer = buffers.emplace_back(base.buffers()[i]);
-    buffer.first += part.first;
     buffer.element_count = compute_extent(part);
+    if (buffer.element_count == 0) part.first = 0;  // the memory may have no element there
+    buffer.first += part.first;
     is_dense = is_dense && part.first == 0 && are_dense(part.shape, part.strides);
     shards.push_back({whole.sip, whole.cube, whole.pe, std::move(part.offset), part.shape,
                       whole.address + part.first * size_of(base.dtype), std::move(part.strides)});
@@ -61,14 +71,20 @@ Tensor strided_view(const Tensor& of, const Shape& shape, const DPPolicy& dp,
     for (ShardInfo& shard : shards) shard.strides.clear();
     return Tensor(make_view_storage(base, shape, dp, std::move(shards)));
   }
+  const bool is_part = shape.numel() == 0 || is_dense_part(*base.memory, shards, shape);
+  if (is_part) {
+    for (ShardInfo& shard : shards) shard.strides.clear();
+  }
   auto view = make_view_storage(base, shape, dp, std::move(shards));
+  // A place in the whole memory is the same for every holder.
+  if (is_part && shape.numel() > 0) view->first = buffers.front().first;
   view->part = std::move(buffers);
-  view->span = base.elements().count();
+  view->span = is_part ? 0 : base.elements().count();
   return Tensor(std::move(view));
 }
 
 Tensor stepped_view(const Tensor& base, const Steps& steps) {
-  if (steps.step == 1 && has_stretches(base, steps.dimension)) {
+  if ((steps.step == 1 || steps.length <= 1) && has_stretches(base, steps.dimension)) {
     return make_stretch_view(base, steps.dimension, steps.start, steps.length);
   }
   const auto shortened = [&](const Shape& shape) {

@@ -49,6 +49,11 @@ const std::vector<ShardInfo>& Tensor::shards() const {
   return checked().shards;
 }
 
+std::vector<std::int64_t> Tensor::stride() const {
+  if (is_host() || storage_->span == 0) return runtime::dense_strides(shape());
+  return runtime::strides_of(shards().front());
+}
+
 namespace {
 
 using runtime::contributes;
@@ -250,7 +255,9 @@ std::vector<Number> Tensor::read(Read what, std::size_t index) const {
                              [&](auto own) { return read_one<decltype(own)>(storage, index); });
     case Read::item:
       if (numel() == 1) break;
-      throw DeviceError("KB-M016", "a Tensor with {} elements cannot be converted to Scalar",
+      throw DeviceError("KB-M016",
+                        "only one element tensors can be converted to Python scalars: a Tensor "
+                        "with {} elements cannot be converted to Scalar",
                         numel());
     case Read::matrix:
       if (shape().rank() == 2) break;

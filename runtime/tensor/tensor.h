@@ -22,6 +22,7 @@
 #include "sim_engine/base/function.h"
 #include "sim_engine/base/memory.h"
 #include "sim_engine/base/shape.h"
+#include "sim_engine/base/units.h"
 
 namespace Eigen {
 template <class Scalar, int Rows, int Columns, int Options, int MaxRows, int MaxColumns>
@@ -55,9 +56,14 @@ class Tensor {
   std::int64_t numel() const { return shape().numel(); }
   std::int64_t dim() const { return static_cast<std::int64_t>(shape().rank()); }
   const Shape& sizes() const { return shape(); }
+  // In elements, as torch's; of a view of a tensor that is split, those of its first holder's part.
+  std::vector<std::int64_t> stride() const;
+  std::int64_t stride(int dim) const;
   // Negative dimensions count from the last.  Throws DeviceError KB-F001 if there is none.
   std::int64_t size(int dim) const;
   DType dtype() const;
+  Bytes element_size() const { return size_of(dtype()); }
+  Bytes nbytes() const { return numel() * element_size(); }
   const std::string& name() const;
   bool is_host() const;
   int device() const;          // the SIP; REQUIRES: !is_host()
@@ -74,19 +80,20 @@ class Tensor {
   // Throws DeviceError KB-M017 if there is no such dimension or index.
   Tensor operator[](std::int64_t index) const;
 
-  // Writes `source`, of the same shape, into this tensor, over the host link and in simulated
-  // time.  In a partial tensor the first holder gets the values and the others 0, so that the
-  // value is source's.  Elements are rounded to this tensor's type.  Waits until the copy is done.
+  // Writes `source`, which broadcasts to this shape, into this tensor, over the host link and in
+  // simulated time.  In a partial tensor the first holder gets the values and the others 0, so that
+  // the value is source's.  Elements are rounded to this tensor's type.  Waits until the copy is
+  // done.
   //
   // This is torch's copy_, and is recorded as there (ADR-0162).  If the source is on a device, the
   // gradient of this tensor, and of all its views and the tensor that it is a view of, flows to
   // `source` from now on, and none to what its old elements were computed from.  A host tensor is
   // a constant; copied into a leaf that requires a gradient, it loads the leaf, as
   // load_state_dict() does.
-  // Throws DeviceError KB-M015 if the shapes differ; CollectiveError KB-A008 if another source is
-  // copied, with gradients enabled, into a leaf that requires a gradient or a view of such a leaf;
-  // KB-A009 for a view that was made without gradients; KB-G003 if an operation that was issued
-  // and not waited for uses this tensor.
+  // Throws DeviceError KB-M015 if the source does not broadcast; CollectiveError KB-A008 if another
+  // source is copied, with gradients enabled, into a leaf that requires a gradient or a view of
+  // such a leaf; KB-A009 for a view that was made without gradients; KB-G003 if an operation that
+  // was issued and not waited for uses this tensor.
   const Tensor& copy_(const Tensor& source, Location location = Location::current()) const;
 
   // Writes one holder's shard alone: shards()[index] becomes `source`, which has that shard's
@@ -106,6 +113,8 @@ class Tensor {
   bool requires_grad() const;
   // True if no recorded operator made this tensor.
   bool is_leaf() const;
+  // The operator that made it, as torch prints it: "<AddBackward0>"; nullopt for a leaf.
+  std::optional<std::string> grad_fn() const;
   // The sum of the gradients that reached this leaf, or this tensor after retain_grad().  It has
   // the tensor's shape, type and placement, but is partial where that is replicated and each holder
   // has a summand of the gradient.  Undefined if no gradient has reached it.
@@ -217,8 +226,7 @@ class Tensor {
   Tensor pow(const Tensor& exponent) const;
   Tensor clamp_min(const Scalar& min) const;
   Tensor clamp_max(const Scalar& max) const;
-  Tensor maximum(const Tensor& other) const;
-  Tensor minimum(const Tensor& other) const;
+  Tensor maximum(const Tensor&other) const, minimum(const Tensor&other) const;
   Tensor relu() const, sigmoid() const, tanh() const;
   Tensor softmax(int dim) const, log_softmax(int dim) const;
   Tensor masked_fill(const Tensor& mask, const Scalar& value) const;
@@ -259,18 +267,13 @@ class Tensor {
   Tensor le(const Tensor&other) const, le(const Scalar&number) const;
   Tensor gt(const Tensor&other) const, gt(const Scalar&number) const;
   Tensor ge(const Tensor&other) const, ge(const Scalar&number) const;
-  Tensor logical_not() const;
-  Tensor logical_and(const Tensor& other) const;
-  Tensor logical_or(const Tensor& other) const;
-  Tensor logical_xor(const Tensor& other) const;
+  Tensor logical_not() const, logical_xor(const Tensor&other) const;
+  Tensor logical_and(const Tensor&other) const, logical_or(const Tensor&other) const;
   bool equal(const Tensor& other) const;
   bool allclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8) const;
-  Tensor matmul(const Tensor& other) const;
-  Tensor mm(const Tensor& other) const;
-  Tensor bmm(const Tensor& other) const;
-  Tensor mv(const Tensor& vector) const;
-  Tensor dot(const Tensor& other) const;
-  Tensor outer(const Tensor& other) const;
+  Tensor matmul(const Tensor&other) const, mm(const Tensor&other) const;
+  Tensor bmm(const Tensor&other) const, mv(const Tensor&vector) const;
+  Tensor dot(const Tensor&other) const, outer(const Tensor&other) const;
   Tensor nonzero() const;
   Tensor masked_select(const Tensor& mask) const;
   Tensor flip(const std::vector<int>& dims) const;

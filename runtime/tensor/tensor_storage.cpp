@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/tensor/describe.h"
 #include "runtime/tensor/host_read.h"
 #include "runtime/tensor/memory_space.h"
 #include "sim_engine/base/check.h"
@@ -187,16 +188,30 @@ void check_on_device(const Tensor& tensor, std::string_view user) {
   }
   if (tensor.is_host()) {
     throw DeviceError(
-        "KB-M019", "{}: a host tensor cannot take part; copy_ it into one made by zeros, full, ...",
-        user);
+        "KB-M019",
+        "{}: a host tensor cannot take part: make it on the device by options, such as "
+        "torch.tensor({{1, 2}}, {{2}}, {{.dtype = {}}}), or x.copy_(it) into one made by zeros, "
+        "full, "
+        "...",
+        user, words_for(tensor.dtype()));
   }
-  check_has_space(*tensor.storage(), user);
+  const Tensor::Storage& storage = *tensor.storage();
+  const auto name = [&] { return describe_name(storage); };
+  check_outside_kernels(*storage.simulation, user, name);
+  check_lives(*storage.simulation, user, name);
+  check_has_space(storage, user);
 }
 
-void check_on_device(const Tensor& tensor, const Simulation& simulation, std::string_view user) {
+void check_on_device(const Tensor& tensor, const Simulation& simulation, std::string_view user,
+                     DescribeObject beside) {
   check_on_device(tensor, user);
-  if (tensor.storage()->simulation.get() == &simulation) return;
-  throw DeviceError("KB-M013", "{}: tensor '{}' belongs to another context", user, tensor.name());
+  const Tensor::Storage& storage = *tensor.storage();
+  check_same_context(
+      *storage.simulation, simulation, user, [&] { return describe_name(storage); }, beside);
+}
+
+std::string describe_name(const Tensor::Storage& storage) {
+  return fmt::format("tensor '{}'", storage.name);
 }
 
 void mark_replicated(const Tensor::Storage& storage) {

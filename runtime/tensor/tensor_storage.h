@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/simulation/gate.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/tensor/data_under_way.h"
 #include "runtime/tensor/deferred_value.h"
@@ -222,11 +223,16 @@ std::int64_t handles_of_host(const Tensor::Storage& tensor);
 // computed before what they read is written.
 bool has_other_users(const Tensor& tensor);
 
-// Throws DeviceError unless the tensor lies on a device: KB-M001 undefined, KB-M019 on the host.
-// `user` names the operation that uses it.
+// The gate of tensors (runtime/simulation/gate.h).  Throws DeviceError unless the tensor lies on a
+// device: KB-M001 undefined, KB-M019 on the host; CollectiveError KB-A019 without a place, KB-R012
+// inside a kernel, KB-R013 if its context has ended.  `user` names the operation that uses it.
 void check_on_device(const Tensor& tensor, std::string_view user);
-// Does the same, and throws KB-M013 for a tensor of another simulation.
-void check_on_device(const Tensor& tensor, const Simulation& simulation, std::string_view user);
+// Does the same, and throws KB-M013 for a tensor of another context than that of the object that
+// `beside` names.
+void check_on_device(const Tensor& tensor, const Simulation& simulation, std::string_view user,
+                     DescribeObject beside = {});
+// Text for messages: "tensor 'x'".
+std::string describe_name(const Tensor::Storage& storage);
 
 // The host is about to write the tensor, outside simulated time: waits for queued launches that use
 // it.

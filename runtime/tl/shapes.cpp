@@ -18,6 +18,10 @@ std::int64_t largest_count(DType dtype) {
       return 1 << 11;
     case DType::bf16:
       return 1 << 8;
+    case DType::u8:
+    case DType::i8:
+    case DType::i16:
+      return static_cast<std::int64_t>(largest_of(dtype));
     case DType::i32:
       return std::numeric_limits<std::int32_t>::max();
     case DType::i64:
@@ -68,10 +72,11 @@ Tensor Context::arange(std::int64_t start, std::int64_t end, DType dtype) {
                       where("tl.arange"), start, end);
   }
   const std::int64_t largest = largest_count(dtype);
-  if (end > start && (start < -largest || end - 1 > largest)) {
+  const std::int64_t least = dtype == DType::u8 ? 0 : -largest;
+  if (end > start && (start < least || end - 1 > largest)) {
     throw DeviceError("KB-K022",
                       "{}: from {} to below {}; {} has all whole numbers from {} to {} only",
-                      where("tl.arange"), start, end, name_of(dtype), -largest, largest);
+                      where("tl.arange"), start, end, name_of(dtype), least, largest);
   }
   const Shape shape{end - start};
   make_room("tl.arange", shape.numel() * size_of(dtype));

@@ -2,7 +2,9 @@
 
 #pragma once
 
+#include <concepts>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,12 +22,24 @@ namespace runtime {
 class Simulation;
 }
 
+namespace ahbm {
+
+// Of torch.cuda's properties those that a SIP has.
+struct DeviceProperties {
+  std::string name;
+  Bytes total_memory = 0;         // of its HBM
+  int multi_processor_count = 0;  // PEs
+};
+
+}  // namespace ahbm
+
 // torch.ahbm, modelled on torch.cuda: the device (SIP) of each rank.
 class AhbmNamespace {
  public:
   explicit AhbmNamespace(std::shared_ptr<runtime::Simulation> simulation)
       : simulation_(std::move(simulation)) {}
 
+  static bool is_available() { return true; }
   // Throws CollectiveError KB-R003 if there is no such device.
   void set_device(int device);
 
@@ -41,9 +55,8 @@ class AhbmNamespace {
   ahbm::Stream default_stream(std::optional<int> device = std::nullopt) const;
   void set_stream(const ahbm::Stream& stream) const;
   // `const auto guard = torch.ahbm.stream(s);` makes s the current stream in its scope.
-  static ahbm::StreamContext stream(const ahbm::Stream& stream) {
-    return ahbm::StreamContext(stream);
-  }
+  // This and set_stream() throw DeviceError KB-M013 for a stream of another context.
+  ahbm::StreamContext stream(const ahbm::Stream& stream) const;
   // Blocks the host until all that the caller has issued to the device, or to the current one, is
   // done: kernels and collectives.  Throws what one of them has failed with.
   void synchronize(std::optional<int> device = std::nullopt) const;
@@ -56,6 +69,13 @@ class AhbmNamespace {
   Bytes memory_allocated(std::optional<int> device = {}) const;
   Bytes max_memory_allocated(std::optional<int> device = {}) const;
   void reset_peak_memory_stats(std::optional<int> device = {}) const;
+  // The bytes of its HBM that are free, and all of them.
+  std::pair<Bytes, Bytes> mem_get_info(std::optional<int> device = {}) const;
+  // Does nothing: memory of a tensor whose last handle is gone is free at once.
+  void empty_cache() const {}
+  // "ahbm SIP 1", and what torch.cuda's program would ask of it.  Throw KB-R003 likewise.
+  std::string get_device_name(std::optional<int> device = {}) const;
+  ahbm::DeviceProperties get_device_properties(std::optional<int> device = {}) const;
   // The same as text, with a line for each name of tensors that hold memory, the largest first.
   std::string memory_summary(std::optional<int> device = {}) const;
 
@@ -186,3 +206,26 @@ struct TorchFunctions {
 
 #undef KERNBENCH_EACH_FUNCTION
 #undef KERNBENCH_EACH_FUNCTION_WITH_A_LIST
+
+namespace kernbench {
+
+// In torch these are functions of a module; here they are members of the context.  The compiler
+// says so.
+#define KERNBENCH_NEEDS_CONTEXT(name, ...)                                           \
+  template <class Of = Tensor>                                                       \
+  Of name(__VA_ARGS__) {                                                             \
+    static_assert(sizeof(Of) == 0, "the context comes first: torch." #name           \
+                                   "(...), where torch is your kb::RuntimeContext"); \
+    return {};                                                                       \
+  }
+KERNBENCH_NEEDS_CONTEXT(zeros, const Shape&, const TensorOptions& = {})
+KERNBENCH_NEEDS_CONTEXT(ones, const Shape&, const TensorOptions& = {})
+KERNBENCH_NEEDS_CONTEXT(empty, const Shape&, const TensorOptions& = {})
+KERNBENCH_NEEDS_CONTEXT(rand, const Shape&, const TensorOptions& = {})
+KERNBENCH_NEEDS_CONTEXT(randn, const Shape&, const TensorOptions& = {})
+KERNBENCH_NEEDS_CONTEXT(full, const Shape&, const Scalar&, const TensorOptions& = {})
+KERNBENCH_NEEDS_CONTEXT(arange, const Scalar&, const TensorOptions& = {})
+KERNBENCH_NEEDS_CONTEXT(tensor, std::initializer_list<Scalar>, const TensorOptions& = {})
+#undef KERNBENCH_NEEDS_CONTEXT
+
+}  // namespace kernbench

@@ -1,6 +1,10 @@
 // Tensors made of other tensors' forms, of ranges and of random numbers.
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <concepts>
 #include <numeric>
@@ -9,6 +13,7 @@
 #include "runtime/random/generator.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/tensor/tensor_storage.h"
+#include "runtime/torch/context_of.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/values/element_format.h"
@@ -171,17 +176,22 @@ Tensor RuntimeContext::tensor(std::span<const float> elements, const Shape& shap
 
 Tensor RuntimeContext::tensor(std::span<const std::int64_t> elements, const Shape& shape,
                               const TensorOptions& options) const {
+  return of_integers({elements.begin(), elements.end()}, shape, DType::i64, options);
+}
+
+Tensor RuntimeContext::of_integers(std::vector<std::int64_t> elements, const Shape& shape,
+                                   DType dtype, const TensorOptions& options) const {
   check_count(elements.size(), shape);
-  return make(shape, with_dtype(options, DType::i64),
-              std::vector<std::int64_t>(elements.begin(), elements.end()));
+  return make(shape, with_dtype(options, dtype), std::move(elements));
 }
 
 Tensor RuntimeContext::tensor(std::initializer_list<Scalar> elements, const Shape& shape,
                               const TensorOptions& options) const {
   check_count(elements.size(), shape);
-  if (const DType dtype = options.dtype.value_or(DType::f32); is_integral(dtype)) {
+  if (const DType dtype = options.dtype.value_or(get_default_dtype()); is_integral(dtype)) {
     std::vector<std::int64_t> integers;
     for (const Scalar& element : elements) {
+      runtime::check_fits("tensor", element, dtype);
       integers.push_back(is_integral(element.type()) ? element.whole()
                                                      : sim::to_whole_number(dtype, element.real()));
     }
@@ -208,6 +218,10 @@ Tensor RuntimeContext::randint(std::int64_t low, std::int64_t high, const Shape&
         "KB-F001", "randint: random_ expects 'from' to be less than 'to', but got from={} >= to={}",
         low, high);
   }
+  if (options.dtype) {
+    runtime::check_fits("randint", low, *options.dtype);
+    runtime::check_fits("randint", high - 1, *options.dtype);
+  }
   const random::Draw draw = random::Generator::of(*simulation_, ahbm.current_device()).draw();
   const auto range = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
   const bool is_wide = range > std::uint64_t{1} << 32;  // than a number drawn: two make one
@@ -222,6 +236,7 @@ Tensor RuntimeContext::randint(std::int64_t low, std::int64_t high, const Shape&
 
 Tensor RuntimeContext::randperm(std::int64_t n, const TensorOptions& options) const {
   check_is_no_less_than_none("randperm", n);
+  if (options.dtype) runtime::check_fits("randperm", n, *options.dtype);
   const random::Draw draw = random::Generator::of(*simulation_, ahbm.current_device()).draw();
   std::vector<std::int64_t> numbers(static_cast<std::size_t>(n));
   std::iota(numbers.begin(), numbers.end(), 0);
@@ -248,6 +263,39 @@ Tensor RuntimeContext::tensor(std::initializer_list<std::initializer_list<float>
 
 void RuntimeContext::manual_seed(std::uint64_t seed) const {
   random::manual_seed(*simulation_, seed);
+}
+
+namespace {
+
+using GeneratorState = std::array<std::uint64_t, 2>;
+constexpr std::size_t kStateBytes = sizeof(GeneratorState);
+
+}  // namespace
+
+Tensor RuntimeContext::get_rng_state() const {
+  const GeneratorState state = random::Generator::of(*simulation_, ahbm.current_device()).state();
+  const auto bytes = std::bit_cast<std::array<std::uint8_t, kStateBytes>>(state);
+  return from_blob(bytes.data(), {std::ssize(bytes)});
+}
+
+void RuntimeContext::set_rng_state(const Tensor& state) const {
+  if (!state.defined() || state.dtype() != DType::u8 || !state.is_host()) {
+    throw DeviceError("KB-F002",
+                      "set_rng_state: RNG state must be a torch.ByteTensor on the host, such as "
+                      "torch.get_rng_state() gives");
+  }
+  if (state.numel() != kStateBytes) {
+    throw DeviceError("KB-M015", "set_rng_state: RNG state is wrong size: {} bytes, not {}",
+                      state.numel(), kStateBytes);
+  }
+  std::array<std::uint8_t, kStateBytes> bytes;
+  std::ranges::copy(state.to_vector<std::uint8_t>(), bytes.begin());
+  random::Generator::of(*simulation_, ahbm.current_device())
+      .set_state(std::bit_cast<GeneratorState>(bytes));
+}
+
+Device RuntimeContext::device(std::string_view type, int index) {
+  return Device(fmt::format("{}:{}", type, index));
 }
 
 }  // namespace kernbench

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "runtime/simulation/gate.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/stream/rank_streams.h"
 #include "runtime/tensor/held_memory.h"
@@ -19,6 +20,7 @@ int AhbmNamespace::checked(std::optional<int> device) const {
 }
 
 void AhbmNamespace::set_device(int device) {
+  runtime::check_outside_kernels(*simulation_, "torch.ahbm.set_device");
   simulation_->local().device = checked(device);
 }
 
@@ -39,6 +41,21 @@ Bytes AhbmNamespace::max_memory_allocated(std::optional<int> device) const {
 }
 void AhbmNamespace::reset_peak_memory_stats(std::optional<int> device) const {
   present_memory(*simulation_, checked(device)).reset_peak();
+}
+
+std::pair<Bytes, Bytes> AhbmNamespace::mem_get_info(std::optional<int> device) const {
+  const sim::HbmAllocator& hbm = present_memory(*simulation_, checked(device));
+  return {hbm.capacity() - hbm.allocated(), hbm.capacity()};
+}
+
+std::string AhbmNamespace::get_device_name(std::optional<int> device) const {
+  return fmt::format("ahbm SIP {}", checked(device));
+}
+ahbm::DeviceProperties AhbmNamespace::get_device_properties(std::optional<int> device) const {
+  const DPPolicy all;
+  const Topology& topology = simulation_->topology();
+  return {get_device_name(device), mem_get_info(device).second,
+          all.cube_holders(topology) * all.pe_holders(topology)};
 }
 
 std::string AhbmNamespace::memory_summary(std::optional<int> device) const {
@@ -74,11 +91,18 @@ ahbm::Stream AhbmNamespace::default_stream(std::optional<int> device) const {
   return {simulation_, runtime::default_stream(*simulation_, checked(device))};
 }
 
+ahbm::StreamContext AhbmNamespace::stream(const ahbm::Stream& stream) const {
+  stream.check_belongs_to(*simulation_, "torch.ahbm.stream");
+  return ahbm::StreamContext(stream);
+}
+
 void AhbmNamespace::set_stream(const ahbm::Stream& stream) const {
+  stream.check_belongs_to(*simulation_, "torch.ahbm.set_stream");
   stream.make_current();
 }
 
 void AhbmNamespace::synchronize(std::optional<int> device) const {
+  runtime::check_outside_kernels(*simulation_, "torch.ahbm.synchronize");
   runtime::synchronize(*simulation_, checked(device));
 }
 

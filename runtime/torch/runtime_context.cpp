@@ -13,6 +13,7 @@
 #include "runtime/profiler/profile.h"
 #include "runtime/profiler/trace.h"
 #include "runtime/profiler/written_file.h"
+#include "runtime/simulation/gate.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/stream/rank_streams.h"
 #include "runtime/tensor/strided_view.h"
@@ -163,6 +164,7 @@ struct ContextOfSimulation final : runtime::Attachment {
 
 RuntimeContext& runtime::context_of(Simulation& simulation) {
   RuntimeContext* const torch = simulation.attachments().get<ContextOfSimulation>().torch;
+  check_lives(simulation, "the call", [] { return std::string("its tensor or module"); });
   KB_CHECK(torch != nullptr, "a simulation without a context");
   return *torch;
 }
@@ -230,30 +232,43 @@ const Topology& RuntimeContext::topology() const {
 Tensor RuntimeContext::make(const Shape& shape, const TensorOptions& options) const {
   TensorOptions named = options;
   if (named.name.empty()) named.name = fmt::format("tensor{}", tensor_count_);
+  named.dtype = options.dtype.value_or(get_default_dtype());
   ++tensor_count_;
   return Tensor(runtime::make_device_storage(simulation_, ahbm.current_device(), shape, named));
 }
 
-namespace {
-
-// Refuses what torch.full refuses; infinities and NaN are values of each floating type.
-void check_fits(const Scalar& scalar, DType dtype) {
-  const double value = scalar.real();
-  const bool is_whole = is_integral(scalar.type());
-  if (dtype == DType::boolean || (dtype == DType::i64 && is_whole)) return;
-  if (!std::isfinite(value) || std::abs(value) <= largest_of(dtype)) return;
+void runtime::check_fits(std::string_view function, const Scalar& number, DType dtype) {
+  const double value = is_integral(dtype) ? std::trunc(number.real()) : number.real();
+  if (dtype == DType::boolean || (dtype == DType::i64 && is_integral(number.type()))) return;
+  const bool has_least = dtype == DType::i8 || dtype == DType::i16 || dtype == DType::i32;
+  const double least = -largest_of(dtype) - (has_least ? 1 : 0);
+  if (!std::isfinite(value) || (least <= value && value <= largest_of(dtype))) return;
   throw DeviceError("KB-M021",
-                    "full: value cannot be converted to type {} without overflow: {}; the largest "
+                    "{}: value cannot be converted to type {} without overflow: {}; the largest "
                     "is {}, or give an infinity",
-                    torch_name_of(dtype), value, largest_of(dtype));
+                    function, torch_name_of(dtype), value, largest_of(dtype));
 }
 
-}  // namespace
+void RuntimeContext::set_default_dtype(DType dtype) {
+  if (is_integral(dtype) || is_float8(dtype)) {
+    throw DeviceError("KB-F002",
+                      "only floating-point types are supported as the default type, not {}: give "
+                      "f32, f16 or bf16",
+                      name_of(dtype));
+  }
+  runtime::FiberLocal& caller = simulation_->local();
+  const bool is_driver = caller.kind == runtime::FiberLocal::Kind::unbound;
+  (is_driver ? default_dtype_ : caller.default_dtype.emplace()) = dtype;
+}
+
+DType RuntimeContext::get_default_dtype() const {
+  return simulation_->local().default_dtype.value_or(default_dtype_);
+}
 
 Tensor RuntimeContext::full(const Shape& shape, const Scalar& value,
                             const TensorOptions& options) const {
   Tensor tensor = make(shape, options);
-  check_fits(value, tensor.dtype());
+  runtime::check_fits("full", value, tensor.dtype());
   runtime::fill(*tensor.storage(), value);
   return tensor;
 }
@@ -283,17 +298,13 @@ Tensor RuntimeContext::tensor(std::span<const float> elements, const Shape& shap
 }
 
 Tensor RuntimeContext::tensor(std::span<const std::int64_t> elements, const Shape& shape) {
+  return of_integers({elements.begin(), elements.end()}, shape, DType::i64);
+}
+
+Tensor RuntimeContext::of_integers(std::vector<std::int64_t> elements, const Shape& shape,
+                                   DType dtype) {
   check_count(elements.size(), shape);
-  return Tensor(runtime::make_host_storage(
-      shape, std::vector<std::int64_t>(elements.begin(), elements.end()), DType::i64));
-}
-
-Tensor RuntimeContext::from_blob(const float* elements, const Shape& shape) {
-  return tensor(std::span(elements, static_cast<std::size_t>(shape.numel())), shape);
-}
-
-Tensor RuntimeContext::from_blob(const std::int64_t* elements, const Shape& shape) {
-  return tensor(std::span(elements, static_cast<std::size_t>(shape.numel())), shape);
+  return Tensor(runtime::make_host_storage(shape, std::move(elements), dtype));
 }
 
 void RuntimeContext::check_on_device(const Tensor& tensor, std::string_view user) const {
@@ -305,6 +316,7 @@ runtime::Attachments& RuntimeContext::attachments() {
 }
 
 tl::Pointer RuntimeContext::pointer_to(const Tensor& tensor, const sim::PeLocation& pe) {
+  if (!tensor.defined() || tensor.is_host()) runtime::check_on_device(tensor, "pointer_to");
   runtime::check_is_contiguous(tensor, "pointer_to");
   const Tensor::Storage& storage = *tensor.storage();
   for (const sim::DeviceBuffer& buffer : storage.buffers()) {

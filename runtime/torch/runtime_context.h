@@ -5,6 +5,7 @@
 #include <concepts>
 #include <cstdint>
 #include <initializer_list>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <string>
@@ -47,9 +48,9 @@ struct RuntimeOptions {
   // Record what explains the time: calls, kernels and waits by name, and their causes.
   bool profile = false;
   bool trace = false;  // record what every unit does, too, for traces of TraceLevel::units
-  // The number of operations that the op log keeps, the latest ones (40 bytes each), so that long
-  // runs do not fill the host's memory; 0: all.
-  std::size_t op_log_limit = std::size_t{1} << 20;
+  // The number of operations that the op log keeps, the latest ones (40 bytes each: 10 MiB), so
+  // that long runs do not fill the host's memory; 0: all.
+  std::size_t op_log_limit = std::size_t{1} << 18;
   // The number of threads on which a host read may compute, including the caller's; 0: one per
   // core.  The values do not depend on it.
   int evaluation_threads = 0;
@@ -124,7 +125,7 @@ class EngineView {
   // in which kernels ran (sim::Machine::busiest_unit()).
   sim::UnitUse busiest_unit() const;
 
-  // One entry per kernel and PE, in the order of their ends.  At least the last 65,536 are kept,
+  // One entry per kernel and PE, in the order of their ends.  At least the last 32,768 are kept,
   // and at most twice as many, so that long runs do not fill the host's memory.
   const std::vector<runtime::KernelResult>& results() const;
   // The results of the launch or collective that began last.
@@ -170,14 +171,13 @@ class RuntimeContext : public TorchFunctions {
 
   // Make tensors on the caller's device (torch.ahbm.set_device).  Initializing them takes no
   // simulated time.  Throw DeviceError KB-M010 if a tensor does not fit, KB-M021 if the value is
-  // finite and too large for the type.  Without a type they are f32, whatever the value (torch 1.13
-  // makes i64 of a whole one).
+  // finite and too large for the type.  Without a type they have the default one, whatever the
+  // value (torch 1.13 makes i64 of a whole one).
   Tensor zeros(const Shape& shape, const TensorOptions& options = {}) const;
   Tensor ones(const Shape& shape, const TensorOptions& options = {}) const;
   Tensor full(const Shape& shape, const Scalar& value, const TensorOptions& options = {}) const;
   // Elements read as NaN until they are written.
   Tensor empty(const Shape& shape, const TensorOptions& options = {}) const;
-
   // Make tensors with the shape, type and placement of another one.
   Tensor zeros_like(const Tensor& like) const;
   Tensor ones_like(const Tensor& like) const;
@@ -196,7 +196,6 @@ class RuntimeContext : public TorchFunctions {
   Tensor arange(const Scalar& end, const TensorOptions& options = {}) const {
     return arange(0, end, 1, options);
   }
-
   // linspace: [steps], numbers from start to end, both included, equally far apart.  eye: [n, m],
   // ones on the diagonal and 0 elsewhere, of n columns if m is not given.  They throw DeviceError
   // KB-F001 for a negative number of elements.
@@ -220,26 +219,50 @@ class RuntimeContext : public TorchFunctions {
   // Seeds the generator of the caller's device; outside of ranks, those of all devices.
   void manual_seed(std::uint64_t seed) const;
 
-  // Make host tensors, to copy_ from: f32, or i64 of int64_t.  The elements are copied, row by row.
-  // Throw DeviceError KB-M015 if the number of elements is not the shape's.
-  static Tensor from_blob(const float* elements, const Shape& shape);
-  static Tensor from_blob(const std::int64_t* elements, const Shape& shape);
+  // What the generator of the caller's device gives next, as a host tensor of 16 u8 (torch.cuda's).
+  Tensor get_rng_state() const;
+  void set_rng_state(const Tensor& state) const;
+  // The type of tensors on a device that are given none: f32 until it is set; a rank's own, or the
+  // driver's.  What integers and real numbers give is f32 anyway.  Throws KB-F002 for integers.
+  void set_default_dtype(DType dtype);
+  DType get_default_dtype() const;
+  static Device device(std::string_view text) { return Device(text); }
+  static Device device(std::string_view type, int index);
+
+  // Make host tensors, to copy_ from: f32, or of integers the host's type (kDTypeOf).  The elements
+  // are copied, row by row.  Throw DeviceError KB-M015 if their number is not the shape's.
+  static Tensor from_blob(const float* elements, const Shape& shape) {
+    return tensor(std::span(elements, static_cast<std::size_t>(shape.numel())), shape);
+  }
+  template <HostInteger Number>
+  static Tensor from_blob(const Number* elements, const Shape& shape) {
+    return of_integers({elements, elements + shape.numel()}, shape, kDTypeOf<Number>);
+  }
   static Tensor tensor(std::span<const float> elements, const Shape& shape);
   static Tensor tensor(std::span<const std::int64_t> elements, const Shape& shape);
+  template <HostInteger Number>
+  static Tensor tensor(const std::vector<Number>& elements, const Shape& shape) {
+    return of_integers({elements.begin(), elements.end()}, shape, kDTypeOf<Number>);
+  }
   static Tensor tensor(std::initializer_list<float> elements, const Shape& shape) {
     return tensor(std::span(elements.begin(), elements.size()), shape);
   }
   static Tensor tensor(std::initializer_list<float> elements) {
-    return tensor(elements, {static_cast<std::int64_t>(elements.size())});
+    return tensor(elements, {std::ssize(elements)});
   }
   // Rows of a matrix: {{1, 2}, {3, 4}}.
   static Tensor tensor(std::initializer_list<std::initializer_list<float>> rows);
-  // Make tensors on the caller's device, outside of simulated time.  Without a type, literals are
-  // f32, as in tensor({1, 2}, {2}, {.dp = dp}), and elements of int64_t are i64.
+  // Make tensors on the caller's device, outside of simulated time.  Without a type, literals have
+  // the default one, as in tensor({1, 2}, {2}, {.dp = dp}), and integers the host's.
   Tensor tensor(std::span<const float> elements, const Shape& shape,
                 const TensorOptions& options) const;
   Tensor tensor(std::span<const std::int64_t> elements, const Shape& shape,
                 const TensorOptions& options) const;
+  template <HostInteger Number>
+  Tensor tensor(const std::vector<Number>& elements, const Shape& shape,
+                const TensorOptions& options) const {
+    return of_integers({elements.begin(), elements.end()}, shape, kDTypeOf<Number>, options);
+  }
   Tensor tensor(std::initializer_list<Scalar> elements, const Shape& shape,
                 const TensorOptions& options) const;
   // Accepts any matrix expression of Eigen.
@@ -278,8 +301,10 @@ class RuntimeContext : public TorchFunctions {
   Tensor make(const Shape& shape, const TensorOptions& options) const;
   template <class Number>
   Tensor make(const Shape& shape, const TensorOptions& options, std::vector<Number> elements) const;
-  // Throws KB-M015.
-  static void check_count(std::size_t elements, const Shape& shape);
+  using Integers = std::vector<std::int64_t>;
+  static Tensor of_integers(Integers elements, const Shape& shape, DType dtype);
+  Tensor of_integers(Integers, const Shape& shape, DType dtype, const TensorOptions& options) const;
+  static void check_count(std::size_t elements, const Shape& shape);  // throws KB-M015
   void launch_on_holders(const runtime::LaunchName& name, const Tensor& first,
                          std::vector<Tensor> uses, std::function<void(tl::Context&)> body,
                          bool body_owns);
@@ -288,6 +313,7 @@ class RuntimeContext : public TorchFunctions {
   const RuntimeOptions options_;
   const std::shared_ptr<runtime::Simulation> simulation_;
   mutable std::uint64_t tensor_count_ = 0;  // for names
+  DType default_dtype_ = DType::f32;        // the driver's
 
  public:
   AhbmNamespace ahbm{simulation_};
@@ -298,14 +324,13 @@ class RuntimeContext : public TorchFunctions {
 
 template <class Matrix>
 Tensor RuntimeContext::from_eigen(const Matrix& matrix) {
-  std::vector<float> elements(static_cast<std::size_t>(matrix.rows() * matrix.cols()));
-  std::size_t next = 0;
-  for (std::int64_t row = 0; row < matrix.rows(); ++row) {
-    for (std::int64_t column = 0; column < matrix.cols(); ++column) {
-      elements[next++] = static_cast<float>(matrix(row, column));
-    }
+  const std::int64_t columns = matrix.cols();
+  std::vector<float> elements(static_cast<std::size_t>(matrix.rows() * columns));
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    const auto at = static_cast<std::int64_t>(i);
+    elements[i] = static_cast<float>(matrix(at / columns, at % columns));
   }
-  return tensor(elements, {matrix.rows(), matrix.cols()});
+  return tensor(elements, {matrix.rows(), columns});
 }
 
 namespace runtime {

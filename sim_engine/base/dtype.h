@@ -16,31 +16,56 @@ namespace kernbench {
 // Element types.  Arithmetic on types of floating point is done in f32 with one rounding to the
 // type per operation (ADR-0020), arithmetic on integral ones exactly, modulo 2^64 (ADR-0243).  The
 // 8-bit types are for storage: they are converted, and not computed with.
-enum class DType : std::uint8_t { f16, bf16, f32, i32, i64, boolean, f8e4m3fn, f8e5m2 };
+enum class DType : std::uint8_t {
+  f16,
+  bf16,
+  f32,
+  i32,
+  i64,
+  boolean,
+  f8e4m3fn,
+  f8e5m2,
+  u8,
+  i8,
+  i16
+};
 
 // The types that models, collectives and benches compute in.
 inline constexpr std::array kDTypes = {DType::f16, DType::bf16, DType::f32};
-inline constexpr std::array kAllDTypes = {DType::f16,      DType::bf16,  DType::f32,
-                                          DType::i32,      DType::i64,   DType::boolean,
-                                          DType::f8e4m3fn, DType::f8e5m2};
+inline constexpr std::array kAllDTypes = {
+    DType::f16,      DType::bf16,   DType::f32, DType::i32, DType::i64, DType::boolean,
+    DType::f8e4m3fn, DType::f8e5m2, DType::u8,  DType::i8,  DType::i16};
 
 // Size of one element.
-inline constexpr std::array<Bytes, kAllDTypes.size()> kElementSizes = {2, 2, 4, 4, 8, 1, 1, 1};
+inline constexpr std::array<Bytes, kAllDTypes.size()> kElementSizes = {2, 2, 4, 4, 8, 1,
+                                                                       1, 1, 1, 1, 2};
 constexpr Bytes size_of(DType dtype) {
   return kElementSizes[static_cast<std::size_t>(dtype)];
 }
 
 constexpr bool is_integral(DType dtype) {  // bool too
-  return dtype == DType::i32 || dtype == DType::i64 || dtype == DType::boolean;
+  return dtype >= DType::u8 || (dtype >= DType::i32 && dtype <= DType::boolean);
 }
 constexpr bool is_float8(DType dtype) {
   return dtype == DType::f8e4m3fn || dtype == DType::f8e5m2;
 }
 
-// "f16", "bf16", "f32", "i32", "i64", "bool", "f8e4m3fn", "f8e5m2".
+// The host's types of integers, and the type that elements of each have.
+template <class Number>
+concept HostInteger = std::same_as<Number, bool> || std::same_as<Number, std::uint8_t> ||
+    (std::signed_integral<Number> && !std::same_as<Number, char> && sizeof(Number) <= 8);
+template <HostInteger Number>
+inline constexpr DType kDTypeOf = std::same_as<Number, bool>       ? DType::boolean
+                                  : std::unsigned_integral<Number> ? DType::u8
+                                  : sizeof(Number) == 1            ? DType::i8
+                                  : sizeof(Number) == 2            ? DType::i16
+                                  : sizeof(Number) == 4            ? DType::i32
+                                                                   : DType::i64;
+
+// "f16", "bf16", "f32", "i32", "i64", "bool", "f8e4m3fn", "f8e5m2", "u8", "i8", "i16".
 std::string_view name_of(DType dtype);
 
-// PyTorch's name: "Half", "BFloat16", "Float", "Int", "Long", "Bool", ...
+// PyTorch's name: "Half", "BFloat16", "Float", "Int", "Long", "Bool", "Byte", ...
 std::string_view torch_name_of(DType dtype);
 // The name that torch.dtype prints: "float16", "bfloat16", "float32", "int32", ...
 std::string_view torch_dtype_of(DType dtype);

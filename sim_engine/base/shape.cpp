@@ -20,7 +20,10 @@ Shape::Shape(std::span<const std::int64_t> sizes) {
   };
   if (sizes.size() > kMaxRank) refuse(fmt::format("more than {} dimensions", kMaxRank));
   for (const std::int64_t size : sizes) {
-    if (size < 0) refuse("sizes must not be negative");
+    if (size < 0) {
+      throw DeviceError("KB-M012", "Trying to create tensor with negative dimension {}: [{}]", size,
+                        fmt::join(sizes, ", "));
+    }
     sizes_[rank_++] = size;
   }
   for (const std::int64_t size : sizes) {

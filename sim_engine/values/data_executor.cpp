@@ -61,6 +61,27 @@ void DataExecutor::read_as(const Value& value, std::span<Number> out) {
   }
 }
 
+void DataExecutor::bound_memory() {
+  if (!is_memory_to_be_bounded()) return;
+  check_float_environment();
+  constexpr std::int64_t kNsPerNode = 2'000;  // about what the simulation takes for one
+  const std::int64_t nodes = store_.live_value_count();
+  const Bytes bytes = store_.live_bytes();
+  const bool computes_all = nodes > kManyNodes || (bytes > most_bytes_ && bytes > kManyBytes);
+  {
+    struct EndBudget {
+      DataExecutor& self;
+      ~EndBudget() { self.budget_ = kNoLimit; }
+    } guard{*this};
+    if (!computes_all) budget_ = kNsPerNode * nodes + bytes;
+    store_.for_each_value([&](const Value& value) {
+      if (budget_ > 0) compute(without_aliases(*value.node()));
+    });
+  }
+  most_nodes_ = std::max(kFewNodes, 2 * store_.live_value_count());
+  most_bytes_ = std::max(kFewBytes, 2 * store_.live_bytes());
+}
+
 void DataExecutor::compute(ValueNode& root) {
   struct ForgetPlan {
     DataExecutor& self;
@@ -68,7 +89,7 @@ void DataExecutor::compute(ValueNode& root) {
   } guard{*this};
   last_thread_count_ = 1;
   if (!is_computed(root)) path_.push_back(&root);
-  while (!path_.empty()) {
+  while (!path_.empty() && budget_ > 0) {
     plan_some();
     run_plan();
   }
@@ -96,6 +117,7 @@ void DataExecutor::plan_some() {
 bool DataExecutor::is_plan_long_enough() const {
   constexpr std::size_t kFew = 1024;
   constexpr std::size_t kMany = 65536;
+  if (cost_ >= budget_) return true;
   return plan_.size() >= kFew && (plan_.size() >= kMany || useful_threads() == 1);
 }
 
@@ -130,6 +152,7 @@ void DataExecutor::run_plan() {
     run_in_order();
   }
   plan_.clear();
+  if (budget_ != kNoLimit) budget_ -= cost_;
   cost_ = 0;
 }
 

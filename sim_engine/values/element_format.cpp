@@ -6,11 +6,9 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#ifdef __F16C__
-#include <immintrin.h>
-#endif
 
 #include "sim_engine/base/check.h"
+#include "sim_engine/values/f16_vectors.h"
 
 namespace kernbench::sim {
 
@@ -30,36 +28,6 @@ template <class Bits>
 void store(std::byte* target, std::size_t index, Bits bits) {
   std::memcpy(target + index * sizeof(Bits), &bits, sizeof(Bits));
 }
-
-// The vector forms convert the first multiple of 8 elements and return how many these are.
-#ifdef __F16C__
-std::size_t encode_f16_vectors(std::span<const float> source, std::byte* target) {
-  std::size_t i = 0;
-  for (; i + 8 <= source.size(); i += 8) {
-    const __m128i bits =
-        _mm256_cvtps_ph(_mm256_loadu_ps(source.data() + i), _MM_FROUND_TO_NEAREST_INT);
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(target + 2 * i), bits);
-  }
-  return i;
-}
-
-std::size_t decode_f16_vectors(const std::byte* source, std::span<float> target) {
-  std::size_t i = 0;
-  for (; i + 8 <= target.size(); i += 8) {
-    const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(source + 2 * i));
-    _mm256_storeu_ps(target.data() + i, _mm256_cvtph_ps(bits));
-  }
-  return i;
-}
-#else
-std::size_t encode_f16_vectors(std::span<const float>, std::byte*) {
-  return 0;
-}
-
-std::size_t decode_f16_vectors(const std::byte*, std::span<float>) {
-  return 0;
-}
-#endif
 
 void encode_f16(std::span<const float> source, std::byte* target) {
   for (std::size_t i = encode_f16_vectors(source, target); i < source.size(); ++i) {
@@ -203,6 +171,14 @@ Whole saturated(double value) {
   return value >= -kLeast ? std::numeric_limits<Whole>::max() : static_cast<Whole>(value);
 }
 
+// Modulo 2^8 or 2^16, but for infinities.
+template <class Whole>
+std::int64_t wrapped(double value) {
+  using Limits = std::numeric_limits<Whole>;
+  if (std::isinf(value)) return value < 0 ? Limits::min() : Limits::max();
+  return static_cast<Whole>(saturated<std::int64_t>(value));
+}
+
 template <class Element, class Source, class Convert>
 void encode_each(std::span<const Source> source, std::byte* target, const Convert& convert) {
   for (std::size_t i = 0; i < source.size(); ++i) {
@@ -265,14 +241,28 @@ float round_to(DType dtype, double value) {
 }
 
 std::int64_t to_whole_number(DType dtype, double value) {
-  if (dtype == DType::boolean) return value != 0 ? 1 : 0;
-  if (dtype == DType::i32) return saturated<std::int32_t>(value);
-  return saturated<std::int64_t>(value);
+  switch (dtype) {
+    case DType::boolean:
+      return value != 0 ? 1 : 0;
+    case DType::u8:
+      return wrapped<std::uint8_t>(value);
+    case DType::i8:
+      return wrapped<std::int8_t>(value);
+    case DType::i16:
+      return wrapped<std::int16_t>(value);
+    case DType::i32:
+      return saturated<std::int32_t>(value);
+    default:
+      return saturated<std::int64_t>(value);
+  }
 }
 
 std::int64_t to_whole_number(DType dtype, std::int64_t value) {
   if (dtype == DType::boolean) return value != 0 ? 1 : 0;
-  return dtype == DType::i32 ? static_cast<std::int32_t>(value) : value;
+  const auto unused = 64 - 8 * static_cast<int>(size_of(dtype));
+  const std::uint64_t bits = static_cast<std::uint64_t>(value) << unused;
+  if (dtype == DType::u8) return static_cast<std::int64_t>(bits >> unused);
+  return static_cast<std::int64_t>(bits) >> unused;
 }
 
 void encode(DType dtype, std::span<const float> source, std::byte* target) {
@@ -288,6 +278,12 @@ void encode(DType dtype, std::span<const float> source, std::byte* target) {
       return encode_each<std::int32_t>(source, target, saturated<std::int32_t>);
     case DType::i64:
       return encode_each<std::int64_t>(source, target, saturated<std::int64_t>);
+    case DType::u8:
+      return encode_each<std::uint8_t>(source, target, wrapped<std::uint8_t>);
+    case DType::i8:
+      return encode_each<std::int8_t>(source, target, wrapped<std::int8_t>);
+    case DType::i16:
+      return encode_each<std::int16_t>(source, target, wrapped<std::int16_t>);
     case DType::boolean:
       return encode_each<std::uint8_t>(source, target, [](float value) { return value != 0; });
     case DType::f8e4m3fn:
@@ -299,6 +295,11 @@ void encode(DType dtype, std::span<const float> source, std::byte* target) {
 
 void encode(DType dtype, std::span<const std::int64_t> source, std::byte* target) {
   switch (dtype) {
+    case DType::u8:
+    case DType::i8:
+      return encode_each<std::uint8_t>(source, target, as_is);
+    case DType::i16:
+      return encode_each<std::int16_t>(source, target, as_is);
     case DType::i32:
       return encode_each<std::int32_t>(source, target, as_is);
     case DType::i64:
@@ -329,7 +330,12 @@ void decode(DType dtype, const std::byte* source, std::span<float> target) {
     case DType::i64:
       return decode_each<std::int64_t>(source, target, as_is);
     case DType::boolean:
+    case DType::u8:
       return decode_each<std::uint8_t>(source, target, as_is);
+    case DType::i8:
+      return decode_each<std::int8_t>(source, target, as_is);
+    case DType::i16:
+      return decode_each<std::int16_t>(source, target, as_is);
     case DType::f8e4m3fn:
     case DType::f8e5m2:
       return decode_each<std::uint8_t>(source, target,
@@ -338,10 +344,20 @@ void decode(DType dtype, const std::byte* source, std::span<float> target) {
 }
 
 void decode(DType dtype, const std::byte* source, std::span<std::int64_t> target) {
-  if (dtype == DType::i32) return decode_each<std::int32_t>(source, target, as_is);
-  if (dtype == DType::boolean) return decode_each<std::uint8_t>(source, target, as_is);
-  KB_CHECK(dtype == DType::i64, "{} read as integers", name_of(dtype));
-  if (!target.empty()) std::memcpy(target.data(), source, target.size_bytes());
+  switch (dtype) {
+    case DType::boolean:
+    case DType::u8:
+      return decode_each<std::uint8_t>(source, target, as_is);
+    case DType::i8:
+      return decode_each<std::int8_t>(source, target, as_is);
+    case DType::i16:
+      return decode_each<std::int16_t>(source, target, as_is);
+    case DType::i32:
+      return decode_each<std::int32_t>(source, target, as_is);
+    default:
+      KB_CHECK(dtype == DType::i64, "{} read as integers", name_of(dtype));
+      if (!target.empty()) std::memcpy(target.data(), source, target.size_bytes());
+  }
 }
 
 }  // namespace kernbench::sim

@@ -4,9 +4,10 @@
 // Rounding is to nearest, ties to even; what is too large becomes an infinity, or NaN in f8e4m3fn,
 // which has no infinity; subnormals and the sign of zero are kept; a NaN stays a NaN and becomes
 // quiet.  To integers, numbers are rounded towards zero; what is too large becomes the largest
-// there is, as on torch's devices, and NaN 0.  i64 becomes i32 modulo 2^32.  A bool is whether a
-// number is not 0.  The results have the same bits in every build, with or without the processor's
-// conversion instructions.
+// there is, as on torch's devices, and NaN 0.  In types of 8 and 16 bits it wraps around, as
+// torch's on the CPU, but for infinities.  i64 becomes smaller integers modulo 2^32, 2^16 or 2^8.
+// A bool is whether a number is not 0.  The results have the same bits in every build, with or
+// without the processor's conversion instructions.
 
 #pragma once
 

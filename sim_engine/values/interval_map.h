@@ -43,6 +43,14 @@ class IntervalMap {
     return next.leaf < leaves_.size() ? at(next).begin : size_;
   }
 
+  // Calls visit(const Value&) for the value of each interval.
+  template <class Visit>
+  void for_each_value(const Visit& visit) const {
+    for (const Leaf& leaf : leaves_) {
+      for (const Interval& interval : leaf.items) visit(interval.value);
+    }
+  }
+
   // Asks the host's memory for what the next find() mostly touches: first for what it looks at
   // (stage 0), then for what that refers to (1).
   void prefetch(int stage) const;

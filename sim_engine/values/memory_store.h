@@ -95,6 +95,14 @@ class MemoryStore {
   // REQUIRES: value has the region's type and as many elements; they lie in the region
   void store(RegionId id, const ElementRange& elements, const Value& value);
 
+  // Calls visit(const Value&) for what lies in regions, region by region; none is empty.
+  template <class Visit>
+  void for_each_value(const Visit& visit) const {
+    for (const Region& region : regions_) {
+      if (region.live) region.values.for_each_value(visit);
+    }
+  }
+
   // Asks the host's memory for what the next load or store of a region mostly touches: for the
   // region (stage 0), then for what that refers to (1), and so on.
   void prefetch(RegionId id, int stage) const;

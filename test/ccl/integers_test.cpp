@@ -9,6 +9,7 @@
 #include "runtime/functional/functional.h"
 #include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
+#include "sim_engine/values/element_format.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
 
@@ -25,15 +26,18 @@ Integers brought(int rank) {
   return {kBig + rank, -rank, 1LL << (10 + rank), rank % 2, 7 - rank};
 }
 
-Integers expected(ReduceOp op) {
-  Integers result = brought(0);
-  for (int rank = 1; rank < kRanks; ++rank) {
-    const Integers own = brought(rank);
+Integers reduced(ReduceOp op, const std::vector<Integers>& inputs) {
+  Integers result = inputs.front();
+  for (std::size_t rank = 1; rank < inputs.size(); ++rank) {
+    const Integers& own = inputs[rank];
     for (std::size_t i = 0; i < own.size(); ++i) {
       std::int64_t& at = result[i];
       switch (op) {
         case ReduceOp::sum:
           at += own[i];
+          break;
+        case ReduceOp::product:
+          at *= own[i];
           break;
         case ReduceOp::min:
           at = std::min(at, own[i]);
@@ -56,12 +60,43 @@ Integers expected(ReduceOp op) {
   return result;
 }
 
+Integers expected(ReduceOp op) {
+  return reduced(op, {brought(0), brought(1), brought(2)});
+}
+
 // Runs a program on each rank of a backend.
 template <class Program>
 void run(const std::string& backend, const Program& program) {
   RuntimeContext torch{round_topology(SipTopology::ring_1d, kRanks, 1)};
   torch.distributed.init_process_group(backend);
   run_on_devices(torch, kRanks, [&](int rank) { program(torch, rank); });
+}
+
+TEST_CASE("integers of 8 and 16 bits are reduced modulo 2^8 and 2^16", "[ccl][integers]") {
+  const std::string backend = GENERATE("local", "ahbm");
+  const DType dtype = GENERATE(DType::u8, DType::i8, DType::i16);
+  const ReduceOp op = GENERATE(ReduceOp::sum, ReduceOp::product, ReduceOp::min, ReduceOp::max);
+  CAPTURE(backend, name_of(dtype), name_of(op));
+  const std::vector<Integers> inputs = {
+      {100, 3, 255, 0, -7}, {90, 5, 1, -128, 9}, {80, 7, 2, 1, 1}};
+  // What ranks bring, as elements of the type, and the result of 64 bits as one.
+  const auto as_elements = [&](Integers numbers) {
+    for (std::int64_t& number : numbers) number = sim::to_whole_number(dtype, number);
+    return numbers;
+  };
+  std::vector<Integers> brought;
+  for (const Integers& input : inputs) brought.push_back(as_elements(input));
+  const Integers sums = as_elements(reduced(op, brought));
+  run(backend, [&](RuntimeContext& torch, int rank) {
+    for (const DPPolicy& dp : {DPPolicy::on_one_pe(), DPPolicy{.cube = Shard::row_wise}}) {
+      const Integers& own = brought[static_cast<std::size_t>(rank)];
+      const Tensor x =
+          torch.tensor(std::span<const std::int64_t>(own), {5}, {.dtype = dtype, .dp = dp});
+      torch.distributed.all_reduce(x, op);
+      CHECK(x.dtype() == dtype);
+      CHECK(x.to_vector<std::int64_t>() == sums);
+    }
+  });
 }
 
 TEST_CASE("integers are reduced exactly among ranks", "[ccl][integers]") {

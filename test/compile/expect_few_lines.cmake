@@ -1,4 +1,5 @@
-# Compiles FILE by COMMAND, which has to fail with at most so many LINES, of which one has TEXT.
+# Compiles FILE by COMMAND, which has to fail with at most so many LINES, of which one has TEXT: the
+# first error, if TEXT begins with "error: ".
 execute_process(COMMAND ${COMMAND} ${FILE}
   RESULT_VARIABLE result OUTPUT_VARIABLE said ERROR_VARIABLE said)
 if(result EQUAL 0)
@@ -7,6 +8,10 @@ endif()
 string(FIND "${said}" "${TEXT}" found)
 if(found EQUAL -1)
   message(FATAL_ERROR "nothing says '${TEXT}':\n${said}")
+endif()
+string(FIND "${said}" "error: " first)
+if(TEXT MATCHES "^error: " AND NOT first EQUAL found)
+  message(FATAL_ERROR "the first error is another one:\n${said}")
 endif()
 string(REGEX MATCHALL "\n" lines "${said}")
 list(LENGTH lines count)

@@ -175,6 +175,27 @@ TEST_CASE("modules that differ between ranks are found when they are wrapped", "
                   "'weight'"));
 }
 
+TEST_CASE("a rank that froze a parameter before wrapping is named", "[ddp]") {
+  DataParallelWorld world(2);
+  CHECK_THAT(world.refusal([&](int rank) {
+    const Fork fork(world.torch);
+    Tensor(fork->b).requires_grad_(rank == 0);
+    DistributedDataParallel ddp(fork);
+  }),
+             Says("KB-A015",
+                  "[1]: params[1] in this process, 'b', requires no gradient, in process 0 a "
+                  "gradient"));
+}
+
+TEST_CASE("a rank that is no member of the group does not wrap", "[ddp]") {
+  DataParallelWorld world(3, GENERATE("ahbm", "local"));
+  CHECK_THAT(world.refusal([&](int) {
+    const auto some = world.torch.distributed.new_group({0, 2});
+    DistributedDataParallel ddp(Fork(world.torch), {.process_group = some});
+  }),
+             Says("KB-A015", "rank 1 is not a member of its process_group", "ddp_test.cpp"));
+}
+
 TEST_CASE("a module without gradients is not wrapped", "[ddp]") {
   DataParallelWorld world(2);
   CHECK_THAT(world.refusal([&](int) {

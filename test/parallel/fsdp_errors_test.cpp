@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/optim/optimizer.h"
 #include "test/parallel/fsdp_world.h"
 
 namespace kernbench::test::fsdp_errors_test {
@@ -152,6 +153,54 @@ TEST_CASE("a parameter that is used outside of its module's passes is refused", 
     linear->weight * 2;
   }),
              Contains("[KB-A019] scale: tensor 'weight' [4, 4] is sharded: fully_shard has freed"));
+}
+
+// Rank 1's shards of two ranks have as many rows as those of three, but other ones.
+TEST_CASE("shards of another number of ranks are refused on all ranks", "[fsdp]") {
+  struct RowsImpl : nn::Module {
+    explicit RowsImpl(const RuntimeContext& torch)
+        : a(register_parameter("a", torch.ones({5}, kOnOnePe))),
+          b(register_parameter("b", torch.ones({7}, kOnOnePe))),
+          c(register_parameter("c", torch.ones({3}, kOnOnePe))) {}
+    Tensor forward(const Tensor& x) const { return x * a.sum() * b.sum() * c.sum(); }
+    Tensor a, b, c;
+  };
+  KERNBENCH_MODULE(Rows);
+  DataParallelWorld world(3);
+  std::vector<std::string> texts(3);
+  world.spawn([&](int rank) {
+    const Rows rows(world.torch);
+    fully_shard(rows);
+    const std::vector<Shape> of_two =
+        rank == 0 ? std::vector<Shape>{{3}, {4}, {2}} : std::vector<Shape>{{2}, {3}, {1}};
+    nn::StateDict shards;
+    for (std::size_t i = 0; i < of_two.size(); ++i) {
+      shards.insert(rows->named_parameters().keys()[i],
+                    RuntimeContext::tensor(Floats(static_cast<std::size_t>(of_two[i].numel()), 9),
+                                           of_two[i]));
+    }
+    texts[static_cast<std::size_t>(rank)] = error_of<CollectiveError>(
+        [&] { distributed::checkpoint::set_model_state_dict(*rows, shards); });
+    CHECK(rows->parameters().front().to_vector() == Floats(rank == 2 ? 1 : 2, 1));
+  });
+  for (const std::string& text : texts) {
+    CHECK_THAT(text, Contains("KB-A011") && Contains("size mismatch on rank 0: 'a' is [3]"));
+  }
+}
+
+TEST_CASE("an optimizer that was made before its parameters were sharded does not step", "[fsdp]") {
+  DataParallelWorld world(2);
+  CHECK_THAT(
+      world.refusal([&](int) {
+        const nn::Sequential model = two_layers(world.torch, 8);
+        optim::SGD optimizer(model->parameters(), 0.5);
+        shard_layers(model);
+        model(world.torch.ones({2, kBatchColumns}, kOnOnePe)).sum().backward();
+        optimizer.step();
+      }),
+      Contains("[KB-A012] SGD.step: parameter 'weight' [8, 4] was sharded after the optimizer "
+               "was made") &&
+          Contains("call fully_shard() first"));
 }
 
 TEST_CASE("a rank that leaves out a module ends the run, and is named", "[fsdp]") {

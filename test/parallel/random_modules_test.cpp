@@ -363,10 +363,11 @@ void run_illegal(DataParallelWorld& world, const Illegal& illegal, int rank) {
 }
 
 // A bucket that is skipped in the last step is missed by the others, and one before that by the
-// rank itself when its next step begins.
+// rank itself when its next step begins, or with a static graph when backward() ends.
 std::string_view code_of(const Illegal& illegal) {
   const Program& program = illegal.program;
   if (illegal.fault == Fault::marks_twice) return "[KB-A016]";
+  if (illegal.fault == Fault::changes_the_graph) return "[KB-A016]";
   if (illegal.fault == Fault::leaves_early) return "[KB-C002]";
   if (illegal.fault == Fault::skips_a_backward_pass) return "[KB-C00";  // 1 or 2
   if (illegal.fault != Fault::other_shapes) {

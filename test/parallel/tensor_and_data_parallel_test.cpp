@@ -307,6 +307,27 @@ TEST_CASE("parameters begin at multiples of 64 of a bucket, whose end is one of 
   });
 }
 
+TEST_CASE("a step before the gradients are reduced is refused", "[ddp][tp]") {
+  DataParallelWorld world(2);
+  const bool overlaps = GENERATE(false, true);
+  CHECK_THAT(world.refusal([&](int) {
+    tp::initialize_model_parallel(world.torch);
+    const nn::Linear linear(world.torch, 4, 4, kOnOnePe);
+    const tp::DistributedDataParallel model(world.torch, {.overlap_grad_reduce = overlaps}, linear);
+    tp::MegatronOptimizer optimizer(world.torch, model->buckets(), [](std::vector<Tensor> shards) {
+      return std::make_unique<optim::SGD>(std::move(shards), 0.5);
+    });
+    for (const bool finalizes : {true, false}) {
+      model->zero_grad_buffer();
+      model(world.torch.ones({1, 4}, kOnOnePe)).sum().backward();
+      if (finalizes) tp::finalize_model_grads(model);
+      optimizer.step();
+    }
+  }),
+             Catch::Contains("KB-T008") && Catch::Contains("call finalize_model_grads() after the "
+                                                           "last backward(), then step()"));
+}
+
 TEST_CASE("parameters are gathered ahead only where ranks share the optimizer", "[ddp][tp]") {
   DataParallelWorld world(2);
   const auto refusal = [&](const tp::DistributedDataParallelConfig& config) {

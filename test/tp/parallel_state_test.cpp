@@ -55,6 +55,28 @@ TEST_CASE("without initialization every getter says what is missing", "[tp][para
   CHECK(tp::get_virtual_pipeline_model_parallel_rank(torch) == std::nullopt);
 }
 
+TEST_CASE("arguments of Megatron that have no meaning here are refused with what has",
+          "[tp][parallel_state]") {
+  const std::pair<ModelParallelOptions, const char*> all[] = {
+      {{.pipeline_model_parallel_comm_backend = "ucc"}, "all groups of a run have one backend"},
+      {{.use_sharp = true}, "there is no SHARP"},
+      {{.hierarchical_context_parallel_sizes = {1, 1}}, "a context parallel group has no parts"},
+      {{.hybrid_context_parallel = true}, "a context parallel group has no parts"},
+      {{.num_distributed_optimizer_instances = 2}, "the whole data parallel group"},
+      {{.nccl_communicator_config_path = "nccl.yaml"}, "--ccl takes a ccl.yaml"},
+      {{.distributed_timeout_minutes = 0}, "at least 1"},
+      {{.high_priority_stream_groups = {"dp"}}, "channels of its own"},
+      {{.sharp_enabled_group = "dp"}, "there is no SHARP"},
+      {{.rank_offset = 2}, "init_process_group's world_size"}};
+  for (const auto& [options, text] : all) {
+    CHECK_THAT(refusal(4, options), Catch::Contains("KB-T003") && Catch::Contains(text));
+  }
+  LocalWorld world(2);
+  tp::initialize_model_parallel(
+      world.torch, {.distributed_timeout_minutes = 5, .create_gloo_process_groups = false});
+  CHECK(tp::get_data_parallel_world_size(world.torch) == 2);
+}
+
 TEST_CASE("sizes that do not fit the world are refused in Megatron's words",
           "[tp][parallel_state]") {
   CHECK_THAT(refusal(4, {.tensor_model_parallel_size = 8}),

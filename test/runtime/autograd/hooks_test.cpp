@@ -86,5 +86,36 @@ TEST_CASE("hooks that no gradient reaches are refused", "[autograd]") {
   CHECK_THAT(refusal([&] { w.sum().backward(); }), Says("KB-A006", "a hook on a gradient"));
 }
 
+TEST_CASE("a gradient from elsewhere lies on a device of the tensor's context", "[autograd]") {
+  OperatorsUnderTest dut;
+  OperatorsUnderTest other;
+  struct Elsewhere {
+    Tensor tensor;
+    std::string_view code;
+  };
+  for (const auto& [gradient, code] : {Elsewhere{RuntimeContext::tensor({1, 1}), "KB-M019"},
+                                       Elsewhere{other.tensor({2}, {1, 1}), "KB-M013"}}) {
+    CAPTURE(code);
+    const Tensor hooked = dut.leaf({2}, 1);
+    hooked.register_hook([&gradient](const Tensor&) { return gradient; });
+    CHECK_THAT(error([&] { hooked.sum().backward(); }), Says(code, "a hook on a gradient"));
+    const Tensor computed = dut.leaf({2}, 1) * 2;
+    computed.register_hook([&gradient](const Tensor&) { return gradient; });
+    CHECK_THAT(error([&] { computed.sum().backward(); }), Says(code, "a hook on a gradient"));
+    const Tensor assigned = dut.leaf({2}, 1);
+    assigned.mutable_grad() = gradient;
+    CHECK_THAT(error([&] { assigned.sum().backward(); }), Says(code, "grad() of"));
+    CHECK_THAT(error([&] { (dut.leaf({2}, 1) * 2).backward(gradient); }),
+               Says(code, "Mismatch of gradient and tensor"));
+    const Tensor x = dut.leaf({2}, 1);
+    const Tensor y = autograd::record("f", dut.tensor({2}, {0, 0}), {x},
+                                      [&](const Tensor&) { return std::vector{gradient}; });
+    CHECK_THAT(error([&] {
+                 y.backward(dut.tensor({2}, {1, 1}));
+               }),
+               Says(code, "Function f returned an invalid gradient at index 0"));
+  }
+}
+
 }  // namespace
 }  // namespace kernbench::test::hooks_test

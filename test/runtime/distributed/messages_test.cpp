@@ -198,5 +198,26 @@ TEST_CASE("what wrong messages are told", "[distributed][messages]") {
   });
 }
 
+TEST_CASE("views without elements are sent and received, wherever they begin",
+          "[distributed][messages]") {
+  LocalWorld world(2);
+  world.spawn([&](int rank) {
+    const std::vector<Tensor> views = {world.zeros({0, 4}).narrow(1, 2, 1),
+                                       world.zeros({0, 4}).slice(1, 1, 4, 2),
+                                       world.zeros({3, 0})[2],
+                                       world.zeros({4}).narrow(0, 3, 0),
+                                       world.zeros({2, 3}).slice(1, 3),
+                                       world.zeros({0, 3, 2}).transpose(1, 2).select(1, 1)};
+    for (const Tensor& view : views) {
+      CAPTURE(view.shape());
+      CHECK(view.is_contiguous());
+      rank == 0 ? world.dist.isend(view, 1).wait() : world.dist.irecv(view, 0).wait();
+      view.copy_(world.zeros(view.shape()));
+      view.copy_(RuntimeContext::tensor(Elements{}, view.shape()));
+      CHECK(view.to_vector().empty());
+    }
+  });
+}
+
 }  // namespace
 }  // namespace kernbench::test::messages_test

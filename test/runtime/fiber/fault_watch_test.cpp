@@ -66,6 +66,31 @@ TEST_CASE("a stack overflow on another thread is told too", "[stack_overflow]") 
   CHECK_THAT(ended.standard_error, Catch::Contains("overflow in rank 5 (64 KiB;"));
 }
 
+TEST_CASE("a stack overflow outside of fibers is told, on any thread with a context",
+          "[stack_overflow]") {
+  const auto overflow = [] {
+    const FibersUnderTest dut;
+    recurse(1'000'000);
+  };
+  const bool is_main = GENERATE(true, false);
+  const Ended ended = run_in_child([&] { is_main ? overflow() : std::thread(overflow).join(); });
+  CHECK(ended.exit_code == 71);
+  CHECK_THAT(ended.standard_error,
+             Catch::StartsWith("kernbench: fatal: [KB-R005] stack overflow outside of ranks"));
+}
+
+TEST_CASE("a write beyond the first frame of a thread is no overflow", "[faults]") {
+  const Ended ended = run_in_child([] {
+    std::thread([] {
+      const FibersUnderTest dut;
+      volatile char local = 1;
+      for (volatile char* at = &local;; at += 64) *at = 0;
+    }).join();
+  });
+  CHECK(ended.exit_code == -SIGSEGV);
+  CHECK(ended.standard_error.empty());
+}
+
 TEST_CASE("a frame far larger than the stack cannot jump over the guard page", "[stack_overflow]") {
   const Ended ended = run_in_child([] {
     FibersUnderTest dut(FiberOptions{.stack_bytes = 64 * 1024});

@@ -195,8 +195,8 @@ TEST_CASE("cat and split refuse what does not fit", "[cat]") {
                cat({x, dut.leaf({4, 5}, 1, on_pes(kR))});
              }),
              Says("KB-F001",
-                  "Sizes of tensors must match except in dimension 0. Expected [4, 6] but got [4, "
-                  "5] for tensor number 1 in the list."));
+                  "Sizes of tensors must match except in dimension 0. Expected size 6 but got "
+                  "size 5 for tensor number 1 in the list"));
   CHECK_THAT(error([&] { cat({x, dut.leaf({4, 6}, 1, on_pes(kRow))}, 1); }), Says("KB-F003"));
   const Tensor cut = dut.leaf({4, 6}, 1, on_pes(kColumn));
   CHECK_THAT(error([&] { cat({cut, cut}, 1); }), Says("KB-F003", "PEs would have to exchange"));

@@ -144,8 +144,47 @@ TEST_CASE("pooling takes the largest, or the mean, of each window", "[convolutio
   CHECK(F::max_pool2d(-x, 3, {.stride = 2, .padding = 1}).to_vector() == Floats{-1, 0, 0, 0});
   CHECK(F::avg_pool2d(x, 2).to_vector() == Floats{3.5, 4.5, 0, 2.5});
   CHECK(F::adaptive_avg_pool2d(x, {1, 2}).to_vector() == Floats{1.75, 3.5});
-  CHECK_THAT(error([&] { (void)F::adaptive_avg_pool2d(x, 3); }),
-             Says("KB-F001", "avg_pool2d with a kernel size"));
+  // Rows 0 to 1, 1 to 2 and 2 to 3 of four.
+  const Tensor uneven = F::adaptive_avg_pool2d(x, {3, 1});
+  CHECK(uneven.to_vector() == Floats{4, 3.375, 1.25});
+  x.zero_grad();
+  uneven.sum().backward();
+  CHECK(x.grad().to_vector() == Floats{0.125, 0.125, 0.125, 0.125, 0.25, 0.25, 0.25, 0.25, 0.25,
+                                       0.25, 0.25, 0.25, 0.125, 0.125, 0.125, 0.125});
+  CHECK(F::adaptive_avg_pool2d(dut.tensor({1, 1, 2}, {1, 5}), {2, 3}).to_vector() ==
+        Floats{1, 3, 5, 1, 3, 5});
+  CHECK_THAT(error([&] { (void)F::adaptive_avg_pool2d(x, -1); }),
+             Says("KB-F001", "elements of output_size must be greater than or equal to 0"));
+}
+
+TEST_CASE("a sample without a batch is a batch of one", "[convolution]") {
+  OperatorsUnderTest dut;
+  const Tensor x = dut.leaf({2, 5, 4}, 1);
+  const Tensor w = dut.leaf({3, 2, 2, 3}, 2);
+  const Tensor b = dut.leaf({3}, 3);
+  const auto check = [&](const auto& function) {
+    const Tensor y = function(x);
+    const Tensor wanted = function(x.unsqueeze(0));
+    CHECK(y.shape() == wanted.squeeze(0).shape());
+    CHECK(y.to_vector() == wanted.to_vector());
+    x.zero_grad();
+    y.sum().backward();
+    const Floats slopes = x.grad().to_vector();
+    x.zero_grad();
+    wanted.sum().backward();
+    CHECK(x.grad().to_vector() == slopes);
+  };
+  check([&](const Tensor& of) { return F::conv2d(of, w, b, {.stride = 2, .padding = 1}); });
+  check([&](const Tensor& of) { return F::max_pool2d(of, 2); });
+  check([&](const Tensor& of) { return F::avg_pool2d(of, 2); });
+  check([&](const Tensor& of) { return F::adaptive_avg_pool2d(of, {2, 3}); });
+  check([&](const Tensor& of) { return F::unfold(of, 2); });
+  check(
+      [&](const Tensor& of) { return F::conv1d(of.flatten(-2), w.flatten(-2), b, {.stride = 2}); });
+  CHECK_THAT(error([&] { (void)F::conv2d(x[0], w); }),
+             Says("KB-F001",
+                  "Expected 3D (unbatched) or 4D (batched) input to conv2d, but got input of size: "
+                  "[5, 4]"));
 }
 
 void check_near(const Tensor& x, const Floats& wanted) {

@@ -150,7 +150,8 @@ TEST_CASE("cross_entropy and its gradient against plain loops, with each reducti
   const Numbers losses = rows.losses();
   {
     const Tensor x = logits();
-    const Tensor each = F::cross_entropy(x, targets, {smoothing, Reduction::none});
+    const Tensor each =
+        F::cross_entropy(x, targets, {.label_smoothing = smoothing, .reduction = Reduction::none});
     CHECK(each.dtype() == DType::f32);
     check_within(each.to_vector(), losses);
     const Floats dy = sixteenths(5, 3);
@@ -160,7 +161,8 @@ TEST_CASE("cross_entropy and its gradient against plain loops, with each reducti
   // Sums of five, by holders or not: at most five additions deep.
   {
     const Tensor x = logits();
-    const Tensor total = F::cross_entropy(x, targets, {smoothing, Reduction::sum});
+    const Tensor total =
+        F::cross_entropy(x, targets, {.label_smoothing = smoothing, .reduction = Reduction::sum});
     check_within({total.item()}, {sum_of(losses, 5)});
     total.backward();
     check_within(x.grad().to_vector(), rows.gradients_of_logits(Numbers(5, 1), dtype));
@@ -220,11 +222,12 @@ TEST_CASE("the loss of large logits that are close has all its digits", "[cross_
 TEST_CASE("cross_entropy refuses what it cannot use", "[cross_entropy]") {
   OperatorsUnderTest dut;
   const auto error = [](const Tensor& x, const Tensor& y, double smoothing = 0) {
-    return error_of<DeviceError>([&] { F::cross_entropy(x, y, {smoothing}); });
+    return error_of<DeviceError>([&] { F::cross_entropy(x, y, {.label_smoothing = smoothing}); });
   };
   const Tensor x = dut.leaf({2, 3}, 1, on_pes(kR));
   const Tensor y = dut.leaf({2}, 1, on_pes(kR));
-  CHECK_THAT(error(x, dut.leaf({3}, 1, on_pes(kR))), Says("KB-F001", "cross_entropy: logits"));
+  CHECK_THAT(error(x, dut.leaf({3}, 1, on_pes(kR))),
+             Says("KB-F001", "Expected input batch_size (2) to match target batch_size (3)."));
   CHECK_THAT(error(x, dut.leaf({2}, 1, on_pes(kR), DType::f16)), Says("KB-F002"));
   CHECK_THAT(error(x, dut.leaf({2}, 1, on_pes(kRow))),
              Says("KB-F003", "targets must be cut as the rows are"));

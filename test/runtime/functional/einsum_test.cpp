@@ -69,7 +69,8 @@ TEST_CASE("einsum refuses what torch refuses", "[einsum]") {
   CHECK_THAT(refusal("ij->ii", {x}), Says("KB-F001", "more than once in the output"));
   CHECK_THAT(refusal("i1", {x}), Says("KB-F001", "invalid subscript given at index 1"));
   CHECK_THAT(refusal("ii", {x}), Says("KB-F001", "the sizes don't match, 3 != 2"));
-  CHECK_THAT(refusal("ij,ij->i", {x, x.t()}), Says("KB-F001", "do not broadcast"));
+  CHECK_THAT(refusal("ij,ij->i", {x, x.t()}),
+             Says("KB-F001", "subscript i has size 3 for operand 1 which does not broadcast"));
 }
 
 }  // namespace

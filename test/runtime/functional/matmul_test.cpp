@@ -363,7 +363,8 @@ TEST_CASE("what cannot be multiplied is refused with what would be right", "[mat
       error(on({2, 3}, one), on({4, 5}, one)),
       Says("KB-F001", "mat1 and mat2 shapes cannot be multiplied", "'x' [2, 3]", "'x' [4, 5]"));
   CHECK_THAT(error(on({2, 3}, one), on({3, 2}, one), {.transpose_a = true}), Says("KB-F001"));
-  CHECK_THAT(error(on({}, one), on({3, 2}, one)), Says("KB-F001", "at least one dimension"));
+  CHECK_THAT(error(on({}, one), on({3, 2}, one)),
+             Says("KB-F001", "need to be at least 1D, but they are 0D and 2D"));
   CHECK_THAT(error(on({2, 2, 3}, one), on({3, 3, 2}, one)), Says("KB-F001"));
   CHECK_THAT(error(on({2, 2, 3}, one), on({2, 3}, one), {.transpose_a = true}), Says("KB-F001"));
   CHECK_THAT(error(on({2, 3}, on_pes(kColumn)), on({3, 4}, on_pes(kR))),

@@ -1,4 +1,7 @@
+#include <tuple>
+
 #include "runtime/functional/functional.h"
+#include "runtime/nn/layers.h"
 #include "test/runtime/functional/operators_under_test.h"
 #include "test/runtime/functional/reference_operators.h"
 
@@ -108,14 +111,39 @@ TEST_CASE("normalization of f16 is in f32", "[normalization]") {
   CHECK(F::rms_norm(x, {2}).to_vector() == Floats{1, -1});
 }
 
+TEST_CASE("the last dimensions are normalized as one", "[normalization]") {
+  OperatorsUnderTest dut;
+  const Shard pe = GENERATE(kR, kRow);
+  const Tensor x = dut.leaf({4, 2, 3}, 1, on_pes(pe));
+  const Tensor w = dut.leaf({2, 3}, 2, on_pes(kR));
+  const Tensor b = dut.leaf({2, 3}, 3, on_pes(kR));
+  const auto compute = [&](const Shape& shape, const Shape& of_parameters) {
+    x.zero_grad(), w.zero_grad();
+    const Tensor y = F::layer_norm(reshape(x, shape), of_parameters, reshape(w, of_parameters),
+                                   reshape(b, of_parameters));
+    square(y).sum().backward();
+    return std::tuple(y.to_vector(), x.grad().to_vector(), w.grad().to_vector());
+  };
+  CHECK(compute({4, 2, 3}, {2, 3}) == compute({4, 6}, {6}));
+  const nn::LayerNorm norm(dut.torch, Shape{2, 3}, {.dp = on_pes(kR)});
+  CHECK(norm->weight.shape() == Shape{2, 3});
+  CHECK(norm(x).to_vector() == F::layer_norm(x, {2, 3}).to_vector());
+  CHECK_THAT(error([&] { F::layer_norm(x, {}); }), Says("KB-F001", "at least 1-dimensional"));
+}
+
 TEST_CASE("normalization refuses what it cannot use", "[normalization]") {
   OperatorsUnderTest dut;
   const Tensor x = dut.leaf({2, 4}, 1, on_pes(kR));
   const Tensor w = dut.leaf({4}, 1, on_pes(kR));
-  CHECK_THAT(error([&] { F::layer_norm(x, {2, 4}); }), Says("KB-F001", "layer_norm"));
+  CHECK_THAT(error([&] {
+               F::layer_norm(x, {3, 4});
+             }),
+             Says("KB-F001",
+                  "Given normalized_shape=[3, 4], expected input with shape [*, 3, 4], but got "
+                  "input of size[2, 4]"));
   CHECK_THAT(error([&] { F::layer_norm(x, {4}, dut.leaf({3}, 1, on_pes(kR))); }),
              Says("KB-F001",
-                  "expected weight to be of same shape as normalized_shape, but got weight of "
+                  "Expected weight to be of same shape as normalized_shape, but got weight of "
                   "shape [3] and normalized_shape = [4]"));
   CHECK_THAT(error([&] { F::rms_norm(x, {4}, dut.leaf({4}, 1, on_pes(kColumn))); }),
              Says("KB-F003", "every holder needs all of the parameter"));

@@ -152,6 +152,22 @@ TEST_CASE("scatter puts elements at indices, and scatter_add adds them", "[scatt
   }
 }
 
+// The figures are those of torch 1.13.1.
+TEST_CASE("an index that is smaller than x and src reaches a part of both", "[scatter]") {
+  OperatorsUnderTest dut;
+  const Tensor x = dut.tensor({3, 4}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}).requires_grad_();
+  const Tensor src = dut.tensor({2, 3}, {20, 30, 40, 50, 60, 70}).requires_grad_();
+  const Tensor index = dut.tensor({1, 2}, {2, 0}, DPPolicy::on_one_pe(), DType::i64);
+  const Tensor replaced = scatter(x, 0, index, src);
+  CHECK(replaced.to_vector() == Floats{1, 30, 3, 4, 5, 6, 7, 8, 20, 10, 11, 12});
+  CHECK(scatter(x, 0, index, 7).to_vector() == Floats{1, 7, 3, 4, 5, 6, 7, 8, 7, 10, 11, 12});
+  const Tensor added = scatter_add(x, 1, index, src);
+  CHECK(added.to_vector() == Floats{31, 2, 23, 4, 5, 6, 7, 8, 9, 10, 11, 12});
+  (replaced + 2 * added).sum().backward();
+  CHECK(x.grad().to_vector() == Floats{3, 2, 3, 3, 3, 3, 3, 3, 2, 3, 3, 3});
+  CHECK(src.grad().to_vector() == Floats{3, 3, 0, 0, 0, 0});
+}
+
 TEST_CASE("nonzero lists the indices of what is not 0", "[scatter]") {
   OperatorsUnderTest dut;
   const Tensor x = dut.tensor({2, 3}, {0, 2, 0, -1, 0, 3}, on_pes(kRow));
@@ -172,7 +188,12 @@ TEST_CASE("scatter refuses what does not fit", "[scatter]") {
   CHECK_THAT(error([&] {
                scatter(x, 1, index, dut.tensor({1, 1}, {8}));
              }),
-             Says("KB-F001", "Expected index [2, 1] and src [1, 1] of self [2, 3]'s size"));
+             Says("KB-F001",
+                  "Expected index [2, 1] to be smaller than self [2, 3] apart from dimension 1 and "
+                  "to be smaller size than src [1, 1]"));
+  CHECK_THAT(
+      error([&] { scatter(x, 0, index[0], x); }),
+      Says("KB-F001", "Index tensor must have the same number of dimensions as self tensor"));
 }
 
 }  // namespace

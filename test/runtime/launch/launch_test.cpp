@@ -243,7 +243,7 @@ TEST_CASE("kernels cannot launch kernels, and no read or copy waits inside one",
                torch.launch(
                    "inner", [](tl::Context&, tl::Pointer) {}, x);
              }),
-             test::Says("KB-R012", "launch of 'inner'", "inside a kernel"));
+             test::Says("KB-R012", "launch of 'inner'", "inside kernel 'outer'"));
   CHECK_THAT(error_in_kernel([&] { x.to_vector(); }),
              test::Says("KB-R012", "to_vector", "'tensor0'", "'outer'"));
   CHECK_THAT(error_in_kernel([&] {

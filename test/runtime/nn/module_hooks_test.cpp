@@ -114,6 +114,52 @@ TEST_CASE("a module moves to another device, and back", "[nn][device]") {
   CHECK_THAT(error([&] { net->to("cpu"); }), Says("KB-M024", "modules compute on ahbm devices"));
 }
 
+// y = 3 x, with torch's full backward hooks around it.
+TEST_CASE("a backward hook sees the gradients of output and input, and may replace the latter",
+          "[nn][hooks]") {
+  OperatorsUnderTest dut;
+  nn::Linear times(dut.torch, 1, 1, {.dp = DPPolicy::on_one_pe()});
+  times->weight.detach().fill_(3);
+  times->bias.detach().fill_(0);
+  const Tensor x = dut.tensor({2, 1}, {1, 2}).requires_grad_();
+  std::vector<Floats> seen;
+  const unsigned number = times->register_full_backward_hook(
+      [&](nn::Module&, const Tensor& grad_input, const Tensor& grad_output) {
+        seen.push_back(grad_output.to_vector());
+        seen.push_back(grad_input.to_vector());
+        return grad_input * 10;
+      });
+  sum(times(x) * 5).backward();
+  CHECK(seen == std::vector<Floats>{{5, 5}, {15, 15}});
+  CHECK(x.grad().to_vector() == Floats{150, 150});
+  CHECK(times->weight.grad().to_vector() == Floats{15});
+  times->remove_hook(number);
+  x.zero_grad();
+  sum(times(x)).backward();
+  CHECK(seen.size() == 2);
+  CHECK(x.grad().to_vector() == Floats{3, 3});
+}
+
+TEST_CASE("an input that needs no gradient has none for a backward hook", "[nn][hooks]") {
+  OperatorsUnderTest dut;
+  nn::Linear layer(dut.torch, 1, 1, {.dp = DPPolicy::on_one_pe()});
+  int calls = 0;
+  layer->register_full_backward_hook(
+      [&](nn::Module&, const Tensor& grad_input, const Tensor& grad_output) -> Tensor {
+        ++calls;
+        CHECK_FALSE(grad_input.defined());
+        CHECK(grad_output.to_vector() == Floats{1, 1});
+        return {};
+      });
+  const Tensor y = layer(dut.tensor({2, 1}, {1, 2}));
+  sum(y).backward();
+  CHECK(calls == 1);
+  const Tensor other = sum(layer(dut.tensor({2, 1}, {1, 2})));
+  layer = nullptr;  // graphs outlive modules, and hooks do not
+  other.backward();
+  CHECK(calls == 1);
+}
+
 TEST_CASE("modules by their names", "[nn]") {
   OperatorsUnderTest dut;
   CHECK_THAT(error_of<CollectiveError>([] { nn::Linear(nullptr)->weight.dim(); }),

@@ -1,5 +1,6 @@
 // States in files, written and read by us and by numpy.
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -56,6 +57,11 @@ nn::State some_state(OperatorsUnderTest& dut) {
   state.tensors.insert("brain", dut.tensor({2, 1, 1}, {3, 0x1p100F}, on_pes(kR), DType::bf16));
   state.tensors.insert("none", dut.torch.zeros({0, 4}));
   state.tensors.insert("scalar", dut.tensor({}, {7}));
+  const std::vector<std::int16_t> whole{255, -32768};
+  for (const DType dtype : {DType::u8, DType::i8, DType::i16, DType::boolean}) {
+    state.tensors.insert(std::string(name_of(dtype)),
+                         dut.torch.tensor(whole, {2}, {.dtype = dtype}));
+  }
   state.numbers.insert("param_groups.0.lr", 1e-3);
   return state;
 }
@@ -71,6 +77,7 @@ TEST_CASE("a state that was saved is loaded again, bit for bit", "[nn][save]") {
     CHECK(loaded.tensors[item.key()].shape() == item.value().shape());
     CHECK(loaded.tensors[item.key()].to_vector() == item.value().to_vector());
   }
+  CHECK(loaded.tensors["i16"].dtype() == DType::i16);
   CHECK(loaded.numbers["param_groups.0.lr"] == 1e-3);
   const std::string first = file.bytes();
   nn::save(state, file.path());
@@ -91,6 +98,10 @@ TEST_CASE("numpy reads what was saved", "[nn][save]") {
         "brain float32 2x1x1 3 1.2676506002282294e+30\n"
         "none float32 0x4\n"
         "scalar float32 scalar 7\n"
+        "u8 uint8 2 255 0\n"
+        "i8 int8 2 -1 0\n"
+        "i16 int16 2 255 -32768\n"
+        "bool bool 2 1 1\n"
         "param_groups.0.lr float64 scalar 0.001\n");
 }
 
@@ -128,11 +139,22 @@ TEST_CASE("a training that was saved goes on as one that was not", "[nn][save]")
   CHECK(train(second, of_second, 3) == train(first, of_first, 3));
 }
 
+TEST_CASE("what is no file is refused, and nothing waits for it", "[nn][save]") {
+  const auto text = [](const std::string& path) {
+    return error_of<IoError>([&] { nn::load(path); });
+  };
+  CHECK_THAT(text("/dev/zero"), Says("KB-I013", "'/dev/zero'", "Not a regular file"));
+  CHECK_THAT(text("/"), Says("KB-I013", "'/'", "Is a directory"));
+  const ScratchFile fifo;
+  REQUIRE(::mkfifo(fifo.path().c_str(), 0600) == 0);
+  CHECK_THAT(text(fifo.path()), Says("KB-I013", "Not a regular file"));
+}
+
 TEST_CASE("files that are none of these are refused", "[nn][save]") {
   OperatorsUnderTest dut;
   const ScratchFile file;
   const auto refusal = [&] { return error_of<IoError>([&] { nn::load(file.path()); }); };
-  CHECK_THAT(refusal(), Says("KB-I013", "cannot be read"));
+  CHECK_THAT(refusal(), Says("KB-I013", "cannot read", "No such file"));
   file.write("hello");
   CHECK_THAT(refusal(), Says("KB-I013", "is no .npz file"));
   nn::save(some_state(dut), file.path());

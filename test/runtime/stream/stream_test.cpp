@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/functional/operators.h"
 #include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
 #include "test/runtime/stream/queued_topology.h"
@@ -178,6 +179,41 @@ TEST_CASE("an error holds up the streams that wait for it", "[stream]") {
   }
   CHECK_THAT(error_of<DeviceError>([&] { s.synchronize(); }), Says("KB-M020", "'fails'"));
   CHECK(x.to_vector() == Floats(4, 0));
+}
+
+// Does `write` on two streams.
+template <class Write>
+std::string race_of(Write write) {
+  RuntimeContext torch(small_topology(), kQueued);
+  const TensorOptions on_one_pe{.dp = DPPolicy::on_one_pe(), .name = "x"};
+  const Tensor x = torch.zeros({4, 4}, on_one_pe);
+  const Tensor y = torch.ones({4, 4}, on_one_pe);
+  torch.launch("nothing", nothing, y);  // the last line that is known, where an operator has none
+  const ahbm::Stream s = torch.ahbm.Stream();
+  return error_of<DeviceError>([&] {
+    for (const ahbm::Stream& stream : {torch.ahbm.current_stream(), s}) {
+      const auto guard = torch.ahbm.stream(stream);
+      write(x, y);
+    }
+    torch.ahbm.synchronize();
+  });
+}
+
+TEST_CASE("a race names the operator that the user has called", "[stream]") {
+  CHECK_THAT(race_of([](const Tensor& x, const Tensor& y) {
+               x.narrow(1, 0, 2).add_(y.narrow(1, 0, 2));  // of a strided view: several kernels
+             }),
+             Says("KB-M031", "tl.store in kernel 'copy_'", " of add_, after stream_test.cpp:",
+                  "which kernel 'contiguous' of add_, after stream_test.cpp:"));
+  CHECK_THAT(race_of([](const Tensor& x, const Tensor&) { x.mul_(2); }),
+             Says("KB-M031", "of mul_, after stream_test.cpp:"));
+  CHECK_THAT(race_of([](const Tensor& x, const Tensor& y) { x.sub_(y, 3); }),
+             Says("KB-M031", "of sub_, after stream_test.cpp:"));
+  CHECK_THAT(race_of([](const Tensor& x, const Tensor& y) { x += y; }),
+             Says("KB-M031", "of add_, after stream_test.cpp:"));
+  CHECK_THAT(race_of([](const Tensor& x, const Tensor& y) { x.copy_(y); }),
+             Says("KB-M031", "of copy_ at stream_test.cpp:"));
+  CHECK(race_of([](const Tensor& x, const Tensor& y) { x + y; }) == "no error");
 }
 
 }  // namespace

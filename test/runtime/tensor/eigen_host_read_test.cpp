@@ -41,7 +41,7 @@ float read_by(HostRead entry_point, const Tensor& x) {
     }
     case HostRead::indices: {  // of which this one is out of range
       const std::string text = error_of<DeviceError>([&] { index_select(x, 0, reshape(x, {1})); });
-      const std::string_view before = "index ";
+      const std::string_view before = "self: index ";
       return std::stof(text.substr(text.find(before) + before.size()));
     }
     case HostRead::copy_source:

@@ -1,12 +1,15 @@
 // The rows of the guide from-pytorch.md, compiled and run: each line of code that the guide shows
 // here stands in this file.
 
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <sstream>
 
 #include "runtime/autograd/autograd.h"
+#include "runtime/data/data_loader.h"
 #include "runtime/distributed/local_backend.h"
 #include "runtime/nn/convolution.h"
 #include "runtime/nn/layers.h"
@@ -17,6 +20,7 @@
 #include "runtime/parallel/comm_hook.h"
 #include "runtime/parallel/distributed_data_parallel.h"
 #include "runtime/parallel/fully_shard.h"
+#include "test/runtime/distributed/local_world.h"
 #include "test/runtime/functional/operators_under_test.h"
 
 namespace kernbench::test::from_pytorch_test {
@@ -135,6 +139,10 @@ TEST_CASE("what the guide says of functions works", "[guide]") {
   const kb::Tensor order = torch.arange(2);
   grid.index_add_(0, order, grid);
   CHECK(grid.sum().item() == 6);
+  CHECK(grid.stride(0) == 2);
+  CHECK(torch.cat({f, f.to(kb::DType::u8)}).sum().item() == 3.5F);
+  const std::vector<std::uint8_t> bytes{0, 1, 255};
+  CHECK(torch.from_blob(bytes.data(), {3}).dtype() == kb::DType::u8);
   kb::nn::CrossEntropyLoss criterion;
   CHECK(criterion(torch.eye(3), torch.arange(3)).item() < 1);
 }
@@ -192,6 +200,14 @@ TEST_CASE("what the guide says of training works", "[guide]") {
   kb::nn::parallel::DistributedDataParallel ddp(net);
   const std::vector<float> whole = net(x).to_vector();
   CHECK(ddp(x).to_vector() == whole);
+  const Net with_norms = kb::nn::SyncBatchNorm::convert_sync_batchnorm(net);
+  CHECK(with_norms.ptr() == net.ptr());
+  kb::nn::parallel::_set_params_and_buffers_to_ignore_for_model(net, {"fc.bias"});
+  const kb::distributed::ProcessGroup group;
+  auto local_sgd = std::make_shared<kb::nn::parallel::PostLocalSGDState>(group, group, 100);
+  kb::nn::parallel::PostLocalSGDOptimizer opt(optimizer,
+                                              kb::nn::parallel::PeriodicModelAverager(4, 100));
+  CHECK((opt.averager.step == 0 && local_sgd->iter == 0));
   const auto state = std::make_shared<kb::nn::parallel::PowerSGDState>();
   ddp->register_comm_hook(state, kb::nn::parallel::powerSGD_hook);
   model->eval();
@@ -217,6 +233,16 @@ TEST_CASE("what the guide says of larger models works", "[guide]") {
                                   kb::nn::BatchNorm2d(torch, 8),
                                   kb::nn::MaxPool2d(3, {.stride = 2}));
   CHECK(images(torch.randn({2, 3, 5, 5})).shape() == Shape{2, 8, 2, 2});
+  const kb::nn::Sequential copy = images.clone();
+  CHECK(copy->state_dict().keys() == images->state_dict().keys());
+  const kb::nn::ModuleList layers(kb::nn::Linear(torch, 8, 4), kb::nn::ReLU());
+  CHECK(layers[0]->as<kb::nn::Linear>()->weight.shape() == Shape{4, 8});
+  CHECK(fmt::format("{}", layers[1]) == "ReLU()");
+  const kb::nn::Functional twice([](const kb::Tensor& x) { return x * 2; });
+  CHECK(twice(torch.ones({1})).item() == 2);
+  kb::optim::RMSprop optimizer(images->parameters(), kb::optim::RMSpropOptions(0.01).momentum(0.9));
+  const kb::optim::OneCycleLR cycle(optimizer, {.max_lr = 0.1, .total_steps = 100});
+  CHECK(std::abs(cycle.get_last_lr()[0] - 0.004) <= 1e-15);
   const kb::nn::MultiheadAttention mha(torch, 8, 2);
   const kb::Tensor q = torch.randn({1, 2, 4, 8});
   CHECK(F::normalize(q, {.dim = -1}).norm(2, -1).mean().item() > 0.99F);
@@ -238,6 +264,39 @@ TEST_CASE("what the guide says of larger models works", "[guide]") {
   net->load_state_dict(kb::nn::load(path).tensors);
   std::filesystem::remove(path);
   CHECK(torch.ahbm.max_memory_allocated() > 0);
+  CHECK(torch.ahbm.mem_get_info().first > 0);
+  CHECK(loss.grad_fn() == "<SumBackward0>");
+  CHECK(net->fc->weight.to(torch.device("ahbm", 1)).device() == 1);
+  const kb::Tensor state = torch.get_rng_state();
+  torch.set_rng_state(state);
+  torch.set_default_dtype(kb::DType::f16);
+  CHECK(torch.zeros({1}).dtype() == kb::DType::f16);
+}
+
+TEST_CASE("what the guide says of data and groups works", "[guide]") {
+  LocalWorld world(2);
+  kb::RuntimeContext& torch = world.torch;
+  kb::distributed::HashStore store(torch);
+  const kb::Tensor rows = kb::RuntimeContext::tensor({{1, 2}, {3, 4}, {5, 6}});
+  const kb::utils::data::TensorDataset data(rows, rows);
+  world.spawn([&](int rank) {
+    kb::utils::data::DistributedSampler sampler(torch, data);
+    kb::utils::data::DataLoader loader(torch, data, {.batch_size = 4, .sampler = &sampler});
+    for (const auto& [input, target] : loader) {
+      CHECK(input.shape() == Shape{2, 2});
+      CHECK(input.to_vector() == target.to_vector());
+    }
+    const kb::Tensor a = world.tensor({1});
+    const kb::Tensor b = world.tensor({2, 3});
+    torch.distributed.all_reduce_coalesced({a, b});
+    CHECK(b.to_vector() == std::vector<float>{4, 6});
+    const auto work = torch.distributed.all_reduce(a, {.async_op = true});
+    const auto twice = [](const kb::Tensor& sum) { return sum * 2; };
+    CHECK(work.get_future().then(twice).wait().item() == 8);
+    CHECK(torch.distributed._get_default_group().rank() == rank);
+    store.add("ranks", 1);
+  });
+  CHECK(store.get("ranks") == "2");
 }
 
 // The code in the third column of a guide's tables.

@@ -279,4 +279,69 @@ TEST_CASE("a library that flushes subnormals is found", "[executor]") {
   CHECK(dut.elements(value) == Elements{1});
 }
 
+namespace {
+
+// Lets a region hold x + 1 + 1 ..., of one element or more.
+void add_to_region(ExecutorUnderTest& dut, RegionId region, std::int64_t count, int times) {
+  for (int i = 0; i < times; ++i) {
+    const Value one = dut.store.constant(DType::f32, count, 1);
+    dut.store.store(region, 0, dut.store.math(MathOp::add, dut.store.load(region, 0, count), one));
+  }
+}
+
+RegionId make_zeros(ExecutorUnderTest& dut, std::int64_t count) {
+  const RegionId region = dut.store.create_region(DType::f32, count);
+  dut.store.store(region, 0, dut.store.constant(DType::f32, count, 0));
+  return region;
+}
+
+}  // namespace
+
+TEST_CASE("bound_memory computes what lies in regions when there are many nodes", "[executor]") {
+  ExecutorUnderTest dut;
+  const RegionId region = make_zeros(dut, 2);
+  add_to_region(dut, region, 2, 1000);
+  CHECK_FALSE(dut.executor.is_memory_to_be_bounded());
+  dut.executor.bound_memory();
+  CHECK(dut.executor.computed_count() == 0);  // few wait for a read
+  constexpr int kTimes = DataExecutor::kFewNodes / 2;
+  add_to_region(dut, region, 2, kTimes);
+  CHECK(dut.executor.is_memory_to_be_bounded());
+  dut.executor.bound_memory();
+  CHECK(dut.executor.computed_count() == 1000 + kTimes);
+  CHECK(dut.store.live_value_count() == 1);
+  CHECK(dut.elements(dut.store.load(region, 0, 2)) == Elements(2, 1000 + kTimes));
+}
+
+TEST_CASE("what nobody reads and takes long to compute waits for many nodes", "[executor]") {
+  ExecutorUnderTest dut(1);
+  constexpr std::int64_t kElements = 1 << 14;  // some eight times the budget of a node
+  const RegionId region = make_zeros(dut, kElements);
+  constexpr int kTimes = DataExecutor::kFewNodes / 2;
+  add_to_region(dut, region, kElements, kTimes + 1);
+  dut.executor.bound_memory();
+  const std::int64_t computed = dut.executor.computed_count();
+  CHECK(computed > 0);
+  CHECK(computed < kTimes / 2);
+  CHECK_FALSE(dut.executor.is_memory_to_be_bounded());  // not until there are twice as many
+  CHECK(dut.elements(dut.store.load(region, 0, kElements)) == Elements(kElements, kTimes + 1));
+  CHECK(dut.executor.computed_count() == kTimes + 1);
+}
+
+TEST_CASE("bound_memory computes what refers to many bytes", "[executor]") {
+  ExecutorUnderTest dut(1);
+  constexpr std::int64_t kElements = 1 << 20;
+  const RegionId sum = make_zeros(dut, kElements);
+  const Elements ones(kElements, 1);
+  int added = 0;
+  while (!dut.executor.is_memory_to_be_bounded()) {
+    const Value given = dut.store.literal(DType::f32, ones);
+    dut.store.store(sum, 0, dut.store.math(MathOp::add, dut.store.load(sum, 0, kElements), given));
+    REQUIRE(++added <= DataExecutor::kFewBytes / (4 * kElements) + 1);
+  }
+  dut.executor.bound_memory();
+  CHECK(dut.store.live_bytes() == 4 * kElements);
+  CHECK(dut.elements(dut.store.load(sum, 0, kElements)).back() == static_cast<float>(added));
+}
+
 }  // namespace kernbench::sim::data_executor_test

@@ -1,0 +1,111 @@
+#include "runtime/distributed/store.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <utility>
+
+#include "runtime/distributed/misuse.h"
+#include "runtime/simulation/attachments.h"
+#include "runtime/simulation/simulation.h"
+
+namespace kernbench::distributed {
+
+struct Store::State {
+  std::map<std::string, std::string> values;
+  runtime::Event changed;  // a key has been set
+};
+
+// The stores that ranks share by name.
+struct Store::Named : runtime::Attachment {
+  std::map<std::string, std::shared_ptr<State>> by_name;
+  void forget_ranks() override { by_name.clear(); }
+};
+
+Store::Store(std::shared_ptr<runtime::Simulation> simulation)
+    : simulation_(std::move(simulation)), state_(std::make_shared<State>()) {}
+
+Store::Store(std::shared_ptr<runtime::Simulation> simulation, const std::string& name)
+    : simulation_(std::move(simulation)) {
+  std::shared_ptr<State>& state = simulation_->attachments().get<Named>().by_name[name];
+  if (state == nullptr) state = std::make_shared<State>();
+  state_ = state;
+}
+
+Store::Store(const Store& of, std::string prefix)
+    : simulation_(of.simulation_), state_(of.state_), prefix_(of.prefix_ + std::move(prefix)) {
+  checked();
+}
+
+Store::State& Store::checked() const {
+  if (state_ == nullptr) misuse("the Store is None: make one, as HashStore(torch)");
+  const runtime::FiberLocal& caller = simulation_->local();
+  if (caller.kind == runtime::FiberLocal::Kind::kernel) {
+    throw CollectiveError("KB-R012", "a Store is used inside kernel '{}'", caller.kernel);
+  }
+  return *state_;
+}
+
+void Store::set(std::string_view key, std::string value) const {
+  State& state = checked();
+  state.values[full(key)] = std::move(value);
+  state.changed.notify_all();
+}
+
+std::string Store::get(std::string_view key) const {
+  wait({std::string(key)});
+  return checked().values.at(full(key));
+}
+
+void Store::wait(const std::vector<std::string>& keys,
+                 std::optional<std::chrono::milliseconds>) const {
+  State& state = checked();
+  // A key that was set may be deleted again while the others are waited for.
+  for (;;) {
+    const auto missing = std::ranges::find_if(
+        keys, [&](const std::string& key) { return !state.values.contains(full(key)); });
+    if (missing == keys.end()) return;
+    const std::shared_ptr<State> kept = state_;  // the handle may end while the caller waits
+    kept->changed.wait(*simulation_, [&] {
+      return fmt::format("the key '{}' of a Store, which is not set", full(*missing));
+    });
+  }
+}
+
+std::int64_t Store::add(std::string_view key, std::int64_t amount) const {
+  std::string& value = checked().values[full(key)];
+  std::int64_t sum = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), sum);
+  const bool is_number = value.empty() || (error == std::errc() && *end == 0);
+  if (!is_number || __builtin_add_overflow(sum, amount, &sum)) {
+    wrong_argument(
+        fmt::format("Store.add: {} to the value '{}' of key '{}' is no whole number of "
+                    "64 bits",
+                    amount, value, key));
+  }
+  value = std::to_string(sum);
+  state_->changed.notify_all();
+  return sum;
+}
+
+std::string Store::compare_set(std::string_view key, const std::string& expected,
+                               const std::string& desired) const {
+  const std::map<std::string, std::string>& values = checked().values;
+  const auto found = values.find(full(key));
+  if (found == values.end() && !expected.empty()) return expected;
+  if (found != values.end() && found->second != expected) return found->second;
+  set(key, desired);
+  return desired;
+}
+
+bool Store::delete_key(std::string_view key) const {
+  return checked().values.erase(full(key)) > 0;
+}
+
+std::int64_t Store::num_keys() const {
+  return static_cast<std::int64_t>(checked().values.size());
+}
+
+}  // namespace kernbench::distributed
