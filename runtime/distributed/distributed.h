@@ -140,7 +140,7 @@ class DistributedContext : public Facilities {
                   const CollectiveOptions& options = {}, Location location = Location::current());
   Work all_reduce(const Tensor& x, const ReductionOptions& options,
                   Location location = Location::current());
-  // Of each tensor, one after the other, in one call; the Work is of all.
+  // Reduces the tensors one after the other; the Work is done when all are.
   Work all_reduce_coalesced(const std::vector<Tensor>& tensors, const ReductionOptions& options,
                             Location location = Location::current());
   Work all_reduce_coalesced(const std::vector<Tensor>& tensors, ReduceOp op = ReduceOp::sum,

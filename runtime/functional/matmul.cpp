@@ -47,7 +47,7 @@ std::optional<Level> level_of_product(const GemmOperands& operands, std::size_t 
     return other.is_replicate() ? std::optional(ops::kPartial) : std::nullopt;
   }
   if (a.is_replicate() && b.is_replicate()) return ops::kReplicate;
-  // Of an operand that repeats along the batch every holder has all.
+  // Every holder has all of an operand that repeats along the batch.
   const auto cuts_batch = [&](const Level& level, const Tensor& other) {
     return !operands.is_folded && rank > 2 && level == ops::cut(0) &&
            runtime::repeats_along(other, 0);

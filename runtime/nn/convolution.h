@@ -124,7 +124,7 @@ struct BatchNormImpl : Layer<BatchNormImpl> {
   }
 };
 KERNBENCH_MODULE(BatchNorm);
-// Of [n, c] and [n, c, l], and of images.
+// BatchNorm1d takes [n, c] and [n, c, l], BatchNorm2d takes images.
 struct BatchNorm1dImpl : Layer<BatchNorm1dImpl, BatchNormImpl> {
   using Layer::Layer;
 };

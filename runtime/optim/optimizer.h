@@ -50,7 +50,7 @@ class Optimizer {
   // set (torch's initial_lr).
   double initial_lr(std::size_t group);
   void set_initial_lr(std::size_t group, double lr);
-  // What OneCycleLR cycles: momentum or, of Adam, the first beta; none if it has no such option.
+  // Returns what OneCycleLR cycles: momentum or, of Adam, the first beta; none without either.
   // Setting it then throws KB-A012.
   virtual std::optional<double> momentum(std::size_t group) const;
   virtual void set_momentum(std::size_t group, double momentum);

@@ -26,7 +26,7 @@ struct UpdateRule {
   std::array<std::string_view, 3> state;  // torch's names of the tensors in a ParameterState
   void (*check)(const Options& options);
   void (*visit_options)(Options& options, const OptionVisit& visit);
-  // Whether these options need each tensor of the state.
+  // Returns, for each tensor of the state, if these options need it.
   std::array<bool, 3> (*needs)(const Options& options);
   UpdateNumbers (*numbers)(const Options& options, std::int64_t step, bool is_first);
   UpdateFunction update;

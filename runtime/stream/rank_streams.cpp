@@ -155,7 +155,7 @@ void leave_scope(Simulation& simulation, const std::shared_ptr<StreamScope>& sco
   auto& scopes = streams_of_caller(simulation).scopes;
   const auto own = std::ranges::find(scopes, scope);
   if (own == scopes.end()) return;
-  // What an inner scope restores is what was current before this one, if it hides that.
+  // An inner scope that hides this one restores what was current before this one.
   const auto next = std::next(own);
   (next == scopes.end() ? simulation.local().device : (*next)->device) = scope->device;
   const auto hiding = std::find_if(next, scopes.end(), [&](const auto& inner) {

@@ -15,7 +15,7 @@ class StreamQueue;
 
 class StreamHost {
  public:
-  // What it knows to be done, which all that it issues from now on follows.
+  // Returns what the host knows to be done; all that it issues from now on follows that.
   const StreamClock& knows() const { return knows_; }
   void know(const StreamClock& done) { knows_.add(done); }
 

@@ -219,7 +219,7 @@ class RuntimeContext : public TorchFunctions {
   // Seeds the generator of the caller's device; outside of ranks, those of all devices.
   void manual_seed(std::uint64_t seed) const;
 
-  // What the generator of the caller's device gives next, as a host tensor of 16 u8 (torch.cuda's).
+  // Returns the state of the generator of the caller's device as a host tensor of 16 u8.
   Tensor get_rng_state() const;
   void set_rng_state(const Tensor& state) const;
   // The type of tensors on a device that are given none: f32 until it is set; a rank's own, or the
