@@ -104,6 +104,12 @@ changed_folders() {
   echo tidy
 }
 
+# What is compiled of the layers, and their headers.  (That of an executable waits for what it is linked with.)
+objects_of_the_product() {
+  ninja -C "build/$1" -t targets all | sed -nE 's/^(.*\.cpp\.o): CXX_COMPILER.*/\1/p' |
+    grep -E '^(sim_engine|runtime|ccl|tp|benches)/.*/|kernbench_headers_alone' | grep -vE 'kernbench_(micro|over_mpi)'
+}
+
 # Tests that are no cases of Catch2: what the compiler says of wrong programs.
 run_compiler_tests() {
   local summary
@@ -233,8 +239,11 @@ run_everything() {
   step "page: a report in a browser"
   run_page release
 
-  step "headers: each compiles alone"
-  must build release kernbench_headers_alone
+  step "alone: each file of the product and each header compiles by itself"
+  must configure alone
+  local -a objects
+  mapfile -t objects < <(objects_of_the_product alone)
+  must build alone "${objects[@]}"
 
   # Sweeps over numbers have nothing for a sanitizer to find that a few of them have not.  What reads texts alone
   # (records, tidy) has run.
