@@ -11,6 +11,7 @@
 
 #include "runtime/distributed/misuse.h"
 #include "runtime/tensor/tensor_storage.h"
+#include "sim_engine/values/element_leases.h"
 
 namespace kernbench::distributed {
 
@@ -29,31 +30,40 @@ sim::ElementRange to_element_range(const Block& block) {
   return {block.tensor.storage()->first + block.first, block.count};
 }
 
+// The blocks that were added, by memory.
+class Taken {
+ public:
+  // The position of an earlier block that has elements in common with this one; nullopt if none
+  // has.
+  std::optional<std::size_t> find(const Block& block) const {
+    std::optional<std::size_t> found;
+    const auto memory = memories_.find(block.tensor.storage()->memory.get());
+    if (memory == memories_.end()) return found;
+    memory->second.visit_overlapping(to_element_range(block),
+                                     [&](std::size_t position, const sim::ElementRange&) {
+                                       found = std::min(position, found.value_or(position));
+                                     });
+    return found;
+  }
+  void add(const Block& block, std::size_t position) {
+    memories_[block.tensor.storage()->memory.get()].add(to_element_range(block), position);
+  }
+
+ private:
+  // Never iterated.
+  std::map<const runtime::TensorMemory*, sim::ElementLeases<std::size_t>> memories_;
+};
+
 // Returns the positions in the list of two blocks that have elements in common; nullopt if no two
 // have.
 std::optional<std::pair<std::size_t, std::size_t>> overlapping(const std::vector<Block>& blocks) {
   if (follow_each_other(blocks)) return std::nullopt;
-  struct Extent {
-    std::size_t memory = 0;  // in the order in which they are met
-    std::int64_t first = 0;
-    std::size_t index = 0;  // of the block
-    auto operator<=>(const Extent&) const = default;
-  };
-  std::map<const runtime::TensorMemory*, std::size_t> memories;  // never iterated
-  std::vector<Extent> extents;
+  Taken taken;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
-    if (blocks[i].count == 0) continue;
-    const auto memory =
-        memories.try_emplace(blocks[i].tensor.storage()->memory.get(), memories.size()).first;
-    extents.push_back({memory->second, to_element_range(blocks[i]).begin, i});
+    if (const auto earlier = taken.find(blocks[i])) return std::pair(*earlier, i);
+    taken.add(blocks[i], i);
   }
-  std::ranges::sort(extents);
-  const auto overlap = [&](const Extent& a, const Extent& b) {
-    return a.memory == b.memory && b.first < a.first + blocks[a.index].count;
-  };
-  const auto found = std::ranges::adjacent_find(extents, overlap);
-  if (found == extents.end()) return std::nullopt;
-  return std::minmax(found->index, std::next(found)->index);
+  return std::nullopt;
 }
 
 }  // namespace
@@ -84,23 +94,21 @@ bool overwrites_inputs(const CollectiveCall& call) {
       call.kind == CollectiveKind::reduce) {
     return false;
   }
-  std::map<const runtime::TensorMemory*, std::vector<sim::ElementRange>> taken;  // never iterated
+  Taken taken;
+  std::vector<Block> whole;  // blocks that lie one behind the other are one
   for (const Block& block : call.takes) {
-    std::vector<sim::ElementRange>& ranges = taken[block.tensor.storage()->memory.get()];
-    const sim::ElementRange range = to_element_range(block);
-    if (!ranges.empty() && ranges.back().end() == range.begin) {  // mostly the next part
-      ranges.back().columns += range.columns;
+    const bool continues = !whole.empty() &&
+                           whole.back().tensor.storage() == block.tensor.storage() &&
+                           whole.back().first + whole.back().count == block.first;
+    if (continues) {
+      whole.back().count += block.count;
     } else {
-      ranges.push_back(range);
+      whole.push_back(block);
     }
   }
-  return std::ranges::any_of(call.gives, [&](const Block& block) {
-    const auto found = taken.find(block.tensor.storage()->memory.get());
-    return found != taken.end() &&
-           std::ranges::any_of(found->second, [&](const sim::ElementRange& range) {
-             return overlap(range, to_element_range(block));
-           });
-  });
+  for (const Block& block : whole) taken.add(block, 0);
+  return std::ranges::any_of(call.gives,
+                             [&](const Block& block) { return taken.find(block).has_value(); });
 }
 
 CollectiveCall on_snapshots(CollectiveCall call) {

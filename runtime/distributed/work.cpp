@@ -104,7 +104,7 @@ void Work::State::order_stream() {
   for (const auto& [tensor, writes] : uses) {
     for (const sim::DeviceBuffer& buffer : tensor.storage()->buffers()) {
       races.access(simulation.machine().memory(), buffer.region,
-                   {stream.position(), what, {buffer.first, buffer.element_count}, writes},
+                   {buffer.first, buffer.element_count}, {stream.position(), what, writes},
                    tensor.name(), description);
     }
   }

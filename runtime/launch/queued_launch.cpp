@@ -31,7 +31,7 @@ class RaceWatch final : public tl::AccessWatch {
   void access(sim::RegionId region, const sim::ElementRange& elements, bool is_written,
               const std::string& tensor, const std::string& where) override {
     simulation_.attachments().get<StreamRaces>().access(simulation_.machine().memory(), region,
-                                                        {by_, what_, elements, is_written}, tensor,
+                                                        elements, {by_, what_, is_written}, tensor,
                                                         where + call_);
   }
 

@@ -1,7 +1,6 @@
 #include "runtime/stream/stream_races.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "sim_engine/base/error.h"
 
@@ -9,57 +8,36 @@ namespace kernbench::runtime {
 
 namespace {
 
-// An access that is covered by a later one which follows it need not be kept: what races with the
-// earlier one races with the later one, or follows it.
-bool covers(const StreamAccess& later, const StreamAccess& earlier) {
-  return (later.writes || !earlier.writes) && later.elements.contains(earlier.elements) &&
-         (later.by.follows(earlier.by) || later.by.is_on_stream_of(earlier.by));
-}
-
-std::int64_t width_of(const sim::ElementRange& elements) {
-  return elements.end() - elements.begin;
-}
-
-int count_bits(std::int64_t width) {
-  return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(width)));
+bool are_ordered(const StreamPosition& a, const StreamPosition& b) {
+  return a.is_on_stream_of(b) || a.follows(b) || b.follows(a);
 }
 
 }  // namespace
 
-// Calls visit(of_width, its place) for each access that may have elements in common with these;
-// visit may erase it.
-template <class Visit>
-void StreamRaces::visit_near(OfRegion& known, const sim::ElementRange& elements,
-                             const Visit& visit) {
-  for (auto& [bits, of_width] : known.accesses) {
-    auto place = of_width.lower_bound(elements.begin - (std::int64_t{1} << bits));
-    while (place != of_width.end() && place->first < elements.end()) visit(of_width, place++);
-  }
-}
-
 void StreamRaces::access(const sim::MemoryStore& memory, sim::RegionId region,
-                         const StreamAccess& access, const std::string& tensor,
-                         const std::string& where) {
+                         const sim::ElementRange& elements, const StreamAccess& access,
+                         const std::string& tensor, const std::string& where) {
   OfRegion& known = regions_[region.index];
   if (known.region != region) known = {region, {}};  // the index is used again
-  visit_near(known, access.elements, [&](const OfWidth&, OfWidth::const_iterator place) {
-    const StreamAccess& earlier = place->second;
+  const auto check = [&](const StreamAccess& earlier, const sim::ElementRange&) {
     const bool is_hazard = earlier.writes || access.writes;
-    const bool is_ordered = access.by.is_on_stream_of(earlier.by) ||
-                            access.by.follows(earlier.by) || earlier.by.follows(access.by);
-    if (!is_hazard || is_ordered || !overlap(earlier.elements, access.elements)) return;
+    if (!is_hazard || are_ordered(access.by, earlier.by)) return;
     throw DeviceError(
         "KB-M031",
         "{} {} elements {} of tensor '{}', which {} {}, and nothing orders their streams {} and "
         "{}; wait for an Event of the one, or wait_stream(), before the launch on the other",
-        where, access.writes ? "writes" : "reads", to_string(access.elements), tensor,
-        *earlier.what, earlier.writes ? "writes" : "reads", access.by.slot->stream(),
-        earlier.by.slot->stream());
-  });
-  visit_near(known, access.elements, [&](OfWidth& of_width, OfWidth::const_iterator place) {
-    if (covers(access, place->second)) of_width.erase(place);
-  });
-  known.accesses[count_bits(width_of(access.elements))].emplace(access.elements.begin, access);
+        where, access.writes ? "writes" : "reads", to_string(elements), tensor, *earlier.what,
+        earlier.writes ? "writes" : "reads", access.by.slot->stream(), earlier.by.slot->stream());
+  };
+  known.accesses.visit_overlapping(elements, check);
+  // An access that is covered by a later one which follows it need not be kept: what races with the
+  // earlier one races with the later one, or follows it.
+  const auto is_covered = [&](const StreamAccess& earlier, const sim::ElementRange& its) {
+    return (access.writes || !earlier.writes) && elements.contains(its) &&
+           (access.by.follows(earlier.by) || access.by.is_on_stream_of(earlier.by));
+  };
+  known.accesses.erase_if(elements, is_covered);
+  known.accesses.add(elements, access);
   forget_freed(memory);
 }
 

@@ -4,14 +4,13 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
 
 #include "runtime/simulation/attachments.h"
 #include "runtime/stream/stream_clock.h"
-#include "sim_engine/values/element_range.h"
+#include "sim_engine/values/element_leases.h"
 #include "sim_engine/values/memory_store.h"
 
 namespace kernbench::runtime {
@@ -20,7 +19,6 @@ namespace kernbench::runtime {
 struct StreamAccess {
   StreamPosition by;
   std::shared_ptr<const std::string> what;  // "kernel 'add' at ddp.cpp:41"
-  sim::ElementRange elements;
   bool writes = false;
 };
 
@@ -32,22 +30,18 @@ class StreamRaces final : public Attachment {
 
   // Records an access to a region of `memory`.  Throws DeviceError KB-M031 if it races with an
   // earlier one.  `tensor` is the name of the tensor, `where` is "tl.store in kernel 'k' on ...".
-  void access(const sim::MemoryStore& memory, sim::RegionId region, const StreamAccess& access,
+  void access(const sim::MemoryStore& memory, sim::RegionId region,
+              const sim::ElementRange& elements, const StreamAccess& access,
               const std::string& tensor, const std::string& where);
 
   void forget_ranks() override { regions_.clear(); }
 
  private:
-  // Accesses of one width are sorted by their first element, so that few lie before a position and
-  // reach beyond it.
-  using OfWidth = std::multimap<std::int64_t, StreamAccess>;
   struct OfRegion {
     sim::RegionId region;
-    std::map<int, OfWidth> accesses;  // by the number of bits of the width
+    sim::ElementLeases<StreamAccess> accesses;
   };
 
-  template <class Visit>
-  static void visit_near(OfRegion& known, const sim::ElementRange& elements, const Visit& visit);
   void forget_freed(const sim::MemoryStore& memory);
 
   bool is_watching_ = false;

@@ -40,7 +40,7 @@ const std::vector<sim::DeviceBuffer>& buffers_of(const AccessUnderWay& access,
 }
 
 void forget_known(AccessesUnderWay& accesses, const sim::ElementRange& elements) {
-  accesses.erase_if(elements, [](const AccessUnderWay& access) {
+  accesses.erase_if(elements, [](const AccessUnderWay& access, const sim::ElementRange&) {
     return access.operation->is_known_to_be_done();
   });
 }
@@ -72,13 +72,14 @@ void check_may_touch(const Tensor& tensor, Touch touch, DescribeOperation what,
 void check_may_defer(const Tensor& tensor, Touch touch, DescribeOperation what,
                      const Timeline* stream) {
   const Tensor::Storage& storage = *tensor.storage();
-  storage.memory->accesses.for_each(storage.elements(), [&](const AccessUnderWay& access) {
+  const auto check = [&](const AccessUnderWay& access, const sim::ElementRange&) {
     const bool is_hazard = access.writes || touch == Touch::writes;
     const bool follows = access.operation->stream.get() == stream;
     if (!is_hazard || follows || access.operation->is_known_to_be_done()) return;
     throw CollectiveError("KB-G003", "{} {} {}; wait for its Work first", what(), verb_of(touch),
                           in_use(tensor, access));
-  });
+  };
+  storage.memory->accesses.visit_overlapping(storage.elements(), check);
 }
 
 // A later operation of the same stream that covers an earlier one's access replaces it: whoever
@@ -90,25 +91,27 @@ void begin_access(const Tensor& tensor, std::shared_ptr<const OperationUnderWay>
   const sim::ElementRange elements = storage.elements();
   AccessesUnderWay& accesses = storage.memory->accesses;
   forget_known(accesses, elements);
-  accesses.erase_if(elements, [&](const AccessUnderWay& earlier) {
+  const auto is_replaced = [&](const AccessUnderWay& earlier, const sim::ElementRange& its) {
     return earlier.operation->stream == operation->stream && (writes || !earlier.writes) &&
-           elements.contains(earlier.elements);
-  });
-  accesses.add({std::move(operation), writes, elements, storage.part});
+           elements.contains(its);
+  };
+  accesses.erase_if(elements, is_replaced);
+  accesses.add(elements, {std::move(operation), writes, storage.part});
 }
 
 void know_all_done(Tensor::Storage& storage) {
   AccessesUnderWay& accesses = storage.memory->accesses;
-  accesses.for_each(storage.elements(), [](const AccessUnderWay& access) {
-    access.operation->stream->know(access.operation->number);
-  });
+  accesses.visit_overlapping(storage.elements(),
+                             [](const AccessUnderWay& access, const sim::ElementRange&) {
+                               access.operation->stream->know(access.operation->number);
+                             });
   forget_known(accesses, storage.elements());
 }
 
 std::string TensorMemory::obstacle(sim::RegionId region, const sim::ElementRange& of_region,
                                    bool is_written) const {
   std::string text;
-  accesses.for_each(elements(), [&](const AccessUnderWay& access) {
+  accesses.visit_overlapping(elements(), [&](const AccessUnderWay& access, const auto&) {
     const bool is_hazard = access.writes || is_written;
     if (!is_hazard || access.operation->is_known_to_be_done() || !text.empty()) return;
     for (const sim::DeviceBuffer& buffer : buffers_of(access, *this)) {
@@ -128,11 +131,12 @@ tl::StoreGuard make_store_guard(const std::vector<Tensor>& uses, DescribeOperati
   for (const Tensor& tensor : uses) {
     const TensorMemory& memory = *tensor.storage()->memory;
     if (!seen.insert(&memory).second) continue;
-    memory.accesses.for_each(memory.elements(), [&](const AccessUnderWay& access) {
+    const auto protect = [&](const AccessUnderWay& access, const sim::ElementRange&) {
       if (access.operation->is_known_to_be_done()) return;
       guard.protect(buffers_of(access, memory),
                     fmt::format("{}; {}", in_use(tensor, access), advice()));
-    });
+    };
+    memory.accesses.visit_overlapping(memory.elements(), protect);
   }
   return guard;
 }

@@ -23,18 +23,15 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <iterator>
-#include <map>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "runtime/fiber/function_ref.h"
 #include "runtime/tensor/tensor.h"
 #include "runtime/tl/store_guard.h"
 #include "sim_engine/values/device_buffer.h"
-#include "sim_engine/values/element_range.h"
+#include "sim_engine/values/element_leases.h"
 
 namespace kernbench::runtime {
 
@@ -63,45 +60,12 @@ struct OperationUnderWay {
 struct AccessUnderWay {
   std::shared_ptr<const OperationUnderWay> operation;
   bool writes = false;
-  sim::ElementRange elements;           // of the memory, in row-major order of the tensor
   std::vector<sim::DeviceBuffer> part;  // the buffers of a part; empty: all buffers of the memory
 };
 
-// The uses of one memory by operations that are not known to be done, and by some that are.  They
-// are sorted by their first element, so that those of one row are found at once among thousands.
-class AccessesUnderWay {
- public:
-  void add(AccessUnderWay access) {
-    longest_ = std::max(longest_, access.elements.columns);
-    by_begin_.emplace(access.elements.begin, std::move(access));
-  }
-  bool empty() const { return by_begin_.empty(); }
-  // Calls `visit` for each use that overlaps `elements`.
-  template <class Visit>
-  void for_each(const sim::ElementRange& elements, Visit visit) const {
-    for (auto at = by_begin_.lower_bound(elements.begin - longest_); is_in(at, elements); ++at) {
-      if (overlap(at->second.elements, elements)) visit(at->second);
-    }
-  }
-  // Erases the uses that overlap `elements` and fulfil the predicate.
-  template <class Predicate>
-  void erase_if(const sim::ElementRange& elements, Predicate predicate) {
-    for (auto at = by_begin_.lower_bound(elements.begin - longest_); is_in(at, elements);) {
-      const bool is_erased = overlap(at->second.elements, elements) && predicate(at->second);
-      at = is_erased ? by_begin_.erase(at) : std::next(at);
-    }
-  }
-
- private:
-  using Map = std::multimap<std::int64_t, AccessUnderWay>;
-
-  bool is_in(Map::const_iterator at, const sim::ElementRange& elements) const {
-    return at != by_begin_.end() && at->first < elements.end();
-  }
-
-  Map by_begin_;
-  std::int64_t longest_ = 0;  // most elements of one use
-};
+// The uses of one memory, in row-major order of the tensor, by operations that are not known to be
+// done, and by some that are.
+using AccessesUnderWay = sim::ElementLeases<AccessUnderWay>;
 
 // The way in which an operation is about to use a tensor.
 enum class Touch : std::uint8_t {
