@@ -107,7 +107,7 @@ changed_folders() {
 # What is compiled of the layers, and their headers.  (That of an executable waits for what it is linked with.)
 objects_of_the_product() {
   ninja -C "build/$1" -t targets all | sed -nE 's/^(.*\.cpp\.o): CXX_COMPILER.*/\1/p' |
-    grep -E '^(sim_engine|runtime|ccl|tp|benches)/.*/|kernbench_headers_alone' | grep -vE 'kernbench_(micro|over_mpi)'
+    grep -E '^(sim_engine|runtime|ccl|tp|benches)/.*/|kernbench_headers_alone' | grep -v kernbench_over_mpi
 }
 
 # Tests that are no cases of Catch2: what the compiler says of wrong programs.

@@ -38,11 +38,10 @@ struct Package {
 };
 
 const std::array<Package, 8> kPackages = {{
-    {"boost/context/", {"runtime/fiber/", "benches/micro/"}},  // the latter to compare with it bare
+    {"boost/context/", {"runtime/fiber/", "micro/"}},  // the latter to compare with it bare
     {"boost/asio", {"runtime/guards/process_watch", "benches/"}},
     {"Eigen/",
-     {"sim_engine/values/", "runtime/tensor/eigen", "benches/micro/gemm",
-      "benches/tensor_parallel/dense"}},
+     {"sim_engine/values/", "runtime/tensor/eigen", "micro/gemm", "benches/tensor_parallel/dense"}},
     {"yaml-cpp/", {"sim_engine/config/"}},
     {"CLI/", {"benches/", "fuzz/", "runner/"}},
     {"nlohmann/",
@@ -50,7 +49,7 @@ const std::array<Package, 8> kPackages = {{
       "ccl/profile_test.cpp", "ccl/temporal_breakdown_test.cpp",
       "runtime/tl/composite_trace_test.cpp", "failures/flight_record_test.cpp",
       "tp/overlap_trace_test.cpp", "parallel/named_buckets_test.cpp"}},
-    {"benchmark/", {"benches/"}},
+    {"benchmark/", {"micro/"}},
     {"catch2/", {"test/", "benches/include/kernbench/testing.h"}},
 }};
 
@@ -70,7 +69,7 @@ const std::array<BannedWord, 8> kBannedWords = {{
      "clock",
      "ask Engine::now()",
      false,
-     {"benches/", "test/runner/", "test/fuzz/", "runtime/guards/process_watch"}},
+     {"benches/", "test/micro/", "test/runner/", "test/fuzz/", "runtime/guards/process_watch"}},
     {"high_resolution_"
      "clock",
      "ask Engine::now()"},

@@ -2,9 +2,9 @@
 
 #include <xmmintrin.h>
 
-#include "benches/micro/micro.h"
 #include "ccl/backend/ahbm_backend.h"
 #include "runtime/distributed/local_backend.h"
+#include "test/micro/micro.h"
 
 int main(int argc, char** argv) {
   // Sets all floating-point exception flags, like FiberScheduler; otherwise a raw switch costs ten
@@ -16,6 +16,6 @@ int main(int argc, char** argv) {
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   const bool ran_all = argc == 1 && benchmark::GetBenchmarkFilter().empty();
   benchmark::RunSpecifiedBenchmarks();
-  if (ran_all) kernbench::benches::micro::print_fiber_switch_table();
+  if (ran_all) kernbench::micro::print_fiber_switch_table();
   return 0;
 }

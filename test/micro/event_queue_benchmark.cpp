@@ -11,10 +11,10 @@
 #include <random>
 #include <vector>
 
-#include "benches/micro/micro.h"
 #include "sim_engine/core/event_queue.h"
+#include "test/micro/micro.h"
 
-namespace kernbench::benches::micro {
+namespace kernbench::micro {
 
 namespace event_queue_benchmark {
 namespace {
@@ -235,4 +235,4 @@ BENCHMARK_TEMPLATE(event_queue, Calendar)->Apply(both_delays);
 }  // namespace
 }  // namespace event_queue_benchmark
 
-}  // namespace kernbench::benches::micro
+}  // namespace kernbench::micro

@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "benches/bench/inputs.h"
-#include "benches/micro/micro.h"
 #include "sim_engine/components/fabric.h"
 #include "sim_engine/core/engine.h"
+#include "test/micro/micro.h"
 
-namespace kernbench::benches::micro {
+namespace kernbench::micro {
 
 namespace component_path_benchmark {
 namespace {
@@ -75,4 +75,4 @@ BENCHMARK(component_path);
 }  // namespace
 }  // namespace component_path_benchmark
 
-}  // namespace kernbench::benches::micro
+}  // namespace kernbench::micro

@@ -4,11 +4,11 @@
 // Limit: 10 ms for 64 ranks, so that a test of many ranks does not wait for its groups.
 
 #include "benches/bench/inputs.h"
-#include "benches/micro/micro.h"
 #include "runtime/torch/runtime_context.h"
+#include "test/micro/micro.h"
 #include "tp/parallel_state.h"
 
-namespace kernbench::benches::micro {
+namespace kernbench::micro {
 
 namespace parallel_state_benchmark {
 namespace {
@@ -60,4 +60,4 @@ KERNBENCH_MODEL_PARALLEL_BENCHMARK(by_each_rank, 1024, "scale_1024");
 }  // namespace
 }  // namespace parallel_state_benchmark
 
-}  // namespace kernbench::benches::micro
+}  // namespace kernbench::micro

@@ -8,13 +8,13 @@
 #include <cstdlib>
 
 #include "benches/bench/inputs.h"
-#include "benches/micro/micro.h"
 #include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
+#include "test/micro/micro.h"
 
 extern char** environ;
 
-namespace kernbench::benches::micro {
+namespace kernbench::micro {
 
 namespace start_benchmark {
 namespace {
@@ -71,4 +71,4 @@ BENCHMARK(start_to_first_result_of_the_program)->Unit(benchmark::kMillisecond)->
 }  // namespace
 }  // namespace start_benchmark
 
-}  // namespace kernbench::benches::micro
+}  // namespace kernbench::micro

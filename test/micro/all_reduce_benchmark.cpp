@@ -5,11 +5,11 @@
 // element of every rank, that is, evaluates.
 
 #include "benches/bench/inputs.h"
-#include "benches/micro/micro.h"
 #include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
+#include "test/micro/micro.h"
 
-namespace kernbench::benches::micro {
+namespace kernbench::micro {
 
 namespace all_reduce_benchmark {
 namespace {
@@ -87,4 +87,4 @@ BENCHMARK(all_reduce_of_1024)->Unit(benchmark::kMillisecond)->Iterations(1);
 }  // namespace
 }  // namespace all_reduce_benchmark
 
-}  // namespace kernbench::benches::micro
+}  // namespace kernbench::micro

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "benches/micro/micro.h"
 #include "runtime/fiber/fiber_scheduler.h"
+#include "test/micro/micro.h"
 
 namespace kernbench::runtime {
 
@@ -129,7 +129,7 @@ double best_ns(const Turn& turn) {
 
 }  // namespace kernbench::runtime
 
-namespace kernbench::benches::micro {
+namespace kernbench::micro {
 
 void print_fiber_switch_table() {
   std::printf("%8s %12s %12s %8s %14s %8s\n", "fibers", "raw(ns)", "ours(ns)", "ratio",
@@ -146,4 +146,4 @@ void print_fiber_switch_table() {
   std::printf("a turn is two switches; ours must stay within twice the raw one\n");
 }
 
-}  // namespace kernbench::benches::micro
+}  // namespace kernbench::micro

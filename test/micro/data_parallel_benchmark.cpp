@@ -4,14 +4,14 @@
 // parameter, rank and step.
 
 #include "benches/bench/inputs.h"
-#include "benches/micro/micro.h"
 #include "runtime/nn/layers.h"
 #include "runtime/optim/optimizer.h"
 #include "runtime/parallel/distributed_data_parallel.h"
 #include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
+#include "test/micro/micro.h"
 
-namespace kernbench::benches::micro {
+namespace kernbench::micro {
 
 namespace data_parallel_benchmark {
 namespace {
@@ -118,4 +118,4 @@ BENCHMARK(data_parallel_per_parameter)
 }  // namespace
 }  // namespace data_parallel_benchmark
 
-}  // namespace kernbench::benches::micro
+}  // namespace kernbench::micro

@@ -7,11 +7,11 @@
 #include <numeric>
 
 #include "benches/bench/inputs.h"
-#include "benches/micro/micro.h"
 #include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
+#include "test/micro/micro.h"
 
-namespace kernbench::benches::micro {
+namespace kernbench::micro {
 
 namespace group_benchmark {
 namespace {
@@ -152,4 +152,4 @@ BENCHMARK_CAPTURE(per_rank, all_gather_object, objects)
 }  // namespace
 }  // namespace group_benchmark
 
-}  // namespace kernbench::benches::micro
+}  // namespace kernbench::micro

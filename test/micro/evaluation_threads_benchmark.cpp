@@ -9,10 +9,10 @@
 #include <thread>
 #include <vector>
 
-#include "benches/micro/micro.h"
 #include "sim_engine/values/data_executor.h"
+#include "test/micro/micro.h"
 
-namespace kernbench::benches::micro {
+namespace kernbench::micro {
 
 namespace evaluation_threads_benchmark {
 namespace {
@@ -93,4 +93,4 @@ KERNBENCH_THREADS_BENCHMARK(small, false);
 }  // namespace
 }  // namespace evaluation_threads_benchmark
 
-}  // namespace kernbench::benches::micro
+}  // namespace kernbench::micro

@@ -5,11 +5,11 @@
 // adds and stores each chunk, launches kernels and makes tensors.
 
 #include "benches/bench/inputs.h"
-#include "benches/micro/micro.h"
 #include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
+#include "test/micro/micro.h"
 
-namespace kernbench::benches::micro {
+namespace kernbench::micro {
 
 namespace message_benchmark {
 namespace {
@@ -81,4 +81,4 @@ KERNBENCH_MESSAGE_BENCHMARK(all_reduce, 1024, "scale_1024", 2);
 }  // namespace
 }  // namespace message_benchmark
 
-}  // namespace kernbench::benches::micro
+}  // namespace kernbench::micro

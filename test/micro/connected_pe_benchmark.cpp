@@ -5,10 +5,10 @@
 #include <malloc.h>
 
 #include "benches/bench/inputs.h"
-#include "benches/micro/micro.h"
 #include "sim_engine/components/machine.h"
+#include "test/micro/micro.h"
 
-namespace kernbench::benches::micro {
+namespace kernbench::micro {
 
 namespace connected_pe_benchmark {
 namespace {
@@ -45,4 +45,4 @@ BENCHMARK(connected_pe)->Unit(benchmark::kMillisecond);
 }  // namespace
 }  // namespace connected_pe_benchmark
 
-}  // namespace kernbench::benches::micro
+}  // namespace kernbench::micro

@@ -4,11 +4,11 @@
 // collectives as the argument says.
 
 #include "benches/bench/inputs.h"
-#include "benches/micro/micro.h"
 #include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
+#include "test/micro/micro.h"
 
-namespace kernbench::benches::micro {
+namespace kernbench::micro {
 
 namespace local_backend_benchmark {
 namespace {
@@ -38,4 +38,4 @@ BENCHMARK(local_all_reduce_of_6)
 }  // namespace
 }  // namespace local_backend_benchmark
 
-}  // namespace kernbench::benches::micro
+}  // namespace kernbench::micro

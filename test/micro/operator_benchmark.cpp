@@ -4,13 +4,13 @@
 // Limits: 3 us of CPU for an elementwise operator, 100 us for a step of 100 parameters.
 
 #include "benches/bench/inputs.h"
-#include "benches/micro/micro.h"
 #include "runtime/functional/functional.h"
 #include "runtime/optim/optimizer.h"
 #include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
+#include "test/micro/micro.h"
 
-namespace kernbench::benches::micro {
+namespace kernbench::micro {
 
 namespace operator_benchmark {
 namespace {
@@ -69,4 +69,4 @@ BENCHMARK(issue_of_a_step)->Iterations(5);
 }  // namespace
 }  // namespace operator_benchmark
 
-}  // namespace kernbench::benches::micro
+}  // namespace kernbench::micro

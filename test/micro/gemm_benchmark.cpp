@@ -10,10 +10,10 @@
 #include <thread>
 #include <vector>
 
-#include "benches/micro/micro.h"
 #include "sim_engine/values/data_executor.h"
+#include "test/micro/micro.h"
 
-namespace kernbench::benches::micro {
+namespace kernbench::micro {
 
 namespace {
 
@@ -142,4 +142,4 @@ KERNBENCH_GEMM_BENCHMARK(f32);
 
 }  // namespace
 
-}  // namespace kernbench::benches::micro
+}  // namespace kernbench::micro

@@ -7,7 +7,7 @@
 #include <chrono>
 #include <ctime>
 
-namespace kernbench::benches::micro {
+namespace kernbench::micro {
 
 // Wall seconds of a call.
 template <class Action>
@@ -41,4 +41,4 @@ class RateMeter {
 
 void print_fiber_switch_table();
 
-}  // namespace kernbench::benches::micro
+}  // namespace kernbench::micro
