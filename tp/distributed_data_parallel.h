@@ -13,6 +13,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -21,8 +23,6 @@
 #include "runtime/nn/state.h"
 #include "runtime/optim/optimizer.h"
 #include "runtime/torch/runtime_context.h"
-#include "sim_engine/base/function.h"
-#include "sim_engine/base/memory.h"
 #include "tp/parameter.h"
 
 namespace kernbench::tp {

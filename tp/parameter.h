@@ -5,6 +5,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,7 +16,6 @@
 
 #include "runtime/nn/module.h"
 #include "runtime/torch/runtime_context.h"
-#include "sim_engine/base/function.h"
 #include "tp/parallel_state.h"
 #include "tp/random.h"
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -14,7 +15,6 @@
 #include <vector>
 
 #include "runtime/torch/runtime_context.h"
-#include "sim_engine/base/function.h"
 
 namespace kernbench::tp {
 

@@ -13,15 +13,9 @@
 
 #pragma once
 
-// The declaration of std::filesystem::path: what holds one by value includes <filesystem>, which
-// costs as much to compile as all other standard headers of a typical file.
-#if __has_include(<bits/fs_fwd.h>)
-#include <bits/fs_fwd.h>  // IWYU pragma: export
-#else
-#include <filesystem>  // IWYU pragma: export
-#endif
 #include <concepts>
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -32,8 +26,6 @@
 #include "benches/bench/settings.h"
 #include "ccl/core/config.h"
 #include "runtime/torch/runtime_context.h"
-#include "sim_engine/base/function.h"
-#include "sim_engine/base/owned.h"
 #include "sim_engine/topology/topology.h"
 
 namespace kernbench::benches {
@@ -236,7 +228,7 @@ class Sweep {
  private:
   void add_point(std::string key, PointFunction simulate);
 
-  const Owned<SweepRun> run_;
+  const std::unique_ptr<SweepRun> run_;
 };
 
 template <class Function>

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -19,7 +20,6 @@
 #include "benches/bench/point_outcome.h"
 #include "benches/bench/registry.h"
 #include "benches/bench/report.h"
-#include "sim_engine/base/function.h"
 
 namespace kernbench::benches {
 

@@ -4,11 +4,10 @@
 
 #include <concepts>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
-
-#include "sim_engine/base/owned.h"
 
 namespace kernbench::benches {
 
@@ -53,7 +52,7 @@ class Row {
   Row& set_text(std::string_view column, std::string_view value);
   Row& set_nothing(std::string_view column);
 
-  Owned<Cells> cells_;
+  std::unique_ptr<Cells> cells_;
 };
 
 // RFC 4180, the columns in the order in which rows name them first.

@@ -12,12 +12,12 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "sim_engine/base/dtype.h"
-#include "sim_engine/base/owned.h"
 
 namespace kernbench::benches::operators {
 
@@ -117,7 +117,7 @@ class Graph {
  private:
   struct State;
 
-  const Owned<State> state_;
+  const std::unique_ptr<State> state_;
 };
 
 // Operations.  Each throws Error KB-O001 (exit code 21) if its operands do not fit.

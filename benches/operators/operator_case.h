@@ -7,14 +7,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "benches/operators/graph.h"
-#include "sim_engine/base/function.h"
-#include "sim_engine/base/owned.h"
 
 namespace kernbench::benches::operators {
 
@@ -172,7 +172,7 @@ struct GradientValue {
 struct Definition {
   Problem problem;
   std::vector<InputSpec> inputs;
-  Owned<Graph> graph;
+  std::unique_ptr<Graph> graph;
   std::vector<NodeId> outputs;
   std::vector<NodeId> upstream;          // gradients of the outputs: input number inputs.size() + i
   std::vector<GradientValue> gradients;  // by input, then column

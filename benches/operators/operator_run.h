@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,7 +17,6 @@
 #include "benches/operators/operator_case.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/dtype.h"
-#include "sim_engine/base/owned.h"
 #include "sim_engine/base/units.h"
 
 namespace kernbench::benches::operators {
@@ -149,7 +149,7 @@ class OperatorRun {
   std::vector<Tensor> gradients_;  // by input; undefined if there is none
   OperatorRun* whole_ = nullptr;
   Work work_;
-  Owned<Kept> kept_;  // what forward leaves to backward, and what is queued
+  std::unique_ptr<Kept> kept_;  // what forward leaves to backward, and what is queued
 };
 
 // Runs provider.forward() or backward(), and waits for the kernels that it has queued, which refer

@@ -34,6 +34,7 @@
 #include <array>
 #include <concepts>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -41,7 +42,6 @@
 
 #include "ccl/core/algorithm.h"
 #include "runtime/distributed/options.h"
-#include "sim_engine/base/memory.h"
 #include "sim_engine/topology/topology.h"
 
 namespace kernbench {

@@ -8,11 +8,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "runtime/distributed/options.h"
-#include "sim_engine/base/memory.h"
 #include "sim_engine/topology/location.h"
 
 namespace kernbench::ccl {

@@ -8,8 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "sim_engine/base/prefetch.h"
-
 namespace kernbench::ccl {
 
 template <class T>
@@ -33,7 +31,6 @@ class Fifo {
   void visit(Visit visit) const {
     for (std::size_t i = 0; i < count_; ++i) visit(*ring_[(first_ + i) & (ring_.size() - 1)]);
   }
-  void prefetch() const { ask_for(ring_.data(), ring_.size() * sizeof(ring_[0])); }
 
  private:
   std::optional<T>& at(std::size_t index) { return ring_[(first_ + index) & (ring_.size() - 1)]; }

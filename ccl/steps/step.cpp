@@ -8,12 +8,9 @@
 
 #include "ccl/steps/fifo.h"
 #include "ccl/steps/held_values.h"
-#include "runtime/fiber/prefetched.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "runtime/tl/tiles.h"
-#include "runtime/tl/touched.h"
 #include "sim_engine/base/check.h"
-#include "sim_engine/base/prefetch.h"
 #include "sim_engine/components/pe_services.h"
 #include "sim_engine/components/processing_element.h"
 
@@ -116,9 +113,6 @@ class Ports {
         to_(list.nodes.size()),
         from_(list.nodes.size()) {}
 
-  void list_touched(std::vector<const void*>& objects) const {
-    objects.insert(objects.end(), {to_.data(), from_.data(), list_.nodes.data()});
-  }
   const Queue& to(int peer) {
     Queue& queue = to_[static_cast<std::size_t>(peer)];
     if (queue.channel == nullptr) {
@@ -145,22 +139,11 @@ class Ports {
 };
 
 // The receives and loads of steps that have begun, in the order of the steps.
-class StepsUnderWay final : public runtime::Prefetched {
+class StepsUnderWay {
  public:
   StepsUnderWay(tl::Context& tl, tl::Tiles& tiles, const StepList& list, Ports& ports,
                 const CollectiveCall& call, DType dtype)
-      : tl_(tl), tiles_(tiles), list_(list), ports_(ports), call_(call), dtype_(dtype) {
-    for (const Shards& shards : list.shards) add_touched(shards);
-    ports.list_touched(touched_);
-    const auto line_of = [](const void* object) {
-      return reinterpret_cast<std::uintptr_t>(object) / 64;
-    };
-    std::ranges::sort(touched_, {}, line_of);
-    const auto repeated = std::ranges::unique(touched_, {}, line_of);
-    touched_.erase(repeated.begin(), repeated.end());
-    tl_.touched().set_more(this);
-  }
-  ~StepsUnderWay() { tl_.touched().set_more(nullptr); }
+      : tl_(tl), tiles_(tiles), list_(list), ports_(ports), call_(call), dtype_(dtype) {}
   StepsUnderWay(const StepsUnderWay&) = delete;
   StepsUnderWay& operator=(const StepsUnderWay&) = delete;
 
@@ -183,36 +166,7 @@ class StepsUnderWay final : public runtime::Prefetched {
     if (summand_) visit(summand_, "tl.load");
   }
 
-  void prefetch(int stage) const override {
-    if (stage == 0) {
-      ask_for(touched_.data(), touched_.size() * sizeof(const void*));
-      ask_for(&list_, sizeof list_);
-      messages_.prefetch();
-    } else if (stage == 1) {
-      for (const void* const object : touched_) ask_for(object, 64);
-      constexpr std::size_t kSteps = kPostsAhead + 1;
-      const std::size_t first = posted_ - std::min(posted_, kSteps);
-      ask_for(list_.steps.data() + first, (kSteps + 1) * sizeof(Step));
-      if (first < list_.steps.size()) ask_for(list_.peers.data() + list_.steps[first].peers, 64);
-      for (const sim::RegionId region : regions_) memory().prefetch(region, 0);
-    }
-    if (stage >= 1 && !messages_.empty()) tl::Tiles::prefetch(messages_.front(), stage - 1);
-  }
-
  private:
-  // Adds what loads and stores of these shards look at, by lines of memory.
-  void add_touched(const Shards& shards) {
-    const Range range(list_, {.shards = static_cast<int>(&shards - list_.shards.data())}, call_);
-    const Tensor::Storage& storage = *range.tensor.storage();
-    touched_.insert(touched_.end(),
-                    {&shards, &range.tensor, &storage.dtype, &storage.first, &storage.memory,
-                     &storage.part, &storage.memory->buffers, storage.buffers().data()});
-    constexpr std::size_t kFew = 4;  // more are mostly other PEs'
-    for (std::size_t i = 0; i < std::min(kFew, storage.buffers().size()); ++i) {
-      regions_.push_back(storage.buffers()[i].region);
-    }
-  }
-  const sim::MemoryStore& memory() const { return tl_.run().pe().services().memory; }
   void post() {
     const Step& step = list_.steps[posted_++];
     for (const int peer : list_.senders(step)) {
@@ -249,8 +203,6 @@ class StepsUnderWay final : public runtime::Prefetched {
   Ports& ports_;
   const CollectiveCall& call_;
   const DType dtype_;
-  std::vector<const void*> touched_;  // by loads and stores
-  std::vector<sim::RegionId> regions_;
   Fifo<sim::PostedReceive> messages_;
   Fifo<sim::Tile> loads_;
   sim::Tile sum_;  // while several summands are loaded

@@ -16,7 +16,9 @@
 #include <any>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -25,8 +27,6 @@
 #include <vector>
 
 #include "runtime/tensor/tensor.h"
-#include "sim_engine/base/function.h"
-#include "sim_engine/base/memory.h"
 
 namespace kernbench {
 

@@ -15,6 +15,7 @@
 #include <array>
 #include <concepts>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <tuple>
 #include <type_traits>
@@ -22,7 +23,6 @@
 #include <vector>
 
 #include "runtime/tensor/tensor.h"
-#include "sim_engine/base/memory.h"
 
 namespace kernbench {
 class RuntimeContext;

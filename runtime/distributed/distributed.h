@@ -4,6 +4,7 @@
 
 #include <any>
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <source_location>
 #include <span>
@@ -15,7 +16,6 @@
 #include "runtime/distributed/options.h"
 #include "runtime/distributed/process_group.h"
 #include "runtime/distributed/work.h"
-#include "sim_engine/base/owned.h"
 
 namespace kernbench {
 
@@ -310,7 +310,7 @@ class DistributedContext : public Facilities {
   Work await_objects(std::shared_ptr<std::any> received, const std::optional<int>& src,
                      const RecvOptions& options, Location location);
 
-  const Owned<State> state_;
+  const std::unique_ptr<State> state_;
 };
 
 // Objects.  They may have any copyable type; none is pickled, since all ranks are in one process.

@@ -3,14 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <source_location>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
-
-#include "sim_engine/base/memory.h"
 
 namespace kernbench {
 class Tensor;

@@ -3,12 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "sim_engine/base/memory.h"
 #include "sim_engine/base/units.h"
 
 namespace kernbench::runtime {

@@ -4,13 +4,13 @@
 
 #include <cstdint>
 #include <exception>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "runtime/tensor/tensor.h"
-#include "sim_engine/base/function.h"
-#include "sim_engine/base/memory.h"
 #include "sim_engine/base/units.h"
 
 namespace kernbench::runtime {

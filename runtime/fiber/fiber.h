@@ -12,7 +12,6 @@
 #include <string_view>
 
 #include "runtime/fiber/function_ref.h"
-#include "runtime/fiber/prefetched.h"
 #include "runtime/fiber/sanitizer.h"
 #include "runtime/fiber/stack_pool.h"
 #include "sim_engine/base/error.h"
@@ -135,7 +134,6 @@ class Fiber {
   std::uint8_t cancelled_throws_ = 0;
 
   // Prefetched while it is waited for, like the line above; null: nothing.
-  const Prefetched* prefetched_ = nullptr;
 
   // Cold: all other fields.
   [[no_unique_address]] StackAnnotation annotation_;

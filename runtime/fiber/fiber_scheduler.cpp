@@ -43,7 +43,6 @@ Fiber& FiberScheduler::spawn(FiberName name, std::function<void()> body, void* l
   fiber.name_ = name.text_;
   fiber.name_writer_ = name.writer_;
   fiber.local_ = local;
-  fiber.prefetched_ = nullptr;
   fiber.body_ = std::move(body);
   fiber.on_end_ = std::move(on_end);
   fiber.waits_since_ = engine_.now();

@@ -59,10 +59,6 @@ class FiberScheduler {
   // REQUIRES: current() != nullptr
   void park(DescribeWait describe);
 
-  // Says what the current fiber touches whenever it goes on; null: nothing is known.
-  // REQUIRES: current() != nullptr; it lives until another one is set, or the fiber ends
-  void set_prefetched(const Prefetched* touched) { current()->prefetched_ = touched; }
-
   // Has the engine resume a parked fiber at now(), after events that are already due.  Several
   // wakes before it resumes count as one; a fiber that runs or has not started keeps one for its
   // next park().  An abandoned fiber is not affected.
@@ -70,7 +66,7 @@ class FiberScheduler {
   void wake(Fiber& fiber);
   // The event that wake() schedules: it enters a parked fiber until that parks again, or ends.
   static sim::Event resume_event(Fiber& fiber) {
-    return {&FiberScheduler::on_resume, &fiber, fiber.generation_, &FiberScheduler::prefetch};
+    return {&FiberScheduler::on_resume, &fiber, fiber.generation_};
   }
 
   // Runs `function` on the main stack, at once, and returns when it has returned; what it throws
@@ -107,7 +103,6 @@ class FiberScheduler {
   // fiber_switch.cpp: functions that switch stacks, or must be compiled beside those.
   static void on_start(void* fiber, std::uint64_t generation);
   static void on_resume(void* fiber, std::uint64_t generation);
-  static void prefetch(const void* fiber, std::uint64_t generation, int stage);
   static void enter(Fiber& fiber);
   static void leave(Fiber& fiber);
   void resume(Fiber& fiber);

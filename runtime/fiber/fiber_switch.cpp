@@ -21,7 +21,6 @@
 #include "runtime/fiber/fiber_scheduler.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
-#include "sim_engine/base/prefetch.h"
 #include "sim_engine/base/unfinished_files.h"
 
 namespace kernbench::runtime {
@@ -135,21 +134,6 @@ void FiberScheduler::on_start(void* object, std::uint64_t generation) {
   if (fiber.generation_ != generation) return;  // cancelled meanwhile
   fiber.scheduler_->prepare(fiber);
   fiber.scheduler_->resume(fiber);
-}
-
-// The frames of a parked fiber lie from its continuation upwards.
-void FiberScheduler::prefetch(const void* object, std::uint64_t, int stage) {
-  constexpr std::size_t kFrames = 1024;
-  const Fiber& fiber = *static_cast<const Fiber*>(object);
-  if (stage == 0) return ask_for(&fiber, 128);
-  if (fiber.state_ != Fiber::State::ready) return;
-  const Prefetched* const touched = fiber.prefetched_;
-  if (stage == 1) {
-    ask_for(fiber.other_side_, kFrames);
-    ask_for(touched, Prefetched::kOwn);
-  } else if (touched != nullptr) {
-    touched->prefetch(stage - 2);
-  }
 }
 
 KERNBENCH_RETURNS_BY_JUMP void FiberScheduler::on_resume(void* object, std::uint64_t generation) {

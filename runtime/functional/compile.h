@@ -8,13 +8,13 @@
 
 #pragma once
 
+#include <memory>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "runtime/tensor/tensor.h"
-#include "sim_engine/base/owned.h"
 
 namespace kernbench {
 
@@ -52,7 +52,7 @@ class Call {
 
  private:
   struct State;
-  Owned<State> state_;  // null: no argument is on a device
+  std::unique_ptr<State> state_;  // null: no argument is on a device
 };
 
 }  // namespace compilation

@@ -17,7 +17,6 @@
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/base/exception_text.h"
-#include "sim_engine/base/prefetch.h"
 #include "sim_engine/components/kernel_run.h"
 
 namespace kernbench::runtime {
@@ -51,14 +50,7 @@ class KernelLaunch {
     bool is_cut_short = false;
 
     void wake();
-    sim::Event wake_event() {
-      sim::Event event = sim::Engine::call<&Kernel::wake>(this);
-      event.prefetch = [](const void* kernel, std::uint64_t, int) {
-        ask_for(kernel, 1);
-        ask_for(&static_cast<const Kernel*>(kernel)->fiber, 1);
-      };
-      return event;
-    }
+    sim::Event wake_event() { return sim::Engine::call<&Kernel::wake>(this); }
   };
 
   // The PEs of one SIP: the host launches on each SIP separately.

@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -10,8 +12,6 @@
 #include <vector>
 
 #include "sim_engine/base/error.h"
-#include "sim_engine/base/function.h"
-#include "sim_engine/base/memory.h"
 
 namespace kernbench {
 

@@ -5,14 +5,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 
 #include "runtime/functional/functional.h"
 #include "runtime/nn/containers.h"
 #include "runtime/nn/module.h"
 #include "runtime/tensor/tensor.h"
-#include "sim_engine/base/function.h"
-#include "sim_engine/base/memory.h"
 
 namespace kernbench {
 class RuntimeContext;

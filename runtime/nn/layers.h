@@ -6,6 +6,8 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,8 +19,6 @@
 #include "runtime/nn/containers.h"
 #include "runtime/nn/module.h"
 #include "runtime/tensor/tensor.h"
-#include "sim_engine/base/function.h"
-#include "sim_engine/base/memory.h"
 
 namespace kernbench {
 class RuntimeContext;

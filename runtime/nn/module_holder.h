@@ -3,11 +3,11 @@
 #pragma once
 
 #include <concepts>
+#include <memory>
 #include <type_traits>
 #include <utility>
 
 #include "runtime/tensor/tensor.h"
-#include "sim_engine/base/memory.h"
 
 // A field of an options struct with torch's accessors: `LinearOptions(8, 4).bias(false)` sets it,
 // `options.bias()` reads it (TORCH_ARG).

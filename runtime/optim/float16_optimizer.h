@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -12,8 +14,6 @@
 #include "runtime/nn/state.h"
 #include "runtime/optim/optimizer.h"
 #include "runtime/tensor/tensor.h"
-#include "sim_engine/base/function.h"
-#include "sim_engine/base/owned.h"
 
 namespace kernbench {
 class RuntimeContext;
@@ -68,7 +68,7 @@ class GradScaler {
   GradScalerOptions options_;
   double scale_;
   std::int64_t growth_tracker_ = 0;
-  Owned<States> states_;  // of its optimizers
+  std::unique_ptr<States> states_;  // of its optimizers
 };
 
 class DynamicGradScalerOptions {
@@ -177,7 +177,7 @@ class Float16OptimizerWithFloat16Params : public Optimizer {
   RuntimeContext& torch_;
   const std::unique_ptr<Optimizer> optimizer_;
   const Float16OptimizerOptions options_;
-  Owned<DynamicGradScaler> scaler_;  // null: the loss is not scaled
+  std::unique_ptr<DynamicGradScaler> scaler_;  // null: the loss is not scaled
   std::vector<Tensor> model_;
   std::vector<Tensor> main_;  // of the same numbers
   StepResult last_;

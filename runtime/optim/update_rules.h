@@ -4,12 +4,12 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
 #include "runtime/optim/fused_update.h"
 #include "runtime/optim/optimizer.h"
-#include "sim_engine/base/function.h"
 
 namespace kernbench::optim {
 

@@ -11,6 +11,7 @@
 
 #include <concepts>
 #include <iterator>
+#include <memory>
 #include <source_location>
 #include <string>
 #include <string_view>
@@ -25,7 +26,6 @@
 #include "runtime/parallel/comm_hook.h"
 #include "runtime/parallel/logging_data.h"
 #include "runtime/tensor/tensor.h"
-#include "sim_engine/base/memory.h"
 #include "sim_engine/base/units.h"
 
 namespace kernbench {

@@ -12,6 +12,8 @@
 #pragma once
 
 #include <concepts>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <source_location>
 #include <utility>
@@ -23,8 +25,6 @@
 #include "runtime/parallel/logging_data.h"
 #include "runtime/tensor/tensor.h"
 #include "sim_engine/base/dtype.h"
-#include "sim_engine/base/function.h"
-#include "sim_engine/base/memory.h"
 
 namespace kernbench::distributed::fsdp {
 

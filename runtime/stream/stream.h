@@ -2,10 +2,10 @@
 
 #pragma once
 
+#include <memory>
 #include <string_view>
 #include <utility>
 
-#include "sim_engine/base/memory.h"
 #include "sim_engine/base/units.h"
 
 namespace kernbench {

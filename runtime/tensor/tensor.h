@@ -6,9 +6,11 @@
 
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <iosfwd>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <source_location>
 #include <string>
@@ -19,8 +21,6 @@
 
 #include "runtime/tensor/tensor_options.h"
 #include "sim_engine/base/dtype.h"
-#include "sim_engine/base/function.h"
-#include "sim_engine/base/memory.h"
 #include "sim_engine/base/shape.h"
 #include "sim_engine/base/units.h"
 

@@ -6,7 +6,6 @@
 #include "runtime/tl/port_names.h"
 #include "runtime/tl/tiles.h"
 #include "runtime/tl/tl.h"
-#include "runtime/tl/touched.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/components/kernel_run.h"
 
@@ -43,7 +42,6 @@ std::vector<Port> Context::known(const std::vector<Port>& of_pe) const {
 sim::IpcqChannel& Context::out(Port port) const {
   const sim::PeIpcq& ipcq = run_.pe().ipcq();
   if (sim::IpcqChannel* channel = ipcq.out(port_of_pe(port))) {
-    touched_->add(*channel, false);
     return *channel;
   }
   std::vector<Port> ports;
@@ -54,7 +52,6 @@ sim::IpcqChannel& Context::out(Port port) const {
 sim::IpcqChannel& Context::in(Port port) const {
   const sim::PeIpcq& ipcq = run_.pe().ipcq();
   if (sim::IpcqChannel* channel = ipcq.in(port_of_pe(port))) {
-    touched_->add(*channel, true);
     return *channel;
   }
   std::vector<Port> ports;

@@ -10,7 +10,6 @@
 #include "runtime/fiber/fiber_local.h"
 #include "runtime/fiber/fiber_scheduler.h"
 #include "sim_engine/base/error.h"
-#include "sim_engine/base/prefetch.h"
 #include "sim_engine/components/kernel_run.h"
 
 namespace kernbench::tl {
@@ -199,12 +198,6 @@ sim::Tile Tiles::take(sim::PostedReceive& receive, Time began) {
   tl_.run_.waits()[sim::WaitCause::message] += tl_.run_.clock() - began;
   if (refused) tl_.refuse(*receive.channel, *refused, receive.tile);
   return std::move(receive.tile);
-}
-
-void Tiles::prefetch(const sim::PostedReceive& receive, int stage) {
-  const sim::TileNode* const tile = receive.tile.operator->();
-  if (stage == 0) ask_for(tile, sizeof *tile);
-  if (stage == 1 && tile != nullptr) ask_for(tile->value.node(), sizeof(sim::ValueNode));
 }
 
 }  // namespace kernbench::tl

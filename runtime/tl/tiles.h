@@ -70,9 +70,6 @@ class Tiles {
   // The message that was waited for.  Call it once.
   sim::Tile take(sim::PostedReceive& receive, Time began);
 
-  // Asks the host's memory for a message that is waited for (sim::EventPrefetch).
-  static void prefetch(const sim::PostedReceive& receive, int stage);
-
  private:
   Context& tl_;
 };

@@ -12,7 +12,6 @@
 #include "runtime/tl/access_watch.h"
 #include "runtime/tl/launch_arguments.h"
 #include "runtime/tl/store_guard.h"
-#include "runtime/tl/touched.h"
 #include "sim_engine/base/enum_names.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/components/kernel_run.h"
@@ -47,13 +46,10 @@ Context::Context(runtime::FiberScheduler& fibers, runtime::CommandBudget& budget
       local_(local),
       own_run_(std::make_unique<sim::KernelRun>(pe, wake, operation)),
       run_(*own_run_),
-      touched_(std::make_unique<Touched>(*this, run_, local)),
       location_(pe.location()),
       kernel_name_(kernel_name),
       program_id_(program_id),
-      program_count_(program_count) {
-  fibers_.set_prefetched(touched_.get());
-}
+      program_count_(program_count) {}
 
 Context::~Context() = default;
 

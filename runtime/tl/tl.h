@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,7 +19,6 @@
 
 #include "runtime/tl/values.h"
 #include "sim_engine/base/dtype.h"
-#include "sim_engine/base/owned.h"
 #include "sim_engine/base/shape.h"
 #include "sim_engine/base/units.h"
 #include "sim_engine/topology/location.h"
@@ -53,7 +53,6 @@ class PortNames;
 class ScratchHolder;
 class StoreGuard;
 class Tiles;
-class Touched;
 
 using kernbench::Shape;
 using sim::Direction;
@@ -286,7 +285,6 @@ class Context {
   void end();
 
   // The runtime reads here what the kernel touches whenever it goes on.
-  Touched& touched() { return *touched_; }
 
   // The kernel's work so far, which the runtime reads.
   const sim::KernelRun& run() const { return run_; }
@@ -367,9 +365,8 @@ class Context {
   runtime::FiberScheduler& fibers_;
   runtime::CommandBudget& budget_;
   runtime::FiberLocal& local_;
-  const Owned<sim::KernelRun> own_run_;
+  const std::unique_ptr<sim::KernelRun> own_run_;
   sim::KernelRun& run_;
-  const Owned<Touched> touched_;
   const sim::PeLocation& location_;
   const std::string_view kernel_name_;
   const int program_id_;

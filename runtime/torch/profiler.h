@@ -12,6 +12,7 @@
 
 #pragma once
 
+#include <memory>
 #include <source_location>
 #include <string>
 #include <string_view>
@@ -19,7 +20,6 @@
 #include <vector>
 
 #include "runtime/profiler/profile.h"
-#include "sim_engine/base/memory.h"
 
 namespace kernbench {
 

@@ -4,8 +4,10 @@
 
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,8 +25,6 @@
 #include "runtime/tensor/tensor.h"
 #include "runtime/tl/tl.h"
 #include "runtime/torch/context_members.h"
-#include "sim_engine/base/function.h"
-#include "sim_engine/base/memory.h"
 #include "sim_engine/base/units.h"
 #include "sim_engine/components/use_and_waits.h"
 #include "sim_engine/topology/topology.h"

@@ -12,7 +12,6 @@
 #include <utility>
 #include <variant>
 
-#include "sim_engine/base/prefetch.h"
 #include "sim_engine/components/composite_plan.h"
 #include "sim_engine/components/math_timing.h"
 #include "sim_engine/components/operation.h"
@@ -37,11 +36,6 @@ class CommandIssuer {
   virtual void completed(const Command& command) = 0;
   // Where its commands' waits are added up.
   virtual Waits& waits() = 0;
-
-  // Asks the host's memory for what completed() touches beside the first kTouched bytes of the
-  // object.
-  virtual void prefetch() const {}
-  static constexpr std::size_t kTouched = 320;
 
  protected:
   ~CommandIssuer() = default;
@@ -116,7 +110,6 @@ class CommandPool {
   Command& make() {
     if (free_ == nullptr) return commands_.emplace_back();
     Command& command = *std::exchange(free_, free_->next_free);
-    ask_for(free_, sizeof(Command));  // the next one
     command.is_of_collective = false;
     return command;
   }

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "sim_engine/base/check.h"
-#include "sim_engine/base/prefetch.h"
 #include "sim_engine/trace/trace_recorder.h"
 
 namespace kernbench::sim {
@@ -46,7 +45,6 @@ const Path& Fabric::path(const Endpoint& from, const Endpoint& to) {
 Fabric::Transfer& Fabric::take_transfer() {
   if (free_transfer_ != nullptr) {
     Transfer& taken = *std::exchange(free_transfer_, free_transfer_->next_free);
-    ask_for(free_transfer_, sizeof(Transfer));  // the next one
     return taken;
   }
   Transfer& added = transfers_.emplace_back();
@@ -108,7 +106,6 @@ inline Fabric::Visit Fabric::visit_of(Transfer& transfer) {
 inline Fabric::Visit& Fabric::take_visit() {
   if (free_visit_ == nullptr) free_visit_ = &visits_.emplace_back();
   Visit& visit = *std::exchange(free_visit_, free_visit_->next);
-  ask_for(free_visit_, sizeof(Visit));  // the next one
   return visit;
 }
 

@@ -66,9 +66,6 @@ class Fabric {
   };
   Waiting waiting_of_delivered() const;
 
-  // Asks the host's memory for a path and its links, in stages (EventPrefetch).
-  void prefetch(const Path& path, int stage) const;
-
   // Bytes that have entered a link so far.
   Bytes carried(LinkId link) const { return as_of_now(links_[link]).carried; }
 
@@ -139,7 +136,6 @@ class Fabric {
     Transfer* next_free = nullptr;
 
     Link& link(std::vector<Link>& links) const { return links[path->hops[hop]]; }
-    void prefetch(int stage) const;  // EventPrefetch
   };
 
   // A link that several transfers want at once.

@@ -8,7 +8,6 @@
 
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
-#include "sim_engine/base/prefetch.h"
 
 namespace kernbench::sim {
 
@@ -260,25 +259,6 @@ void IpcqChannel::check_invariant() const {
            "depth {}",
            name(), credits_, on_the_way_, message_count_, being_emptied_, credits_in_flight_,
            params_.depth);
-}
-
-void IpcqChannel::prefetch(int stage) const {
-  const bool is_posted = static_cast<std::int32_t>(posts_.next() - next_to_show_) > 0;
-  if (stage == 0) {
-    ask_for(receiver_, 1);
-    ask_for(returns_.data(), 1);
-    if (is_posted) ask_for(posts_.find(next_to_show_), sizeof(IpcqPost));
-    return;
-  }
-  const IpcqPost* const post = is_posted ? posts_.find(next_to_show_) : nullptr;
-  if (post == nullptr || post->state != IpcqPost::State::open) return;
-  if (stage == 1) {
-    ask_for(post->tile.operator->(), sizeof(TileNode));
-    ask_for(post->issuer, CommandIssuer::kTouched);
-    receiver_->prefetch();
-  } else if (stage == 2) {
-    post->issuer->prefetch();
-  }
 }
 
 void IpcqChannel::reset() {

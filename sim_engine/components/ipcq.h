@@ -39,8 +39,6 @@ class IpcqReceiver {
   // `post` must not be used afterwards.
   virtual void receive(IpcqChannel& channel, IpcqPost& post, IpcqMessage message) = 0;
   virtual void receive_in_place(IpcqChannel& channel, IpcqPost& post, IpcqMessage message) = 0;
-  // Asks the host's memory for what both touch.
-  virtual void prefetch() const {}
 
  protected:
   ~IpcqReceiver() = default;
@@ -137,12 +135,6 @@ class IpcqChannel {
 
   // Credits that the sender has, or could collect now.
   int credits() const { return credits_ + returned_count(engine_.now()); }
-
-  // Asks the host's memory for what the end of a message touches beside the queue itself, in stages
-  // (EventPrefetch).
-  void prefetch(int stage) const;
-  // Asks for the memory that a kernel touches which posts receives or waits for them.
-  void prefetch_posts() const { posts_.prefetch(); }
 
   // Returns to the state after construction, after a run that failed.
   void reset();

@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "sim_engine/base/prefetch.h"
 #include "sim_engine/components/command.h"
 #include "sim_engine/components/ipcq_message.h"
 #include "sim_engine/components/tile.h"
@@ -74,12 +73,6 @@ class IpcqPosts {
 
   IpcqPost& add();
   void close(std::uint32_t number);
-
-  // Asks the host's memory for the open posts and the next one.
-  void prefetch() const {
-    constexpr std::size_t kFew = 4;
-    ask_for(ring_.data(), std::min(ring_.size(), kFew) * sizeof(IpcqPost));
-  }
 
   // The number of posts that are neither closed nor discarded, of all kernels or of `issuer` alone.
   int count(const ReceiveIssuer* issuer = nullptr) const;

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "sim_engine/base/check.h"
-#include "sim_engine/base/prefetch.h"
 #include "sim_engine/components/math_timing.h"
 
 namespace kernbench::sim {
@@ -338,11 +337,6 @@ void KernelRun::completed(const Command& command) {
   wake_at_outstanding_ = -1;
   wake_at_next_end_ = false;
   wake_.function(wake_.object, wake_.argument);
-}
-
-void KernelRun::prefetch() const {
-  ask_for(&pe_, ProcessingElement::kTouched);
-  if (wake_.prefetch != nullptr) wake_.prefetch(wake_.object, wake_.argument, 0);
 }
 
 void KernelRun::end(const work::Composite& composite, Time started) {

@@ -122,10 +122,6 @@ class KernelRun final : public ReceiveIssuer {
   Waits& waits() override { return waits_; }
   const Waits& waits() const { return waits_; }
 
-  // Asks the host's memory for what the end of a command touches beside the kernel, which is its
-  // PE's state and whoever is woken.
-  void prefetch() const override;
-
   // Waiting.  Each arranges one call of `wake`.
   void wake_at_clock();                   // REQUIRES: cpu_clock() > now
   void wake_when_outstanding(int count);  // or fewer; REQUIRES: count < outstanding()

@@ -31,9 +31,6 @@ class MemoryOrder {
   // The access has ended.
   void forget(Kernel& kernel, bool writes, AccessIndex::Id noted);
 
-  // Asks the host's memory for what forget() touches.
-  void prefetch(AccessIndex::Id noted) const { index_.prefetch(noted); }
-
   // Forgets all accesses, after a run that failed.
   void clear() { index_ = {}; }
 

@@ -11,7 +11,6 @@
 #include <set>
 #include <vector>
 
-#include "sim_engine/base/prefetch.h"
 #include "sim_engine/components/ipcq.h"
 #include "sim_engine/components/pe_scheduler.h"
 #include "sim_engine/topology/location.h"
@@ -41,13 +40,6 @@ class PeIpcq final : public IpcqReceiver {
 
   void receive(IpcqChannel& channel, IpcqPost& post, IpcqMessage message) override;
   void receive_in_place(IpcqChannel& channel, IpcqPost& post, IpcqMessage message) override;
-  // Asks the host's memory for what out() or in() touches, in two stages (EventPrefetch).
-  void prefetch(Port port, bool is_in, int stage) const {
-    const auto& channels = (is_in ? in_ : out_)[static_cast<std::size_t>(port.direction)];
-    if (stage == 0) return ask_for(&channels, sizeof channels);
-    ask_for(channels.data() + port.index, sizeof(IpcqChannel*));
-  }
-  void prefetch() const override { ask_for(&scheduler_, sizeof scheduler_); }
 
  private:
   using Table = std::array<std::vector<IpcqChannel*>, kDirectionCount>;  // by direction, index

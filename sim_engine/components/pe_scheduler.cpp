@@ -63,8 +63,7 @@ void PeScheduler::operands_ready(Command& command) {
   const Time now = services_.engine.now();
   // The PE_CPU's clock may be ahead of simulated time, so a command may be issued in the future.
   const Time at = std::max(now, command.issued) + services_.topology.pe.scheduler_dispatch;
-  const Event event =
-      Engine::call<&PeScheduler::dispatch, &PeScheduler::prefetch_start>(this, command);
+  const Event event = Engine::call<&PeScheduler::dispatch>(this, command);
   CauseLog* const causes = services_.engine.causes();
   if (causes == nullptr) [[likely]]
     return void(services_.engine.schedule(at - now, event));
@@ -142,8 +141,8 @@ void PeScheduler::submit_dma(Channel channel, Command& command, const Path& path
   const Time setup = services_.topology.pe.dma_setup;
   const Time start = dma_[channel].reserve(now, setup);
   if (start > now) command.issuer->waits()[WaitCause::dma] += start - now;
-  const Event end = path.hops.empty() ? call_at_end<&PeScheduler::finish>(command)
-                                      : call_at_end<&PeScheduler::transferred>(command);
+  const Event end = path.hops.empty() ? Engine::call<&PeScheduler::finish>(this, command)
+                                      : Engine::call<&PeScheduler::transferred>(this, command);
   // Collectives' traffic goes ahead of users' at links with packets, since other PEs wait for it.
   const bool is_users = channel == kLoad || channel == kStore;
   services_.fabric.send(path, bytes, end, start + setup + extra - now,
@@ -261,7 +260,7 @@ void PeScheduler::compute(ComputeUnit& unit, Command& command, Time cycles,
   const Cause why = duration > cycles ? Cause::tcm : Cause::compute;
   services_.engine.schedule_after(
       cause_after_wait(services_.engine, number_, wait, command.started, why, end), end - now,
-      call_at_end<&PeScheduler::finish>(command));
+      Engine::call<&PeScheduler::finish>(this, command));
 }
 
 CauseLog::Id PeScheduler::cause_of_service(Time start, Time end, Cause why) const {

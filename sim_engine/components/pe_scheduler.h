@@ -101,15 +101,6 @@ class PeScheduler {
   void begin_access(work::HbmAccess& access, Access kind);
   void end_access(const work::HbmAccess& access);
 
-  template <auto Method>
-  Event call_at_end(Command& command) {
-    return Engine::call<Method, &PeScheduler::prefetch_end>(this, command);
-  }
-  // EventPrefetch of a command's dispatch, and of its end.
-  void prefetch_start(const Command& command, int stage) const;
-  void prefetch_end(const Command& command, int stage) const;
-  const Path* known_path(const Work& work) const;
-
   void take_effect(const Command& command);
   void record(const Command& command);
 

@@ -78,10 +78,6 @@ class ProcessingElement {
   std::array<PeUnitUse, 12> unit_uses() const;
   const ComputeTraffic& compute_traffic() const { return scheduler_.compute_traffic(); }
 
-  // Each command touches this many bytes at the beginning of the object, which prefetching asks
-  // for.
-  static constexpr std::size_t kTouched = 256;
-
   // Drops reservations, claims and waiters, after a run that failed.  Scratch comes back with the
   // tiles.
   void reset();

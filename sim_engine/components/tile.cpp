@@ -1,7 +1,5 @@
 #include "sim_engine/components/tile.h"
 
-#include "sim_engine/base/prefetch.h"
-
 namespace kernbench::sim {
 
 TileNode& TilePool::take(DType dtype, std::int64_t element_count) {
@@ -13,7 +11,6 @@ TileNode& TilePool::take(DType dtype, std::int64_t element_count) {
   }
   TileNode& node = *free_.back();
   free_.pop_back();
-  if (!free_.empty()) ask_for(free_.back(), sizeof(TileNode));  // the next one
   node.dtype = dtype;
   node.element_count = element_count;
   node.bytes = element_count * size_of(dtype);

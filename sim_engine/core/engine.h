@@ -78,26 +78,14 @@ class Engine {
             object, argument};
   }
 
-  // An event that calls object->Method(argument), and argument.prefetch(stage) before, if it has
-  // that.  REQUIRES: the argument is there when it does
+  // An event that calls object->Method(argument).  REQUIRES: the argument is there when it does
   template <auto Method, class Object, class Argument>
   requires std::is_class_v<Argument>
   static Event call(Object* object, Argument& argument) {
     return {[](void* target, std::uint64_t address) {
               (static_cast<Object*>(target)->*Method)(*reinterpret_cast<Argument*>(address));
             },
-            object, reinterpret_cast<std::uintptr_t>(&argument), make_prefetch<Argument>()};
-  }
-
-  // Does the same, and object->Prefetch(argument, stage) asks for memory.
-  template <auto Method, auto Prefetch, class Object, class Argument>
-  static Event call(Object* object, Argument& argument) {
-    Event event = call<Method>(object, argument);
-    event.prefetch = [](const void* target, std::uint64_t address, int stage) {
-      (static_cast<const Object*>(target)->*Prefetch)(*reinterpret_cast<const Argument*>(address),
-                                                      stage);
-    };
-    return event;
+            object, reinterpret_cast<std::uintptr_t>(&argument)};
   }
 
   // Runs call<Method>(object, argument) at now() + delay.
@@ -140,16 +128,6 @@ class Engine {
   void fold(std::uint64_t value) { fingerprint_ = mix(fingerprint_, value); }
 
  private:
-  template <class Argument>
-  static EventPrefetch make_prefetch() {
-    if constexpr (requires(const Argument& argument) { argument.prefetch(0); }) {
-      return [](const void*, std::uint64_t address, int stage) {
-        reinterpret_cast<const Argument*>(address)->prefetch(stage);
-      };
-    } else {
-      return nullptr;
-    }
-  }
   static std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
     return (hash ^ value) * 0x9e3779b97f4a7c15;
   }

@@ -52,21 +52,7 @@ Time EventQueue::next_time() const {
 }
 
 void EventQueue::advance() {
-  if (shuffles_) return draw_due();
-  find_due();
-  begin_looking_ahead();
-}
-
-void EventQueue::begin_looking_ahead() {
-  // Below this many events all that they touch stays in the cache, and looking ahead would only
-  // cost.
-  constexpr std::size_t kFew = 512;
-  looks_ahead_ = size_ >= kFew && node(current_.head).next != kNone;
-  if (!looks_ahead_) return;
-  for (int stage = 0; stage < kPrefetchStages; ++stage) {
-    ahead_[static_cast<std::size_t>(stage)] = node(current_.head).next;
-    for (int i = 1; i < kAhead[static_cast<std::size_t>(stage)]; ++i) look_ahead(stage);
-  }
+  shuffles_ ? draw_due() : find_due();
 }
 
 void EventQueue::shuffle_ties(std::uint64_t seed) {
@@ -124,7 +110,6 @@ void EventQueue::clear() {
   size_ = 0;
   current_ = {};
   lane_ = {};
-  looks_ahead_ = false;
   due_.clear();
   nodes_.clear();
   free_node_ = kNone;

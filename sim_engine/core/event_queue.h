@@ -27,7 +27,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim_engine/base/prefetch.h"
 #include "sim_engine/base/units.h"
 
 namespace kernbench::sim {
@@ -35,16 +34,10 @@ namespace kernbench::sim {
 // An event calls function(object, argument).
 using EventFunction = void (*)(void* object, std::uint64_t argument);
 
-// Asks the host's memory for what an event will touch: first for what it names (stage 0), then for
-// what that refers to (1), and so on.  It must change nothing.
-using EventPrefetch = void (*)(const void* object, std::uint64_t argument, int stage);
-inline constexpr int kPrefetchStages = 6;
-
 struct Event {
   EventFunction function = nullptr;
   void* object = nullptr;
   std::uint64_t argument = 0;
-  EventPrefetch prefetch = nullptr;  // null: nothing is asked for
 };
 
 // Names an event as long as it is pending.
@@ -69,7 +62,6 @@ class EventQueue {
   void cancel(EventHandle handle) {
     Event& event = node(static_cast<std::uint32_t>(handle)).event;
     event.function = &cancelled;
-    event.prefetch = nullptr;  // what it would ask for may go
     --size_;
   }
 
@@ -145,20 +137,12 @@ class EventQueue {
   void advance();
   void find_due();
   void draw_due();
-  void look_ahead(int stage);
-  void begin_looking_ahead();
-
-  // While an event runs, the one this many places behind it is in a stage.
-  static constexpr std::array<int, kPrefetchStages> kAhead = {12, 10, 8, 6, 4, 2};
 
   std::int64_t now_ = 0;
   std::size_t size_ = 0;
   std::uint32_t popped_cause_ = 0;
   List current_;  // events of the bins being emptied, all at now_
   List lane_;     // events pushed for now_ while it is now
-  std::array<std::uint32_t, kPrefetchStages> ahead_ = {kNone, kNone, kNone,
-                                                       kNone, kNone, kNone};  // in current_
-  bool looks_ahead_ = false;  // some of ahead_ are not kNone, perhaps
   std::vector<Node> nodes_;
   std::uint32_t free_node_ = kNone;
   std::uint32_t used_levels_ = 0;  // a bit for each level that holds bins
@@ -168,18 +152,6 @@ class EventQueue {
   std::uint64_t draws_ = 0;         // the state of what draws
   std::vector<std::uint32_t> due_;  // events at now_, if ties are shuffled
 };
-
-// The next event of those that are due enters a stage.
-inline void EventQueue::look_ahead(int stage) {
-  std::uint32_t& at = ahead_[static_cast<std::size_t>(stage)];
-  if (at == kNone) return;
-  const Node& next = node(at);
-  if (next.event.prefetch != nullptr) {
-    next.event.prefetch(next.event.object, next.event.argument, stage);
-  }
-  at = next.next;
-  if (stage == 0 && at != kNone) ask_for(&node(at), sizeof(Node));
-}
 
 inline std::uint32_t EventQueue::make_node(const Event& event, std::uint32_t cause) {
   std::uint32_t index = free_node_;
@@ -224,9 +196,6 @@ inline EventHandle EventQueue::push(Time time, const Event& event, std::uint32_t
 inline Event EventQueue::pop() {
   for (;;) {
     if (current_.head == kNone) advance();
-    if (looks_ahead_) {
-      for (int stage = 0; stage < kPrefetchStages; ++stage) look_ahead(stage);
-    }
     const std::uint32_t index = current_.head;
     Node& next = node(index);
     current_.head = next.next;

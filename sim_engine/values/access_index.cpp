@@ -18,7 +18,6 @@ AccessIndex::Id AccessIndex::add(Set& set, RegionId region, const ElementRange& 
   Id id = free_;
   if (id != kNone) {
     free_ = nodes_[id].right;
-    prefetch(free_);  // the next one
   } else {
     id = static_cast<Id>(nodes_.size());
     nodes_.emplace_back();

@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim_engine/base/prefetch.h"
 #include "sim_engine/values/device_buffer.h"
 #include "sim_engine/values/element_range.h"
 
@@ -35,11 +34,6 @@ class AccessIndex {
   Id add(Set& set, RegionId region, const ElementRange& elements);
   // REQUIRES: it was added to this set
   void remove(Set& set, Id id);
-
-  // Asks the host's memory for an access.
-  void prefetch(Id id) const {
-    if (id < nodes_.size()) ask_for(&nodes_[id], sizeof(Node));
-  }
 
   // Calls visit(Id, const ElementRange&) for each access of the set that touches some of the
   // elements, in an order that depends on nothing but the calls so far.  `visit` must not change

@@ -4,7 +4,6 @@
 
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
-#include "sim_engine/base/prefetch.h"
 
 namespace kernbench::sim {
 
@@ -79,16 +78,6 @@ void AccessTracker::end(AccessId id) {
   there.writes -= ended.access == Access::write;
   index_.remove(there.accesses, id.slot);
   ++ended.generation;
-}
-
-void AccessTracker::prefetch(RegionId region) const {
-  if (region.index < regions_.size()) ask_for(&regions_[region.index], sizeof(InRegion));
-}
-
-void AccessTracker::prefetch(AccessId id) const {
-  if (id.slot >= under_way_.size()) return;
-  ask_for(&under_way_[id.slot], sizeof(UnderWay));
-  index_.prefetch(id.slot);
 }
 
 void AccessTracker::clear() {

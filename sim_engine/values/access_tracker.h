@@ -47,10 +47,6 @@ class AccessTracker {
   // The access has ended.  Call it once per access.
   void end(AccessId id);
 
-  // Asks the host's memory for what begin() touches of a region, and end() of an access.
-  void prefetch(RegionId region) const;
-  void prefetch(AccessId id) const;
-
   // Drops all accesses, after a run that failed.  Their ids become invalid.
   void clear();
 

@@ -4,8 +4,6 @@
 #include <iterator>
 #include <utility>
 
-#include "sim_engine/base/prefetch.h"
-
 namespace kernbench::sim {
 
 namespace {
@@ -42,14 +40,6 @@ IntervalMap::Place IntervalMap::find(std::int64_t position) const {
   const auto next = std::ranges::upper_bound(items, position, {}, &Interval::begin);
   found_.item = static_cast<std::size_t>(next - items.begin()) - 1;
   return found_;
-}
-
-void IntervalMap::prefetch(int stage) const {
-  if (found_.leaf >= leaves_.size()) return;
-  const Leaf& leaf = leaves_[found_.leaf];
-  if (stage == 0) return ask_for(&leaf, 2 * sizeof leaf);
-  const std::size_t first = found_.item == 0 ? 0 : found_.item - 1;
-  if (stage == 1) return ask_for(leaf.items.data() + first, 4 * sizeof(Interval));
 }
 
 // The interval that begins at `position`, which splits one if need be.

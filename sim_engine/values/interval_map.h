@@ -51,10 +51,6 @@ class IntervalMap {
     }
   }
 
-  // Asks the host's memory for what the next find() mostly touches: first for what it looks at
-  // (stage 0), then for what that refers to (1).
-  void prefetch(int stage) const;
-
   // Elements [begin, end) are those of `value` from `offset` on.  REQUIRES: begin < end
   void put(std::int64_t begin, std::int64_t end, std::int64_t offset, const Value& value);
 

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "sim_engine/base/check.h"
-#include "sim_engine/base/prefetch.h"
 #include "sim_engine/values/element_format.h"
 
 namespace kernbench::sim {
@@ -65,13 +64,6 @@ void MemoryStore::destroy_region(RegionId id) {
   ++destroyed.generation;
   destroyed.values.clear();
   free_regions_.push_back(id.index);
-}
-
-void MemoryStore::prefetch(RegionId id, int stage) const {
-  if (id.index >= regions_.size()) return;
-  const Region& region = regions_[id.index];
-  if (stage == 0) return ask_for(&region, sizeof region);
-  if (data_) region.values.prefetch(stage - 1);
 }
 
 void MemoryStore::check_own(const Value& value) const {

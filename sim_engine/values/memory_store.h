@@ -103,10 +103,6 @@ class MemoryStore {
     }
   }
 
-  // Asks the host's memory for what the next load or store of a region mostly touches: for the
-  // region (stage 0), then for what that refers to (1), and so on.
-  void prefetch(RegionId id, int stage) const;
-
   // The nodes and bytes that are alive, for reports and tests.
   std::int64_t live_value_count() const { return pool_->live_node_count(); }
   Bytes live_bytes() const { return pool_->live_bytes(); }

@@ -1,7 +1,5 @@
 #include "sim_engine/values/value.h"
 
-#include "sim_engine/base/prefetch.h"
-
 namespace kernbench::sim {
 
 namespace {
@@ -51,7 +49,6 @@ ValueNode* ValuePool::create(ValueKind kind, DType dtype, std::int64_t count) {
   if (free_ == nullptr) grow();
   ValueNode* const node = free_;
   free_ = node->next;
-  ask_for(free_, sizeof(ValueNode));  // the next one
   node->kind = kind;
   node->dtype = dtype;
   node->count = count;

@@ -8,27 +8,15 @@
 #if defined(FMT_FORMAT_H_)
 #error "kernbench.h includes <fmt/format.h>; <fmt/core.h> is enough for declarations"
 #endif
-#if defined(_GLIBCXX_CHRONO)
-#error "kernbench.h includes <chrono>; sim_engine/base/units.h has durations"
-#endif
-#if defined(_GLIBCXX_FILESYSTEM)
-#error "kernbench.h includes <filesystem>; benches/bench/bench.h declares path"
-#endif
 #if defined(_GLIBCXX_ALGORITHM) || defined(_GLIBCXX_DEQUE) || defined(_GLIBCXX_LIST)
 #error "kernbench.h includes <algorithm>, <deque> or <list>; bodies that need them go into a .cpp"
 #endif
 #if defined(_GLIBCXX_VARIANT)
 #error "kernbench.h includes <variant>; benches/bench/cell.h has what a row's cells are"
 #endif
-#if defined(_GLIBCXX_MEMORY)
-#error "kernbench.h includes <memory>; sim_engine/base/memory.h has its pointers"
-#endif
 #if defined(_GLIBCXX_MUTEX) || defined(_GLIBCXX_ATOMIC) || defined(_GLIBCXX_THREAD)
 #error "kernbench.h includes <mutex>, <atomic> or <thread>; what needs them is no user's"
 #endif
-#if defined(_GLIBCXX_FUNCTIONAL)
-#error "kernbench.h includes <functional>; sim_engine/base/function.h has function"
-#endif
-#if defined(_GLIBCXX_UNORDERED_MAP) || defined(_GLIBCXX_SSTREAM) || defined(_GLIBCXX_RANDOM)
-#error "kernbench.h includes <unordered_map>, <sstream> or <random>; a .cpp may"
+#if defined(_GLIBCXX_RANDOM)
+#error "kernbench.h includes <random>; a .cpp may"
 #endif

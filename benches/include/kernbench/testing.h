@@ -34,12 +34,12 @@
 #endif
 
 #include <exception>
+#include <functional>
 #include <string_view>
 #include <utility>
 
 #include "kernbench/kernbench.h"
 #include "runtime/testing/assertions.h"
-#include "sim_engine/base/function.h"
 
 namespace kernbench::testing {
 

@@ -250,31 +250,6 @@ TEST_CASE("steps, cascades and clear in any mix agree with an ordered multimap",
   }
 }
 
-TEST_CASE("what many events touch is asked for ahead, in stages, unless one is cancelled",
-          "[engine]") {
-  struct Asked {
-    std::vector<std::vector<int>> stages = std::vector<std::vector<int>>(1000);
-    std::vector<bool> has_run = std::vector<bool>(1000);
-  } asked;
-  EventQueue queue;
-  std::vector<EventHandle> handles;
-  for (std::uint64_t i = 0; i < 1000; ++i) {
-    handles.push_back(
-        queue.push(Time{5}, Event{[](void*, std::uint64_t) {}, &asked, i,
-                                  [](const void* object, std::uint64_t argument, int stage) {
-                                    auto& all = *static_cast<Asked*>(const_cast<void*>(object));
-                                    CHECK_FALSE(all.has_run[argument]);
-                                    all.stages[argument].push_back(stage);
-                                  }}));
-  }
-  queue.cancel(handles[7]);
-  while (!queue.empty()) asked.has_run[queue.pop().argument] = true;
-  for (std::uint64_t i = 1; i < 1000; ++i) {  // nobody runs before the first
-    CHECK(asked.has_run[i] == (i != 7));
-    CHECK(asked.stages[i] == (i == 7 ? std::vector<int>{} : std::vector<int>{0, 1, 2, 3, 4, 5}));
-  }
-}
-
 TEST_CASE("the order of equal times holds when they lie in several bins", "[engine]") {
   // Times that evict each other from the table open several bins for one time.
   for (const std::int64_t longest : {2, 100, 5'000, 3'000'000}) {
