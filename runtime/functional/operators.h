@@ -55,7 +55,6 @@ Tensor mul(const Tensor& a, const Tensor& b);
 Tensor mul(const Tensor& x, const Scalar& number);
 Tensor div(const Tensor& a, const Tensor& b);
 Tensor div(const Tensor& x, const Scalar& number);
-Tensor neg(const Tensor& x);
 
 // Comparisons: bool.  No gradient flows through them.
 Tensor operator==(const Tensor& a, const Tensor& b);
@@ -97,16 +96,10 @@ Tensor operator&(const Tensor& x, const Scalar& number);
 Tensor operator|(const Tensor& x, const Scalar& number);
 Tensor operator^(const Tensor& x, const Scalar& number);
 Tensor operator~(const Tensor& x);
-// logical_not is true where an element is 0, the others where both, one at least, or just one of
-// two elements are not.  The result is bool.
-Tensor logical_not(const Tensor& x);
+// True where both, one at least, or just one of two elements are not 0.  The result is bool.
 Tensor logical_and(const Tensor& a, const Tensor& b);
 Tensor logical_or(const Tensor& a, const Tensor& b);
 Tensor logical_xor(const Tensor& a, const Tensor& b);
-// The result is bool: true where an element is NaN, infinite, or neither of both.
-Tensor isnan(const Tensor& x);
-Tensor isinf(const Tensor& x);
-Tensor isfinite(const Tensor& x);
 
 // The larger, or the smaller, of each two elements.  Two equal elements get half of the gradient
 // each.
@@ -132,13 +125,10 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, const Scalar& value);
 Tensor clamp(const Tensor& x, const Scalar& min = -std::numeric_limits<double>::infinity(),
              const Scalar& max = std::numeric_limits<double>::infinity());
 
-Tensor exp(const Tensor& x);
-Tensor log(const Tensor& x);
-Tensor sqrt(const Tensor& x);
-Tensor rsqrt(const Tensor& x);
-Tensor abs(const Tensor& x);
-Tensor reciprocal(const Tensor& x);
-Tensor square(const Tensor& x);
+// exp(x), sin(x), floor(x), isnan(x), ...
+#define KERNBENCH_FUNCTION(name) Tensor name(const Tensor& x);
+#include "runtime/tensor/functions.def"
+
 // x to the power of a number.  Whole exponents up to 64 are products; 0.5 and -0.5 are roots;
 // others are exp(exponent log(x)), whose relative error is about |exponent log(x)| 2^-24.
 Tensor pow(const Tensor& x, const Scalar& exponent);
@@ -147,37 +137,12 @@ Tensor pow(const Tensor& x, const Scalar& exponent);
 Tensor pow(const Tensor& x, const Tensor& exponent);
 Tensor pow(const Scalar& base, const Tensor& exponent);
 
-// sin and cos of f32 are within 0.500001 units in the last place, for angles of any size; tan is
-// their quotient.
-Tensor sin(const Tensor& x);
-Tensor cos(const Tensor& x);
-Tensor tan(const Tensor& x);
-// Within a few roundings of f32: asin and acos of what no angle has are NaN.
-Tensor asin(const Tensor& x);
-Tensor acos(const Tensor& x);
-Tensor atan(const Tensor& x);
-Tensor sinh(const Tensor& x);
-Tensor cosh(const Tensor& x);
-Tensor erf(const Tensor& x);
-Tensor exp2(const Tensor& x);
-Tensor log2(const Tensor& x);
-Tensor log10(const Tensor& x);
-// log(1 + x) and e^x - 1, exact to a few roundings near 0 too.
-Tensor log1p(const Tensor& x);
-Tensor expm1(const Tensor& x);
 Tensor hypot(const Tensor& a, const Tensor& b);
 // start + weight (end - start); x + value a b; x + value a / b, which is refused of integers.
 Tensor lerp(const Tensor& start, const Tensor& end, double weight);
 Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b, const Scalar& value = 1);
 Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b, const Scalar& value = 1);
 
-// To whole numbers: down, up, towards zero, to the nearest, of which round() takes the even one if
-// there are two.  Their gradients are 0.  Integers stay as they are; bool is refused (KB-F002).
-Tensor floor(const Tensor& x);
-Tensor ceil(const Tensor& x);
-Tensor trunc(const Tensor& x);
-Tensor round(const Tensor& x);
-Tensor sign(const Tensor& x);  // -1, 0 or 1; 0 of NaN, as torch's
 // a / b rounded down, and what it leaves, with the sign of b: the two operators of Python, of which
 // C++ has % alone.  fmod() returns what rounding towards zero leaves, with the sign of a.  Integers
 // divided by 0 give -1, and leave themselves (RISC-V); torch refuses that on a CPU alone.

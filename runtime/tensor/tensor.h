@@ -208,12 +208,6 @@ class Tensor {
   Tensor sub(const Scalar& number) const;
   Tensor mul(const Tensor&other) const, mul(const Scalar&number) const;
   Tensor div(const Tensor&other) const, div(const Scalar&number) const;
-  Tensor neg() const, abs() const, sign() const, square() const, reciprocal() const;
-  Tensor exp() const, exp2() const, expm1() const, log() const, log2() const, log1p() const;
-  Tensor sqrt() const, rsqrt() const, sin() const, cos() const, tan() const, erf() const;
-  Tensor asin() const, acos() const, atan() const, sinh() const, cosh() const, log10() const;
-  Tensor floor() const, ceil() const, trunc() const, round() const;
-  Tensor isnan() const, isinf() const, isfinite() const;
   Tensor remainder(const Tensor&other) const, remainder(const Scalar&number) const;
   Tensor fmod(const Tensor&other) const, fmod(const Scalar&number) const;
   Tensor floor_divide(const Tensor&other) const, floor_divide(const Scalar&number) const;
@@ -267,7 +261,7 @@ class Tensor {
   Tensor le(const Tensor&other) const, le(const Scalar&number) const;
   Tensor gt(const Tensor&other) const, gt(const Scalar&number) const;
   Tensor ge(const Tensor&other) const, ge(const Scalar&number) const;
-  Tensor logical_not() const, logical_xor(const Tensor&other) const;
+  Tensor logical_xor(const Tensor& other) const;
   Tensor logical_and(const Tensor&other) const, logical_or(const Tensor&other) const;
   bool equal(const Tensor& other) const;
   bool allclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8) const;
@@ -378,6 +372,11 @@ class Tensor {
   Storage& checked() const;
 
   std::shared_ptr<Storage> storage_;
+
+ public:
+  // x.exp(), x.sin(), x.floor(), ...
+#define KERNBENCH_FUNCTION(name) Tensor name() const;
+#include "runtime/tensor/functions.def"
 };
 
 // "tensor([[1, 2], [3, 4]], dtype=f16)"; a large tensor shows its first and last elements.  This

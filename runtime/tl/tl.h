@@ -166,20 +166,8 @@ class Context {
   void composite(const CompositeGemm& gemm);
 
   // Elementwise operations on PE_MATH.  values.h has + - * / and comparisons, and the rules for
-  // all of them.  sqrt and floor are exact except for rounding; the others are within 0.500001
-  // units in the last place of f32 before they are rounded to the type.
-  Tensor exp(const Tensor& x) { return elementwise(sim::MathOp::exp, "tl.exp", {x}); }
-  Tensor log(const Tensor& x) { return elementwise(sim::MathOp::log, "tl.log", {x}); }
-  Tensor sqrt(const Tensor& x) { return elementwise(sim::MathOp::sqrt, "tl.sqrt", {x}); }
-  Tensor rsqrt(const Tensor& x) { return elementwise(sim::MathOp::rsqrt, "tl.rsqrt", {x}); }
+  // all of them; exp and its like stand below.
   Tensor abs(const Tensor& x) { return elementwise(sim::MathOp::absolute, "tl.abs", {x}); }
-  Tensor sigmoid(const Tensor& x) { return elementwise(sim::MathOp::sigmoid, "tl.sigmoid", {x}); }
-  Tensor floor(const Tensor& x) { return elementwise(sim::MathOp::floor, "tl.floor", {x}); }
-  Tensor exp2(const Tensor& x) { return elementwise(sim::MathOp::exp2, "tl.exp2", {x}); }
-  Tensor log2(const Tensor& x) { return elementwise(sim::MathOp::log2, "tl.log2", {x}); }
-  Tensor sin(const Tensor& x) { return elementwise(sim::MathOp::sin, "tl.sin", {x}); }
-  Tensor cos(const Tensor& x) { return elementwise(sim::MathOp::cos, "tl.cos", {x}); }
-  Tensor erf(const Tensor& x) { return elementwise(sim::MathOp::erf, "tl.erf", {x}); }
   // Python's a // b and a % b, of integers too; x // 0 of integers is -1, and x % 0 is x.
   Tensor floor_divide(const Operand& a, const Operand& b) {
     return elementwise(sim::MathOp::floor_divide, "tl.floor_divide", {a, b});
@@ -377,6 +365,16 @@ class Context {
   std::int64_t commands_ = 0;              // issued
   HandleList handles_;
   const ScratchHolder* holder_ = nullptr;  // of tiles without handles
+
+ public:
+  // exp, log, sqrt, rsqrt, sigmoid, floor, exp2, log2, sin, cos and erf.  sqrt and floor are exact
+  // except for rounding; the others are within 0.500001 units in the last place of f32 before they
+  // are rounded to the type.
+#define KERNBENCH_MATH_FUNCTION(name, ...)                   \
+  Tensor name(const Tensor& x) {                             \
+    return elementwise(sim::MathOp::name, "tl." #name, {x}); \
+  }
+#include "sim_engine/values/math_ops.def"
 };
 
 }  // namespace kernbench::tl

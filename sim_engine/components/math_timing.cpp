@@ -1,62 +1,22 @@
 #include "sim_engine/components/math_timing.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 
 namespace kernbench::sim {
 
 namespace {
 
-MathKind to_math_kind(MathOp op) {
-  switch (op) {
-    case MathOp::add:
-    case MathOp::subtract:
-    case MathOp::bit_and:
-    case MathOp::bit_or:
-    case MathOp::bit_xor:
-    case MathOp::negate:
-    case MathOp::absolute:
-      return MathKind::add;
-    case MathOp::multiply:
-      return MathKind::mul;
-    case MathOp::divide:
-    case MathOp::floor_divide:
-    case MathOp::remainder:
-      return MathKind::div;
-    case MathOp::exp:
-    case MathOp::exp2:
-    case MathOp::sin:
-    case MathOp::cos:
-    case MathOp::erf:
-      return MathKind::exp;
-    case MathOp::log:
-    case MathOp::log2:
-      return MathKind::log;
-    case MathOp::sqrt:
-      return MathKind::sqrt;
-    case MathOp::rsqrt:
-      return MathKind::rsqrt;
-    case MathOp::sigmoid:
-      return MathKind::sigmoid;
-    case MathOp::fma:
-      return MathKind::fma;
-    case MathOp::convert:
-    case MathOp::floor:
-    case MathOp::select:
-      return MathKind::move;
-    case MathOp::maximum:
-    case MathOp::minimum:
-    case MathOp::less:
-    case MathOp::less_equal:
-    case MathOp::greater:
-    case MathOp::greater_equal:
-    case MathOp::equal:
-    case MathOp::not_equal:
-    case MathOp::clamp:
-      break;
-  }
-  return MathKind::compare;
-}
+// The passes of an operation over its elements.
+struct Passes {
+  MathKind kind;
+  int fmas;
+};
+constexpr std::array kPasses = {
+#define KERNBENCH_MATH_OP(name, operands, domain, kind, fmas) Passes{MathKind::kind, fmas},
+#include "sim_engine/values/math_ops.def"
+};
 
 // The number of passes in which the lanes process all elements.
 std::int64_t passes(const Topology::Pe& pe, std::int64_t element_count) {
@@ -92,10 +52,9 @@ MathPasses count_passes(AxisOp op) {
 }
 
 std::int64_t math_cycles(const Topology::Pe& pe, MathOp op, std::int64_t element_count) {
-  const std::int64_t cycles = element_cycles(pe, to_math_kind(op), element_count);
-  // erf is an exponential and a polynomial of degree 12.
-  if (op == MathOp::erf) return cycles + 12 * element_cycles(pe, MathKind::fma, element_count);
-  return cycles;
+  const Passes& made = kPasses[static_cast<std::size_t>(op)];
+  return element_cycles(pe, made.kind, element_count) +
+         made.fmas * element_cycles(pe, MathKind::fma, element_count);
 }
 
 std::int64_t math_cycles(const Topology::Pe& pe, AxisOp op, const AxisForm& form) {

@@ -10,8 +10,7 @@
 namespace kernbench::sim {
 
 // Operations on each element, computed in f32 and then rounded once to the type of the result; but
-// in integers modulo 2^64 if all operands are integral and the operation has integral results: not
-// for divide and what lies between exp and erf.
+// in integers modulo 2^64 if all operands are integral and the operation is of MathDomain::whole.
 //
 // - maximum, minimum and clamp are NaN if an operand is, and order -0 below +0, so that maximum and
 //   minimum are commutative to the bit.
@@ -26,59 +25,40 @@ namespace kernbench::sim {
 // - select(mask, a, b) is a where the mask is not 0, else b.
 // - bit_and, bit_or and bit_xor are of integers alone.
 enum class MathOp : std::uint8_t {
-  // of two operands
-  add,
-  subtract,
-  multiply,
-  divide,
-  maximum,
-  minimum,
-  less,
-  less_equal,
-  greater,
-  greater_equal,
-  equal,
-  not_equal,
-  bit_and,
-  bit_or,
-  bit_xor,
-  floor_divide,
-  remainder,
-  // of one
-  negate,
-  absolute,
-  exp,
-  log,
-  sqrt,
-  rsqrt,
-  sigmoid,
-  floor,
-  exp2,
-  log2,
-  sin,
-  cos,
-  erf,
-  convert,
-  // of three
-  fma,
-  clamp,
-  select,
+#define KERNBENCH_MATH_OP(name, ...) name,
+#include "sim_engine/values/math_ops.def"
 };
 
-inline constexpr std::size_t kMathOpCount = 34;
 inline constexpr std::size_t kMostOperands = 3;
 
-constexpr std::size_t operand_count(MathOp op) {
-  return op < MathOp::negate ? 2 : op < MathOp::fma ? 1 : 3;
-}
+// What an operation of integers computes in.
+enum class MathDomain : std::uint8_t { whole, real };
 
+struct MathOpRow {
+  std::string_view name;
+  std::size_t operand_count;
+  MathDomain domain;
+};
+inline constexpr std::array kMathOps = {
+#define KERNBENCH_MATH_OP(name, operands, domain, ...) \
+  MathOpRow{#name, operands, MathDomain::domain},
+#include "sim_engine/values/math_ops.def"
+};
+
+constexpr const MathOpRow& row_of(MathOp op) {
+  return kMathOps[static_cast<std::size_t>(op)];
+}
+constexpr std::size_t operand_count(MathOp op) {
+  return row_of(op).operand_count;
+}
 // True if the operation of integers is one: computed as such, and not in f32.
 constexpr bool is_of_integers(MathOp op) {
-  return op != MathOp::divide && (op < MathOp::exp || op > MathOp::erf);
+  return row_of(op).domain == MathDomain::whole;
 }
-
 // "add", "subtract", ...
-std::string_view name_of(MathOp op);
+constexpr std::string_view name_of(MathOp op) {
+  return row_of(op).name;
+}
 
 // Operations along one axis of a value.
 //

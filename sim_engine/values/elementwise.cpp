@@ -87,28 +87,10 @@ void apply_to_one(MathOp op, const float* in, float* out, std::int64_t count) {
     case MathOp::absolute:
       std::transform(in, in + count, out, [](float x) { return std::abs(x); });
       return;
-    case MathOp::exp:
-      return exp_elements(in, out, count);
-    case MathOp::log:
-      return log_elements(in, out, count);
-    case MathOp::sqrt:
-      return sqrt_elements(in, out, count);
-    case MathOp::rsqrt:
-      return rsqrt_elements(in, out, count);
-    case MathOp::sigmoid:
-      return sigmoid_elements(in, out, count);
-    case MathOp::floor:
-      return floor_elements(in, out, count);
-    case MathOp::exp2:
-      return exp2_elements(in, out, count);
-    case MathOp::log2:
-      return log2_elements(in, out, count);
-    case MathOp::sin:
-      return sin_elements(in, out, count);
-    case MathOp::cos:
-      return cos_elements(in, out, count);
-    case MathOp::erf:
-      return erf_elements(in, out, count);
+#define KERNBENCH_MATH_FUNCTION(name, ...) \
+  case MathOp::name:                       \
+    return name##_elements(in, out, count);
+#include "sim_engine/values/math_ops.def"
     default:  // convert: what is stored is rounded
       std::copy_n(in, count, out);
   }

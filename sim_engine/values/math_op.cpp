@@ -4,16 +4,6 @@
 
 namespace kernbench::sim {
 
-std::string_view name_of(MathOp op) {
-  static constexpr std::array<std::string_view, kMathOpCount> kNames = {
-      "add",        "subtract",     "multiply",      "divide", "maximum",   "minimum", "less",
-      "less_equal", "greater",      "greater_equal", "equal",  "not_equal", "bit_and", "bit_or",
-      "bit_xor",    "floor_divide", "remainder",     "negate", "absolute",  "exp",     "log",
-      "sqrt",       "rsqrt",        "sigmoid",       "floor",  "exp2",      "log2",    "sin",
-      "cos",        "erf",          "convert",       "fma",    "clamp",     "select"};
-  return kNames[static_cast<std::size_t>(op)];
-}
-
 std::string_view name_of(AxisOp op) {
   static constexpr std::array<std::string_view, kAxisOpCount> kNames = {
       "sum", "maximum", "minimum", "softmax", "broadcast", "transpose", "ramp"};

@@ -17,16 +17,8 @@
 namespace kernbench::sim {
 
 // out[i] = f(in[i]) for i < count.  `out` may be `in`.
-void exp_elements(const float* in, float* out, std::int64_t count);
-void log_elements(const float* in, float* out, std::int64_t count);
-void sqrt_elements(const float* in, float* out, std::int64_t count);
-void rsqrt_elements(const float* in, float* out, std::int64_t count);
-void sigmoid_elements(const float* in, float* out, std::int64_t count);
-void floor_elements(const float* in, float* out, std::int64_t count);
-void exp2_elements(const float* in, float* out, std::int64_t count);
-void log2_elements(const float* in, float* out, std::int64_t count);
-void sin_elements(const float* in, float* out, std::int64_t count);
-void cos_elements(const float* in, float* out, std::int64_t count);
-void erf_elements(const float* in, float* out, std::int64_t count);
+#define KERNBENCH_MATH_FUNCTION(name, ...) \
+  void name##_elements(const float* in, float* out, std::int64_t count);
+#include "sim_engine/values/math_ops.def"
 
 }  // namespace kernbench::sim
