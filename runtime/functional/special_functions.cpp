@@ -153,6 +153,42 @@ constexpr ElementwiseOperator kCosh =
     real("cosh", [](const Elements& of) { return compute_cosh(of.tl, of.a()); },
          {[](const Elements& of) { return of.dy() * compute_sinh(of.tl, of.a()); }, needs::kA});
 
+// Squares of what is larger are infinite, and the 1 beside them is below their last digit.
+constexpr double kHuge = 1e18;
+
+// log(x + sqrt(x^2 + 1)) as log1p(x + x^2 / (1 + sqrt(x^2 + 1))), which loses no digit near 0.
+tl::Tensor compute_asinh(tl::Context& tl, const tl::Tensor& x) {
+  const tl::Tensor size = tl.abs(x);
+  const tl::Tensor square = size * size;
+  const tl::Tensor near = compute_log1p(tl, size + square / (tl.sqrt(square + 1.0) + 1.0));
+  const tl::Tensor y = tl.where(size < kHuge, near, tl.log(size) + std::numbers::ln2);
+  return tl.where(x < 0, -y, tl.where(x == 0, x, y));
+}
+// log(x + sqrt(x^2 - 1)), with t = x - 1.
+tl::Tensor compute_acosh(tl::Context& tl, const tl::Tensor& x) {
+  const tl::Tensor t = x - 1.0;
+  const tl::Tensor near = compute_log1p(tl, t + tl.sqrt(t * (t + 2.0)));
+  return tl.where(x < kHuge, near, tl.log(x) + std::numbers::ln2);
+}
+// log((1 + x) / (1 - x)) / 2.
+tl::Tensor compute_atanh(tl::Context& tl, const tl::Tensor& x) {
+  const tl::Tensor size = tl.abs(x);
+  const tl::Tensor y = compute_log1p(tl, size * 2.0 / (1 - size)) * 0.5;
+  return tl.where(x < 0, -y, tl.where(x == 0, x, y));
+}
+
+constexpr ElementwiseOperator kAsinh = real(
+    "asinh", [](const Elements& of) { return compute_asinh(of.tl, of.a()); },
+    {[](const Elements& of) { return of.dy() * of.tl.rsqrt(of.a() * of.a() + 1.0); }, needs::kA});
+
+constexpr ElementwiseOperator kAcosh = real(
+    "acosh", [](const Elements& of) { return compute_acosh(of.tl, of.a()); },
+    {[](const Elements& of) { return of.dy() * of.tl.rsqrt(of.a() * of.a() - 1.0); }, needs::kA});
+
+constexpr ElementwiseOperator kAtanh =
+    real("atanh", [](const Elements& of) { return compute_atanh(of.tl, of.a()); },
+         {[](const Elements& of) { return of.dy() / (1 - of.a() * of.a()); }, needs::kA});
+
 // log(1 + exp(x)), of which the exponential of a large x is too large.
 constexpr ElementwiseOperator kSoftplus{
     "softplus",
@@ -268,6 +304,9 @@ KERNBENCH_UNARY(acos, kAcos)
 KERNBENCH_UNARY(atan, kAtan)
 KERNBENCH_UNARY(sinh, kSinh)
 KERNBENCH_UNARY(cosh, kCosh)
+KERNBENCH_UNARY(asinh, kAsinh)
+KERNBENCH_UNARY(acosh, kAcosh)
+KERNBENCH_UNARY(atanh, kAtanh)
 #undef KERNBENCH_UNARY
 
 Tensor nn::functional::logsigmoid(const Tensor& x) {

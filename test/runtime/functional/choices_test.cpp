@@ -153,6 +153,13 @@ TEST_CASE("inverse and hyperbolic functions have C's values at their ends", "[sp
   const Tensor large = dut.tensor({2}, {89, -89});  // e^89 is no f32
   CHECK(std::abs(sinh(large).at({1}) / std::sinh(-89.0) - 1) <= 64 * 0x1p-24);
   CHECK(std::abs(cosh(large).at({0}) / std::cosh(89.0) - 1) <= 64 * 0x1p-24);
+  for (const Tensor& y : {asinh(x), atanh(x * 0.5)}) CHECK(std::signbit(y.at({4})));
+  for (const Tensor& y : {asinh(x), acosh(x), atanh(x)}) CHECK_FALSE(std::isfinite(y.at({0})));
+  CHECK(atanh(x).at({2}) == HUGE_VALF);
+  CHECK(std::isnan(acosh(x).at({3})));
+  const Tensor huge = dut.tensor({2}, {1e30F, -1e30F});  // their squares are no f32
+  CHECK(std::abs(asinh(huge).at({1}) / std::asinh(-1e30) - 1) <= 4 * 0x1p-24);
+  CHECK(std::abs(acosh(huge).at({0}) / std::acosh(1e30) - 1) <= 4 * 0x1p-24);
 }
 
 }  // namespace

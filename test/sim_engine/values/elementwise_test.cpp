@@ -184,7 +184,8 @@ TEST_CASE("operations on too few operands, or on such as differ in size, are our
 
 TEST_CASE("every operation has a name of its own", "[elementwise]") {
   std::vector<std::string_view> names;
-  for (std::size_t i = 0; i < kMathOps.size(); ++i) names.push_back(name_of(static_cast<MathOp>(i)));
+  for (std::size_t i = 0; i < kMathOps.size(); ++i)
+    names.push_back(name_of(static_cast<MathOp>(i)));
   CHECK(names.front() == "add");
   CHECK(name_of(MathOp::negate) == "negate");
   CHECK(name_of(MathOp::fma) == "fma");
