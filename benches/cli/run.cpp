@@ -16,12 +16,9 @@
 #include "benches/cli/commands.h"
 #include "benches/cli/outputs.h"
 #include "benches/cli/perform.h"
-#include "benches/cli/report_page.h"
-#include "benches/figure/figure_artifacts.h"
+#include "benches/cli/run_outputs.h"
 #include "benches/variants/row_plot.h"
 #include "benches/variants/variant_sweep.h"
-#include "runtime/profiler/kineto.h"
-#include "runtime/profiler/profile.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/error.h"
@@ -96,11 +93,6 @@ std::optional<runtime::TraceLevel> parse_trace(const RunArguments& arguments) {
   return static_cast<runtime::TraceLevel>(level - kLevels.begin());
 }
 
-bool is_profiled(const RunArguments& arguments) {
-  return arguments.explain || arguments.summary || !arguments.report.empty() ||
-         !arguments.kineto.empty();
-}
-
 using CheckRows = std::function<void(std::span<const Row>)>;
 
 // A grid checks the rows of its first point, whatever tables they are of.
@@ -122,7 +114,7 @@ BenchRequest make_request(const BenchInfo& info, const RunArguments& arguments, 
           .seed = parse_seed("--seed", arguments.seed),
           .shuffle_ties = parse_shuffle_ties(arguments.shuffle_ties),
           .tie_orders = parse_tie_orders(arguments.tie_orders, info),
-          .recording = {.trace = parse_trace(arguments), .profile = is_profiled(arguments)},
+          .recording = {.trace = parse_trace(arguments), .profile = needs_profile(arguments)},
           .output_folder = arguments.output_folder,
           .jobs = parse_jobs(arguments.jobs),
           .inputs = work.inputs,
@@ -142,96 +134,21 @@ void run_grid(Bench& bench, const BenchInfo& info, std::span<const variants::Var
   bench.print("#\n" + variants::to_narrow_table(rows));
 }
 
-// Writes where the time of the longest system went, and what would make it shorter.
-std::string explain(Bench& bench, const Work& work) {
-  const runtime::Simulation* const longest = bench.run().contexts.longest();
-  if (longest == nullptr) return "";
-  const runtime::Profile profile = runtime::make_profile(*longest);
-  const std::string text = runtime::explain(profile);
-  if (work.ran.variants.empty() || profile.path.edges.empty()) return text;
-  return text + variants::to_text(variants::what_helps(bench, work.ran, profile.path));
-}
-
-// Names the system that --explain, --summary, --report and --kineto show if there are several;
-// empty if there is one.
-std::string shown_point(const Work& work, const BenchRun& run) {
-  if (run.contexts.longest() == nullptr) return "";
-  const std::size_t count = run.contexts.statistics().size();
-  if (work.gains == nullptr) {
-    if (const std::string point = variants::explained_point(run); !point.empty()) return point;
+// Returns the exit code of a run that has come to its end.
+int end_run(BenchRun& run, const Report& report) {
+  run.remove_journals();
+  run.console.finish();
+  if (!report.ok) {
+    Console(STDERR_FILENO).print(run.describe_failed());
+    return static_cast<int>(ExitCode::worker_failed);
   }
-  if (count < 2) return "";
-  return fmt::format("the {} of {} systems that were simulated",
-                     work.gains == nullptr ? "longest" : "first, as it is,", count);
-}
-
-std::string shown_note(const RunArguments& arguments, const std::string& point) {
-  if (point.empty() || !is_profiled(arguments)) return "";
-  return note_line(arguments.explain || arguments.summary ? "explained" : "shown", point);
-}
-
-void check_plot(const RunArguments& arguments) {
-  variants::parse_plot(arguments.plot);
-  if (!arguments.output_folder.empty()) return;
-  throw UsageError("KB-U018", "--plot: give --out DIR, the folder of its files");
-}
-
-void add_plot(Bench& bench, const std::string& text) {
-  variants::RowPlot plot =
-      variants::make_plot(bench.run().rows(), variants::parse_plot(text), text, "plot.csv");
-  plot.chart.subtitle = bench.topology().name;
-  bench.add_artifact(plot.chart.csv, to_csv(plot.points));
-  figure::FigureArtifacts(bench).add("plot", plot.chart);
-}
-
-// Writes a table of what each system has done.
-std::string systems_table(const BenchRun& run) {
-  std::vector<Row> rows;
-  for (const EngineStatistics& system : run.contexts.statistics()) {
-    std::string algorithms;
-    for (const AlgorithmRun& ran : system.algorithms) {
-      algorithms +=
-          fmt::format("{}{}:{}", algorithms.empty() ? "" : " ", ran.collective, ran.algorithm);
-    }
-    rows.push_back(Row()
-                       .set("system", rows.size() + 1)
-                       .set("simulated_us", to_ns(system.simulated) / 1e3)
-                       .set("events", system.events)
-                       .set("busiest", system.busiest.unit)
-                       .set("share", fmt::format("{:.3f}", system.busiest.share()))
-                       .set("algorithms", algorithms));
-  }
-  return "#\n" + to_table(rows);
+  if (const auto unused = run.unused_algorithm()) throw ConfigError("KB-Y046", *unused);
+  return static_cast<int>(ExitCode::ok);
 }
 
 bool has_done_something(const BenchRun& run) {
   return run.is_interrupted() || run.statistics().events > 0 || !run.rows().empty() ||
          !run.artifacts().empty();
-}
-
-// Writes what is known of a failed run: its trace, its foot, and the rows that it has.
-// Errors of writing are ignored, since the run's own error matters more.
-void keep_the_finished(Report report, const BenchRun& run, Outputs& outputs) noexcept {
-  try {
-    report.ok = false;
-    outputs.write_artifacts(run, report);
-    const bool has_rows = report.engine.events > 0 && !report.rows.empty();
-    if (has_rows && !run.has_printed)
-      run.console.print("#\n" + variants::to_fitting_table(report.rows));
-    if (report.engine.events > 0 || !report.artifacts.empty()) run.console.print(foot(report));
-    if (has_rows || run.is_interrupted()) outputs.write_report(report);
-  } catch (const std::exception&) {
-  }
-}
-
-// Writes the rows of an interrupted run that is still going on.
-void keep_finished_rows(Report report, Outputs& outputs) {
-  report.ok = false;
-  outputs.write_report(report);
-  Console(STDERR_FILENO)
-      .print(fmt::format("kernbench: error: [KB-S001] interrupted after {} rows, while the host "
-                         "computed\n",
-                         report.rows.size()));
 }
 
 }  // namespace
@@ -241,7 +158,7 @@ int run(const RunArguments& arguments, ProcessTeam* team) {
 }
 
 int run(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* team) {
-  if (!arguments.plot.empty()) check_plot(arguments);
+  check_outputs(arguments);
   const variants::VariantMaker maker(variant_request(info, arguments));
   if (maker.count() > kMostVariants && !arguments.yes) {
     throw UsageError("KB-U016", "the grid has {} points; --yes runs more than {}",
@@ -294,8 +211,7 @@ int perform(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* t
   try {
     Bench bench(run);
     work.run(bench);
-    if (!arguments.plot.empty()) add_plot(bench, arguments.plot);
-    if (arguments.explain && leads) explanation = explain(bench, work);
+    explanation = add_to(bench, arguments, work, leads);
     watch.run_ended();
     run.check_contract(info.name);
   } catch (...) {
@@ -304,34 +220,8 @@ int perform(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* t
     throw;
   }
   if (!leads) return 0;
-
-  Report report = report_now();
-  if (!run.has_printed) console.print("#\n" + variants::to_fitting_table(report.rows));
-  outputs.write_artifacts(run, report);
-  if (arguments.verbose) console.print(systems_table(run));
-  const runtime::Simulation* const longest = run.contexts.longest();
-  if (longest != nullptr) {
-    outputs.write_page(make_page(arguments, report, work, *longest, shown_point(work, run)),
-                       report);
-    if (!arguments.kineto.empty()) outputs.write_kineto(runtime::kineto_traces(*longest), report);
-  }
-  console.print(foot(report) + unused_rules_note(run) +
-                shown_note(arguments, shown_point(work, run)));
-  if (longest != nullptr && arguments.summary) {
-    console.print("#\n" + runtime::summary(runtime::make_profile(*longest)));
-  }
-  if (!explanation.empty()) console.print("#\n" + explanation);
-  for (const std::string& name : outputs.write_report(report)) {
-    console.print(note_line("wrote", name));
-  }
-  run.remove_journals();
-  console.finish();
-  if (!report.ok) {
-    Console(STDERR_FILENO).print(run.describe_failed());
-    return static_cast<int>(ExitCode::worker_failed);
-  }
-  if (const auto unused = run.unused_algorithm()) throw ConfigError("KB-Y046", *unused);
-  return static_cast<int>(ExitCode::ok);
+  const Report report = write_outputs({arguments, work, run, outputs, explanation}, report_now());
+  return end_run(run, report);
 }
 
 }  // namespace kernbench::benches::cli

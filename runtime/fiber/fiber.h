@@ -133,8 +133,6 @@ class Fiber {
   bool cancelled_ = false;
   std::uint8_t cancelled_throws_ = 0;
 
-  // Prefetched while it is waited for, like the line above; null: nothing.
-
   // Cold: all other fields.
   [[no_unique_address]] StackAnnotation annotation_;
   MainCall* main_call_ = nullptr;  // not null while it is in call_on_main()

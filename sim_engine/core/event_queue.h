@@ -15,9 +15,6 @@
 // moves at most once per level, and mostly not at all, so the cost does not grow with the number of
 // bins.
 //
-// Events of one time run one after the other and mostly belong to ranks that do the same.  The
-// memory that one of them touches is asked for while those before it run (ADR-0231).
-//
 // Nothing is allocated once the slabs have grown to the number of pending events.
 
 #pragma once
