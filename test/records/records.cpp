@@ -12,6 +12,8 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "test/records/figures.h"
+
 namespace kernbench::records {
 
 namespace {
@@ -24,13 +26,31 @@ struct Language {
   std::string folder;
   std::string_view heading;
   std::string_view columns;
+  std::string_view read_first;
 };
 
 // The canonical language first.
 const std::array<Language, 2> kLanguages = {{
-    {"adr", "Architecture decision records", "| ID | Decision | Status |"},
-    {"adr-ko", "아키텍처 결정 기록", "| ID | 결정 | 상태 |"},
+    {"adr", "Architecture decision records", "| ID | Decision | Status |", "Read first"},
+    {"adr-ko", "아키텍처 결정 기록", "| ID | 결정 | 상태 |", "먼저 읽을 것"},
 }};
+
+// The topics, in the order of the index, in each language.
+using Topic = std::array<std::string_view, 2>;
+constexpr std::array<Topic, 11> kTopics = {{
+    {"time and engine", "시간과 엔진"},
+    {"device", "장치"},
+    {"values", "값"},
+    {"launches and streams", "런치와 스트림"},
+    {"collectives", "집합 통신"},
+    {"tensors and functions", "텐서와 함수"},
+    {"training", "학습"},
+    {"benches", "벤치"},
+    {"reports", "보고서"},
+    {"errors and tests", "오류와 테스트"},
+    {"the house", "집"},
+}};
+constexpr std::string_view kReadFirst = ", read first";
 
 struct Record {
   std::string file;  // its name inside the folder
@@ -39,6 +59,14 @@ struct Record {
   std::string title_id;
   std::string title;
   std::vector<std::string> statuses;  // whole lines; a good record has one
+  std::vector<std::string> topics;    // what follows "Topic: "; a good record has one
+
+  bool is_read_first() const { return !topics.empty() && topics.front().ends_with(kReadFirst); }
+  std::string_view topic() const {
+    std::string_view name = topics.empty() ? std::string_view() : topics.front();
+    if (is_read_first()) name.remove_suffix(kReadFirst.size());
+    return name;
+  }
 };
 
 using Records = std::map<std::string, Record>;  // by file name
@@ -75,6 +103,7 @@ Record parse(const std::string& file, const std::string& text) {
       record.title = match[2];
     }
     if (line.starts_with("Status:")) record.statuses.push_back(line);
+    if (line.starts_with("Topic: ")) record.topics.push_back(line.substr(7));
   }
   return record;
 }
@@ -107,16 +136,40 @@ std::string status_of(const Record& record) {
   return begin == std::string::npos ? "" : line.substr(begin);
 }
 
-std::string index_text(const Language& language, const Records& records) {
+std::string table_row(const Record& record) {
+  return fmt::format("| [{}]({}) | {} | {} |\n", record.id, record.file, table_cell(record.title),
+                     table_cell(status_of(record)));
+}
+
+std::string index_text(std::size_t number, const Records& records) {
+  const Language& language = kLanguages[number];
   std::string text =
-      fmt::format("# {}\n\n<!-- Written by `kernbench_records index`; not edited by hand. -->\n\n",
+      fmt::format("# {}\n\n<!-- Written by `kernbench_records index`; not edited by hand. -->\n",
                   language.heading);
-  text += fmt::format("{}\n|---|---|---|\n", language.columns);
-  for (const auto& [file, record] : records) {
-    text += fmt::format("| [{}]({}) | {} | {} |\n", record.id, file, table_cell(record.title),
-                        table_cell(status_of(record)));
+  const auto add_section = [&](std::string_view heading, auto belongs) {
+    std::string rows;
+    for (const auto& [file, record] : records) {
+      if (belongs(record)) rows += table_row(record);
+    }
+    if (rows.empty()) return;
+    text += fmt::format("\n## {}\n\n{}\n|---|---|---|\n{}", heading, language.columns, rows);
+  };
+  add_section(language.read_first, [](const Record& record) { return record.is_read_first(); });
+  for (const Topic& topic : kTopics) {
+    add_section(topic[number], [&](const Record& record) { return record.topic() == topic[0]; });
   }
   return text;
+}
+
+bool is_topic(std::string_view name) {
+  return std::ranges::any_of(kTopics, [&](const Topic& topic) { return topic[0] == name; });
+}
+
+std::string topic_names() {
+  std::string names;
+  for (const Topic& topic : kTopics)
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", topic[0]);
+  return names;
 }
 
 class Checker {
@@ -148,6 +201,8 @@ class Checker {
     std::map<std::string, std::string> file_of_id;
     for (const auto& [file, record] : records_[language]) {
       check_record(language, record);
+      // The English text decides, so its figures and paths are the ones that are held.
+      if (language == 0) check_claims(file, read_text(folder / file));
       if (record.id.empty()) continue;
       const auto [first, is_new] = file_of_id.emplace(record.id, file);
       if (!is_new) offend(language, file, fmt::format("has the ID of {}", first->second));
@@ -155,7 +210,7 @@ class Checker {
     const fs::path index = folder / kIndexName;
     if (!fs::exists(index)) {
       offend(language, kIndexName, "is missing; run: kernbench_records index");
-    } else if (read_text(index) != index_text(kLanguages[language], records_[language])) {
+    } else if (read_text(index) != index_text(language, records_[language])) {
       offend(language, kIndexName, "is stale; run: kernbench_records index");
     }
   }
@@ -173,9 +228,22 @@ class Checker {
       offend(language, record.file,
              fmt::format("has {} lines 'Status: ...' instead of one", record.statuses.size()));
     }
+    if (record.topics.size() != 1 || !is_topic(record.topic())) {
+      offend(language, record.file,
+             fmt::format("needs one line 'Topic: ...' of: {}", topic_names()));
+    }
     const std::string source = fmt::format("<!-- translates adr/{} -->", record.file);
     if (language != 0 && record.first_line != source) {
       offend(language, record.file, fmt::format("does not begin with '{}'", source));
+    }
+  }
+
+  void check_claims(const std::string& file, const std::string& text) {
+    for (const std::string& figure : unheld_figures(text)) {
+      offend(0, file, fmt::format("names no test and no command that shows: {}", figure));
+    }
+    for (const std::string& path : named_paths(text)) {
+      if (!fs::exists(root_ / path)) offend(0, file, fmt::format("there is no {}", path));
     }
   }
 
@@ -213,6 +281,9 @@ class Checker {
              fmt::format("its title says ADR-{}, its twin's says ADR-{}", korean.title_id,
                          english.title_id));
     }
+    if (korean.topics != english.topics) {
+      offend(1, korean.file, "its Topic is not its twin's, byte for byte");
+    }
     if (korean.statuses != english.statuses) {
       offend(1, korean.file,
              fmt::format("its Status is '{}', its twin's is '{}'", status_of(korean),
@@ -232,10 +303,11 @@ std::vector<std::string> check(const std::filesystem::path& root) {
 }
 
 void write_indexes(const std::filesystem::path& root) {
-  for (const Language& language : kLanguages) {
-    const fs::path path = root / language.folder / kIndexName;
+  for (std::size_t i = 0; i < kLanguages.size(); ++i) {
+    const fs::path folder = root / kLanguages[i].folder;
+    const fs::path path = folder / kIndexName;
     std::ofstream stream(path, std::ios::binary);
-    stream << index_text(language, read_records(root / language.folder));
+    stream << index_text(i, read_records(folder));
     stream.close();
     if (!stream) throw std::runtime_error(fmt::format("cannot write {}", path.string()));
   }

@@ -1,8 +1,10 @@
 // The decision records: adr/ in English is canonical, adr-ko/ mirrors it file by file in Korean.
 //
-// A record is ADR-NNNN-title-in-words.md; it has a title line "# ADR-NNNN: Title" and one line
-// "Status: ...".  A translation begins with "<!-- translates adr/<file name> -->", has the same
-// file name and ID, and the same Status, byte for byte.  Each folder has an INDEX.md.
+// A record is ADR-NNNN-title-in-words.md; it has a title line "# ADR-NNNN: Title", one line
+// "Status: ..." and one line "Topic: ..." (with ", read first" for the records that a newcomer
+// begins with).  A translation begins with "<!-- translates adr/<file name> -->", has the same file
+// name and ID, and the same Status and Topic, byte for byte.  A measured figure names what shows it
+// (figures.h).  Each folder has an INDEX.md, by topic.
 
 #pragma once
 
