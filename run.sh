@@ -9,7 +9,7 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/cmake/setup.sh"
 # shellcheck source=cmake/steps.sh
 source "$kernbench_root/cmake/steps.sh"
 
-# Without arguments, only what the first screen needs is built (ADR-0285).
+# Without arguments, only what the first screen needs is built (ADR-0170).
 target=kernbench
 program=build/release/benches/kernbench
 if (($# == 0)); then

@@ -123,7 +123,7 @@ run_compiler_tests() {
 }
 
 # The parsers that a user's bytes reach, each a test: 30 seconds in all of mutated inputs, which are the same in
-# every run (ADR-0171).
+# every run (ADR-0013).
 run_fuzz() {
   local log="build/$1/fuzz.log" summary
   "build/$1/test/fuzz/kernbench_fuzz" --seconds 30 --failures "build/$1/fuzz-failures" </dev/null | tee "$log" || true

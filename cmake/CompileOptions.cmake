@@ -7,7 +7,7 @@ target_compile_options(kernbench_options INTERFACE
 target_compile_definitions(kernbench_options INTERFACE _GLIBCXX_ASSERTIONS)
 
 # g++ looks for garbage whenever its heap has grown by some 100 MB, a tenth of the time of a large
-# file.  It may grow to 2 GB first, where each core has as much (ADR-0282).
+# file.  It may grow to 2 GB first, where each core has as much (ADR-0170).
 cmake_host_system_information(RESULT kernbench_megabytes QUERY TOTAL_PHYSICAL_MEMORY)
 cmake_host_system_information(RESULT kernbench_cores QUERY NUMBER_OF_LOGICAL_CORES)
 math(EXPR kernbench_megabytes "${kernbench_megabytes} / ${kernbench_cores}")
@@ -15,7 +15,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND kernbench_megabytes GREATER 2000)
   target_compile_options(kernbench_options INTERFACE --param=ggc-min-heapsize=2000000)
 endif()
 
-# What mostly runs once, such as tables and command lines: -O1 takes a fifth less to compile (ADR-0282).
+# What mostly runs once, such as tables and command lines: -O1 takes a fifth less to compile (ADR-0170).
 add_library(kernbench_once_options INTERFACE)
 target_compile_options(kernbench_once_options INTERFACE
   "$<$<CONFIG:Release>:-O1;-Wno-maybe-uninitialized>")  # false alarms of g++ 12 in std::optional

@@ -4,7 +4,7 @@
 
 # The most files compiled together.  More would cost less CPU time, but cores would wait for each
 # other at the end.  Tests are compiled beside much else, and nobody waits for the first number of a
-# build with sanitizers (ADR-0286).
+# build with sanitizers (ADR-0170).
 set(kernbench_group_size 14)
 set(kernbench_test_group_size 28)
 if(KERNBENCH_SANITIZE)

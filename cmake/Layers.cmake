@@ -1,4 +1,4 @@
-# The walls of the house: layers, and rooms inside of them (ADR-0172).
+# The walls of the house: layers, and rooms inside of them (ADR-0107).
 
 # Lowest first.  A folder may use folders to its left, never to its right; tp and ccl do not know
 # each other (their USES say so, and test/tidy holds it).
@@ -7,7 +7,7 @@ set(KERNBENCH_LAYERS sim_engine runtime ccl tp benches)
 # kernbench_layer(<folder> USES <lower folders> LINKS <packages in our headers>
 #                 HIDES <packages in our .cpp files only> FIRST <rooms>)
 # The library of a top-level folder; its rooms are added by kernbench_room(), a call in each
-# subfolder.  The rooms of FIRST are those that the program first_screen needs (ADR-0285): they
+# subfolder.  The rooms of FIRST are those that the program first_screen needs (ADR-0170): they
 # share no compilation with the others.
 function(kernbench_layer folder)
   cmake_parse_arguments(arg "" "" "USES;LINKS;HIDES;FIRST" ${ARGN})

@@ -8,7 +8,7 @@
 
 namespace kernbench::tp {
 
-// Returns x as a layer takes it whose type was not given (ADR-0219): in the weight's type, as
+// Returns x as a layer takes it whose type was not given (ADR-0133): in the weight's type, as
 // Megatron's Float16Module casts it, and whole on each of the weight's PEs.  They read what they
 // have not from the PEs that have it, and in backward those read the gradient.  With the weight's
 // PEs already, x keeps its placement; what has no whole rows is returned as it is, for the layer to

@@ -58,7 +58,7 @@ struct ColumnParallelLinearOptions {
   bool perform_initialization = true;
   // Without one it is f16, and forward() casts its input to it and takes any that has whole rows on
   // each PE that holds it; with one, an input of another type or on other PEs is refused
-  // (ADR-0219).
+  // (ADR-0133).
   std::optional<DType> dtype = std::nullopt;
   // The PEs of the device that share the rank's part, column-wise: the first num_pes PEs of the
   // first num_cubes cubes.  The input is replicated on them (ADR-0133).
@@ -280,7 +280,7 @@ struct VocabParallelCrossEntropyOptions {
 // The loss of each token, of logits whose vocabulary is cut over the W ranks of a group:
 //   loss = log(sum(exp(x))) - (1 - s) x[target] - s mean(x)
 // with x over the whole vocabulary V and s = label_smoothing V / (V - 1), as Megatron defines it.
-// (Megatron itself takes V and the mean of each rank's part, so that its ranks differ: ADR-0134.)
+// (Megatron itself takes V and the mean of each rank's part, so that its ranks differ: ADR-0133.)
 //
 //   logits  [..., V / W]  this rank's words [r V / W, (r + 1) V / W); not modified
 //   target  [...]         numbers of words in f32, the same on all ranks

@@ -1,6 +1,6 @@
 // megatron.core.parallel_state: which groups of ranks share a layer, a stage, a batch.
 //
-// The state is kept per context and per rank (ADR-0132).  initialize_model_parallel() is called
+// The state is kept per context and per rank (ADR-0133).  initialize_model_parallel() is called
 // once before spawn(), for all ranks, or once by every rank; the state set by a rank ends with its
 // spawn().
 //

@@ -202,7 +202,7 @@ struct WeightOptions {
 // The rank's part of a weight of shape `whole`, which requires a gradient.  Its elements are those
 // that the rank's default generator (random.h) draws for these places of the whole weight, so if
 // all ranks' generators are equal, the whole weight is the same for any number of ranks, bit for
-// bit (ADR-0134).  It takes no simulated time.  Throws CollectiveError KB-T001 if the dimension
+// bit (ADR-0133).  It takes no simulated time.  Throws CollectiveError KB-T001 if the dimension
 // cannot be cut so, KB-T006 if the method gives another number of elements than the whole has.
 Parameter make_weight(RuntimeContext& torch, const Shape& whole, const WeightPartition& partition,
                       const InitMethod& init_method, const WeightOptions& options);

@@ -163,7 +163,7 @@ namespace kernbench::benches {
 //
 // A bench that has an output folder keeps each finished point there, in NAME.journal, until all its
 // results are written: after an interruption the same command goes on from there (ADR-0054).  With
-// keep_journal() it stays (ADR-0195).
+// keep_journal() it stays (ADR-0054).
 
 class SweepRun;
 

@@ -11,7 +11,7 @@ namespace kernbench::benches {
 
 // While it exists, the first signal calls `interrupt` on another thread, which stops the
 // simulations.  If the run does not end soon afterwards, because the host computes, that thread
-// calls `keep_finished` and ends the process (ADR-0155).  A second signal, 0.2 s later or more,
+// calls `keep_finished` and ends the process (ADR-0111).  A second signal, 0.2 s later or more,
 // ends it at once.  The exit code is the signal's.
 class InterruptWatch {
  public:

@@ -1,7 +1,7 @@
 // The processes that simulate a sweep's points together, e.g. those of `mpirun -n 4 kernbench ...`.
 //
 // All of them run the same command and come to the same sweeps with the same points.  The first
-// one leads: it hands out points, and is the only one that prints and writes (ADR-0150).
+// one leads: it hands out points, and is the only one that prints and writes (ADR-0054).
 
 #pragma once
 

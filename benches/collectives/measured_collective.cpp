@@ -52,7 +52,7 @@ class Exchanges {
 };
 
 // The time begins with the PE that was launched last and ends with the one that ends last, so no
-// PE's wait for the launch of others is part of it (ADR-0210).
+// PE's wait for the launch of others is part of it (ADR-0193).
 Time joint_execution(std::span<const runtime::KernelResult> results) {
   Time begin{0};
   Time end{0};

@@ -1,4 +1,4 @@
-// Times that no step, and no bucket of it, can beat (ADR-0260).
+// Times that no step, and no bucket of it, can beat (ADR-0225).
 
 #pragma once
 

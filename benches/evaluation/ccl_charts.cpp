@@ -35,7 +35,7 @@ figure::Chart latency_chart(std::span<const Row> latency) {
           .subtitle = fmt::format("{} SIPs of {}; {}", topology.system.sip_count,
                                   describe_sip(topology), what_runs(latency.front())),
           .note =
-              "Theory: intercube_allreduce where only links cost time (ADR-0198). Lower bound: "
+              "Theory: intercube_allreduce where only links cost time (ADR-0193). Lower bound: "
               "what the links between SIPs allow any algorithm.",
           .key_rows = 2,
           .values = {{"topology", topologies()}}};

@@ -22,7 +22,7 @@ inline constexpr std::array<std::string_view, 3> kEvaluatedTopologies = {
 inline constexpr std::string_view kBufferKindTopology = "torus_2d_3x2";
 // A SIP of ring_1d_6 by itself, under this name in the rows: what stands beside FSIM's device.
 inline constexpr std::string_view kOneDevice = "one_device";
-// The machine whose parameters are fitted to what the original has printed (ADR-0211).
+// The machine whose parameters are fitted to what the original has printed (ADR-0185).
 inline constexpr std::string_view kOriginalTopology = "original_6sip";
 
 // Elements per cube, in f16.

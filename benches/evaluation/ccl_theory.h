@@ -1,4 +1,4 @@
-// The time of the evaluated all_reduce on links alone, to set beside what is measured (ADR-0198).
+// The time of the evaluated all_reduce on links alone, to set beside what is measured (ADR-0193).
 
 #pragma once
 

@@ -72,7 +72,7 @@ void print_roots(Bench& bench, std::span<const Row> rows) {
   }
   bench.print(text +
               "\n# corner is the cube farthest from the IO chiplet, first_corner the one "
-              "beside it; original_6sip is fitted (ADR-0211)\n");
+              "beside it; original_6sip is fitted (ADR-0185)\n");
 }
 
 void print_verdict(Bench& bench, const CclEvaluation& results) {

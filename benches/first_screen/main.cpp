@@ -1,5 +1,5 @@
 // ./run.sh runs this program first: it does `kernbench run --bench ccl-allreduce --topology
-// topologies/default.yaml` and is built of the rooms that this needs, and of no others (ADR-0285).
+// topologies/default.yaml` and is built of the rooms that this needs, and of no others (ADR-0170).
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// Checks that all providers of a case agree with each other and with the reference (ADR-0143).
+// Checks that all providers of a case agree with each other and with the reference (ADR-0140).
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// Divides a graph into kernels: one per node, or as few as the graph allows (ADR-0141).
+// Divides a graph into kernels: one per node, or as few as the graph allows (ADR-0140).
 
 #pragma once
 

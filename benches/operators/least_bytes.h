@@ -1,4 +1,4 @@
-// The least HBM traffic of an operator, for any provider (ADR-0142).
+// The least HBM traffic of an operator, for any provider (ADR-0140).
 
 #pragma once
 

@@ -1,7 +1,7 @@
 // One run of an operator on a device: its tensors, and the launches of a provider.
 //
 // Tokens are spread over all PEs of device 0, row by row; parameters are copied to each PE
-// (ADR-0142).
+// (ADR-0140).
 
 #pragma once
 
@@ -95,7 +95,7 @@ class OperatorRun {
   void place_gradient(std::string_view input, const Tensor& tensor);
 
   // Runs kernel(tl, share, arguments...) on every PE that has tokens, and waits until all have
-  // finished, or, if launches are queued, until that is issued (ADR-0191): compute() waits, so that
+  // finished, or, if launches are queued, until that is issued (ADR-0190): compute() waits, so that
   // kernels may refer to the run.  A Tensor arrives as tl::Pointer to that PE's shard; anything
   // else as it is.
   template <class Kernel, class... Arguments>

@@ -1,5 +1,5 @@
 // The report of a run as one page: it opens from disk, needs no network and no scripts, and follows
-// the reader's light or dark theme (ADR-0206).
+// the reader's light or dark theme (ADR-0197).
 
 #pragma once
 

@@ -1,5 +1,5 @@
 // One training step of an unsharded model, computed by the host: the reference for the ranks' parts
-// (ADR-0136).
+// (ADR-0135).
 
 #pragma once
 

@@ -73,7 +73,7 @@ void run_tp_transformer(Bench& bench) {
        .forward_flops = forward_flops(size),
        .check_form =
            fmt::format("y and gradients within {} times the largest error of {} runs with random "
-                       "roundings (ADR-0136)",
+                       "roundings (ADR-0135)",
                        kBoundOverSamples, kSamples),
        .build = [&size](RuntimeContext& torch,
                         const StepPoint& point) { return build(torch, point, size); },

@@ -1,4 +1,4 @@
-// train: a language model over the bytes of a text, on one PE or several (ADR-0230).
+// train: a language model over the bytes of a text, on one PE or several (ADR-0135).
 
 #pragma once
 

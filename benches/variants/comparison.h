@@ -1,4 +1,4 @@
-// Compares the rows of two runs (ADR-0202).
+// Compares the rows of two runs (ADR-0200).
 
 #pragma once
 

@@ -1,5 +1,5 @@
 // Finds what would help a run most: its critical path names resources, and the run is repeated with
-// each of them twice as fast (ADR-0227).
+// each of them twice as fast (ADR-0200).
 
 #pragma once
 

@@ -1,5 +1,5 @@
 // Why a run takes longer when a resource is faster: simultaneous events may fall in another order,
-// or a queue may serve another one first (ADR-0228).
+// or a queue may serve another one first (ADR-0200).
 
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace kernbench::benches::variants {
 
-constexpr int kOtherOrders = 8;  // seeds 1 to this number (ADR-0176)
+constexpr int kOtherOrders = 8;  // seeds 1 to this number (ADR-0100)
 
 // Simulates those of the variants, at most six, in which a resource makes the run slower, and the
 // run as it is, in other orders of simultaneous events.

@@ -45,7 +45,7 @@ struct Chosen {
 };
 
 // If nobody names an algorithm, an all_reduce of up to this many ranks that are all there are keeps
-// the default, which is compared with figures of other simulators (ADR-0254, ADR-0268).
+// the default, which is compared with figures of other simulators (ADR-0267, ADR-0181).
 inline constexpr int kMostRanksOfDefault = 32;
 
 // The number of a member's PEs that send its block of this many bytes.

@@ -1,5 +1,5 @@
 // copy_ and other operators that write into a tensor: what they record, and what they refuse
-// (ADR-0162).
+// (ADR-0130).
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// Operators that write into their first operand (ADR-0162).
+// Operators that write into their first operand (ADR-0130).
 
 #pragma once
 

@@ -72,7 +72,7 @@ struct GradientEdge {
 GradientEdge edge_to(const Tensor& input);
 
 // Records that a tensor is a view of another one, its base, which is itself not such a view
-// (ADR-0162).  When the base is written, through a view or directly, it gets a new history, and
+// (ADR-0130).  When the base is written, through a view or directly, it gets a new history, and
 // its views with it.
 struct View {
   std::string name;  // of the operator that made it

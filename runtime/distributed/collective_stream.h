@@ -1,5 +1,5 @@
 // A rank's stream of a group: the collectives that it has issued to its device and does not wait
-// for.  They run one after the other, on one fiber however many there are (ADR-0236).
+// for.  They run one after the other, on one fiber however many there are (ADR-0190).
 
 #pragma once
 

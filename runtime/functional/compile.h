@@ -1,5 +1,5 @@
 // kb::compile(f), as torch.compile: a function whose operators are fused, elementwise ones and
-// those along rows (ADR-0242, ADR-0275, ADR-0276).
+// those along rows (ADR-0242).
 //
 //   const auto gate = kb::compile([](const kb::Tensor& a, const kb::Tensor& b) {
 //     return kb::nn::functional::silu(a) * b;

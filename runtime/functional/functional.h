@@ -112,7 +112,7 @@ struct CrossEntropyOptions {
 // multiplied; the mean then divides by the weights of the targets, but with probabilities by the
 // number of rows.
 //
-// The host reads the targets (ADR-0161) and waits for the operations that they depend on.  In a
+// The host reads the targets (ADR-0137) and waits for the operations that they depend on.  In a
 // context without data all rows count.
 // Throws DeviceError KB-F001, KB-F002 for targets of another type, KB-F003, KB-F004 for a target
 // that is neither a class nor ignored, with torch's text, and KB-M010.
@@ -149,7 +149,7 @@ Tensor huber_loss(const Tensor& input, const Tensor& target, Reduction reduction
 // -(target log(p) + (1 - target) log(1 - p)) of probabilities, whose logarithms are at least -100,
 // as torch's.  For logits use binary_cross_entropy_with_logits(), which loses no digits.  Throws
 // DeviceError KB-F001, in torch's words, for a probability outside of [0, 1] if the host knows it,
-// which does not wait for what is being computed (ADR-0247).
+// which does not wait for what is being computed (ADR-0243).
 Tensor binary_cross_entropy(const Tensor& input, const Tensor& target,
                             Reduction reduction = Reduction::mean);
 
@@ -181,7 +181,7 @@ struct EmbeddingOptions {
 // Returns row `indices[i] - first_index` of the table [n, h] for each of the indices [...]: [...,
 // h].  Indices are i64, i32 or, for up to 2^24 rows, whole numbers in f32.  An index that is no row
 // is refused with torch's text if the host knows it, which does not wait for indices that are being
-// computed (ADR-0247); of these, and of a part of a larger table, it gives a row of zeros, as the
+// computed (ADR-0243); of these, and of a part of a larger table, it gives a row of zeros, as the
 // other parts of a split vocabulary need.  Each index becomes a row with a single 1, which is
 // multiplied with the table: columns where the table is finite are exact, and in the others every
 // row is NaN.  An embedding therefore takes the time of a product [indices, n] x [n, h], forward
@@ -220,7 +220,7 @@ struct ConvOptions {
 // [o, c / groups, k], whose options' widths count: [n, o, rows, columns] and [n, o, count].  Here
 // and in pooling an x without n is one sample, and so is the result.  One
 // kernel makes the windows the rows of a matrix, one product multiplies all of them by the weight,
-// and another one exchanges the dimensions; padding is a copy for each dimension (ADR-0279).  Only
+// and another one exchanges the dimensions; padding is a copy for each dimension (ADR-0137).  Only
 // the batch may be cut, and only with one group.  KB-F001 in torch's words, KB-F002, KB-F003.
 Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
               const ConvOptions& options = {});

@@ -23,7 +23,7 @@ struct GemmOperands {
 };
 
 // True if the kernel can read a factor where it lies: in each matrix of each holder, rows, or
-// columns, are stretches of the memory that are equally far apart (ADR-0256).
+// columns, are stretches of the memory that are equally far apart (ADR-0243).
 bool is_read_in_place(const Tensor& factor, bool is_folded);
 
 // Computes c = alpha (a b) + bias on every PE that holds a part of c, in tiles: loads, products

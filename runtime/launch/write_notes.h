@@ -1,5 +1,5 @@
 // Notes which tensors a launch has written, in the order of issue: queued launches run later
-// (ADR-0191).
+// (ADR-0190).
 
 #pragma once
 

@@ -1,5 +1,5 @@
 // States of modules and optimizers by name, and files of them: torch.save and torch.load, in
-// numpy's format .npz (ADR-0220).
+// numpy's format .npz (ADR-0209).
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// Operators that are computed later, and then several of them by one kernel (ADR-0242, ADR-0275).
+// Operators that are computed later, and then several of them by one kernel (ADR-0242).
 //
 // While a FusionScope lives, map_to(), map_rows(), reduced() and embedding() return tensors whose
 // values are deferred: they have no place in HBM.  Whatever needs such a value, such as another

@@ -1,5 +1,5 @@
 // A function that an operator's kernel calls, and whether that may happen after the operator has
-// returned: queued launches run later (ADR-0191).
+// returned: queued launches run later (ADR-0190).
 
 #pragma once
 

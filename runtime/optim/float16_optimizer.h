@@ -1,4 +1,4 @@
-// Training in f16 or bf16: scales of losses, and optimizers with masters in f32 (ADR-0218).
+// Training in f16 or bf16: scales of losses, and optimizers with masters in f32 (ADR-0160).
 
 #pragma once
 
@@ -22,7 +22,7 @@ class RuntimeContext;
 namespace kernbench::optim {
 
 // Loss scaling for training in f16, whose gradients would vanish: torch.cuda.amp.GradScaler, and
-// Megatron's DynamicGradScaler for optimizers with f32 masters (ADR-0218).
+// Megatron's DynamicGradScaler for optimizers with f32 masters (ADR-0160).
 
 class GradScalerOptions {
  public:

@@ -1,5 +1,5 @@
 // DistributedDataParallel tells of itself here, by torch's names, and what of a step's
-// communication the backward pass has hidden (ADR-0224).
+// communication the backward pass has hidden (ADR-0222).
 
 #pragma once
 

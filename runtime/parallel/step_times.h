@@ -1,4 +1,4 @@
-// The instants of a training step, from which its times follow (ADR-0224).
+// The instants of a training step, from which its times follow (ADR-0222).
 
 #pragma once
 

@@ -1,5 +1,5 @@
 // The trace of a run as PyTorch's profiler (Kineto) writes it: a document for each device, which
-// HTA reads (ADR-0252).
+// HTA reads (ADR-0203).
 //
 // Kernels are events on stream 7, messages on stream 19, collectives of group g on stream 20 + g,
 // named "ncclKernel_..." since HTA knows communication by that name; scopes and launches are events

@@ -86,7 +86,7 @@ struct PathRow {
 };
 
 // The longest chain of causes through the profile's time: its edges follow each other, and their
-// lengths add up to the duration (ADR-0204).  No edges: causes were not recorded.
+// lengths add up to the duration (ADR-0203).  No edges: causes were not recorded.
 struct CriticalPath {
   std::vector<sim::CauseEdge> edges;
   std::array<Time, sim::kCauseCount> by_cause{};

@@ -46,7 +46,7 @@ class HostCopy {
   Time started_{0};
 };
 
-// Equal elements cross the host link once; their further copies leave the IO chiplet (ADR-0284).
+// Equal elements cross the host link once; their further copies leave the IO chiplet (ADR-0033).
 void HostCopy::run() {
   Simulation& simulation = *storage().simulation;
   started_ = simulation.now();
@@ -124,9 +124,8 @@ void take_turn(const Tensor& target, std::string_view function) {
   if (!races.is_watching()) return;
   const auto what = std::make_shared<const std::string>(function);
   for (const sim::DeviceBuffer& buffer : target.storage()->buffers()) {
-    races.access(simulation.machine().memory(), buffer.region,
-                 {buffer.first, buffer.element_count}, {stream.position(), what, true},
-                 target.name(), *what);
+    races.access(simulation.machine().memory(), buffer.region, {buffer.first, buffer.element_count},
+                 {stream.position(), what, true}, target.name(), *what);
   }
 }
 

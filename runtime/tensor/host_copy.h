@@ -22,7 +22,7 @@ struct ShardWrite {
 
 // Starts one transfer per shard at once and waits for the last; but of shards that share elements
 // the first alone takes the host link, and the others leave the IO chiplet when it has landed
-// (ADR-0284).  A shard's new contents are visible when its own transfer has landed.  `function` is
+// (ADR-0033).  A shard's new contents are visible when its own transfer has landed.  `function` is
 // the name of the user's call at `location`. Throws CollectiveError KB-R012 inside a kernel,
 // KB-G003 if an operation under way uses the target (runtime/tensor/data_under_way.h).
 void copy_from_host(const Tensor& target, std::vector<ShardWrite> writes, std::string_view function,

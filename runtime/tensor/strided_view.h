@@ -1,5 +1,5 @@
 // Views whose elements do not follow each other in the memory of their holders: torch's strides,
-// for each holder's shard (ADR-0216).
+// for each holder's shard (ADR-0215).
 
 #pragma once
 

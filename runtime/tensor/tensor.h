@@ -85,7 +85,7 @@ class Tensor {
   // the value is source's.  Elements are rounded to this tensor's type.  Waits until the copy is
   // done.
   //
-  // This is torch's copy_, and is recorded as there (ADR-0162).  If the source is on a device, the
+  // This is torch's copy_, and is recorded as there (ADR-0130).  If the source is on a device, the
   // gradient of this tensor, and of all its views and the tensor that it is a view of, flows to
   // `source` from now on, and none to what its old elements were computed from.  A host tensor is
   // a constant; copied into a leaf that requires a gradient, it loads the leaf, as

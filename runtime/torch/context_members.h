@@ -132,7 +132,7 @@ class AcceleratorNamespace {
 namespace kernbench {
 
 // torch's functions of tensors as members of the context, so that `torch.exp(x)` is exp(x)
-// (ADR-0280).  runtime/functional documents and declares them; where that is not included there is
+// (ADR-0207).  runtime/functional documents and declares them; where that is not included there is
 // nothing to call.
 
 // Each calls the function of its name that belongs to its arguments.

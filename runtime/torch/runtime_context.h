@@ -71,7 +71,7 @@ struct RuntimeOptions {
   // A launch returns to its rank when it is issued, and a collective on devices does, as on every
   // device that PyTorch drives (ADR-0190).  True: when they are done.  Without a value the
   // environment's KERNBENCH_LAUNCH_BLOCKING says so, 1 or 0; without that `launch.blocking` of the
-  // topology (ADR-0250).
+  // topology (ADR-0190).
   std::optional<bool> launch_blocking = std::nullopt;
   // A seed: what happens at the same simulated instant then happens in any legal order, drawn at
   // random, to find times that depend on it.  Equal seeds draw equally; no value depends on it.

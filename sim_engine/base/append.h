@@ -1,5 +1,5 @@
 // fmt::format_to() and fmt::format_to_n(), compiled once: each file that calls fmt's own compiles
-// all of fmt's formatter, three seconds (ADR-0281).
+// all of fmt's formatter, three seconds (ADR-0170).
 
 #pragma once
 

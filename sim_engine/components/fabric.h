@@ -18,7 +18,7 @@
 //              between the messages that are known, and needs one event, its delivery.  A message
 //              that comes to a link before a booked one, and is in its way, undoes the booking from
 //              there on: then the booked one enters that link in an event, and books again
-//              (ADR-0187).
+//              (ADR-0177).
 
 #pragma once
 

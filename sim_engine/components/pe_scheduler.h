@@ -8,7 +8,7 @@
 //              bytes.  PE_MMU adds its latency per page that a load or store touches.  PE_MATH and
 //              PE_GEMM do one operation at a time each (math_timing.h, gemm_array.h).  PE_IPCQ adds
 //              its latency to each push and pop.  PE_MATH and PE_GEMM have two ports of TCM each;
-//              an operation takes the longest of its cycles and its bytes over either (ADR-0278).
+//              an operation takes the longest of its cycles and its bytes over either (ADR-0248).
 // Not modeled: a limit on commands in flight, descriptor fetch, TLB misses, conflicts of banks, and
 //              of the two units at one bank.
 

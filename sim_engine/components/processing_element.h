@@ -32,7 +32,7 @@ class ProcessingElement {
 
   // The TCM as scratch: its capacity without what queues hold for good, and the bytes that values
   // hold now.  On a PE at the end of a queue, users' kernels leave Topology::Communication::scratch
-  // to collectives, which may take all that is free (ADR-0178).
+  // to collectives, which may take all that is free (ADR-0120).
   Bytes scratch_capacity() const { return services_.topology.pe.tcm.capacity - queue_bytes_; }
   Bytes scratch_capacity(bool for_collective) const {
     return scratch_capacity() - (for_collective ? 0 : reserved_scratch());

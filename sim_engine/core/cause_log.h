@@ -1,5 +1,5 @@
 // Why events happened when they did: each keeps its last-arriving cause, so that the critical path
-// of a run is known exactly (ADR-0204).
+// of a run is known exactly (ADR-0203).
 //
 // An event is scheduled by what had to happen last before it, since whatever comes earlier only
 // counts down or waits.  Its cause is therefore the event that runs when it is scheduled.  A

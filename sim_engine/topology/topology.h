@@ -91,7 +91,7 @@ struct SramSpec {
 struct HbmSpec {
   int channels = 1;  // per cube
   // Slices of a cube's channels, whose addresses go round those of the slice; each is local to the
-  // same number of PEs (ADR-0261).  0: one for each PE, or for each channel where they are fewer.
+  // same number of PEs (ADR-0248).  0: one for each PE, or for each channel where they are fewer.
   int slices = 0;
   Bandwidth bandwidth;  // of one channel, at its peak
   Time latency{0};
@@ -100,7 +100,7 @@ struct HbmSpec {
   // writing, and closed rows take the rest (ADR-0248).
   int efficiency = 1000;
   // A write takes this time besides that of its bytes: the bus turns from reading to writing, and
-  // back (ADR-0262).
+  // back (ADR-0248).
   Time turn_around{0};
 
   friend bool operator==(const HbmSpec&, const HbmSpec&) = default;
@@ -199,7 +199,7 @@ struct Topology {
     friend bool operator==(const Pe&, const Pe&) = default;
   } pe;
 
-  // The resources that collectives have to themselves beside users' kernels (ADR-0177, ADR-0178).
+  // The resources that collectives have to themselves beside users' kernels (ADR-0177, ADR-0120).
   struct Communication {
     Bytes packet = 0;   // after which a transfer gives way on a link; 0: it keeps the link
     Bytes scratch = 0;  // of each TCM that queues lead to, which users' kernels leave free
@@ -207,7 +207,7 @@ struct Topology {
     friend bool operator==(const Communication&, const Communication&) = default;
   } communication;
 
-  // Decides if the host's program waits for its launches (ADR-0250).
+  // Decides if the host's program waits for its launches (ADR-0190).
   struct Launch {
     bool blocking = false;  // a launch or collective returns to its rank when it is done
 

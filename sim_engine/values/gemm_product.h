@@ -1,5 +1,5 @@
 // The matrix product of the evaluation: elements of any type through blocks of f32 and Eigen's
-// product; f32 where it lies, if that can change no bit (ADR-0245).
+// product; f32 where it lies, if that can change no bit (ADR-0020).
 //
 // The result is cut in parts whose bounds depend on the sizes alone, and a part sums its products
 // in an order that depends on them alone, small ones in blocks whose alignment is fixed; so the

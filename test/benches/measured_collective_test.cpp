@@ -251,7 +251,7 @@ TEST_CASE("the algorithm is the one that runs", "[measured_collective]") {
   CHECK(algorithm_of(input_of(collectives::MeasuredCollective::gather, 3, 40)) == "packed_ways");
   input = input_of(collectives::MeasuredCollective::all_reduce, 2, 40);
   input.members = {0, 2};
-  CHECK(algorithm_of(input) == "swing_whole_allreduce");  // the fastest (ADR-0268)
+  CHECK(algorithm_of(input) == "swing_whole_allreduce");  // the fastest (ADR-0181)
 }
 
 TEST_CASE("sums that are not the sum are counted, element by element", "[measured_collective]") {

@@ -1,5 +1,5 @@
 // Does not compile if <kernbench/kernbench.h> reaches a header that costs users more than it gives
-// them (ADR-0145).  Compiled without a precompiled header, and never run.
+// them (ADR-0107).  Compiled without a precompiled header, and never run.
 
 #include <kernbench/kernbench.h>
 

@@ -39,7 +39,8 @@ std::vector<std::string> code_spans(const std::string& text) {
 
 bool shows_a_figure(const std::string& span) {
   static const std::regex kHolder(
-      R"(^(run|whatif|probe|compare|draw|list|kernbench\w*|\./|ctest|cmake|ninja)\b.*|^\./.*|.*_test\b.*|.*\.(cpp|h|def|yaml|csv|txt|sh|md|py)$)");
+      R"(^(run|whatif|probe|compare|draw|list|kernbench\w*|ctest|cmake|ninja)\b.*|^\./.*|)"
+      R"(.*_test\b.*|.*\.(cpp|h|def|yaml|csv|txt|sh|md|py)$)");
   return std::regex_match(span, kHolder);
 }
 
@@ -47,7 +48,8 @@ bool shows_a_figure(const std::string& span) {
 
 std::vector<std::string> unheld_figures(const std::string& text) {
   static const std::regex kFigure(
-      R"(\d[\d,.]*(\s(ps|ns|us|ms|s|CPU s|seconds|minutes|times|of (the|its) (bound|peak))\b|\s?%))");
+      R"(\d[\d,.]*(\s(ps|ns|us|ms|s|CPU s|seconds|minutes|times|of (the|its) (bound|peak))\b|)"
+      R"(\s?%))");
   static const std::regex kSpan("`[^`]*`");
   std::vector<std::string> figures;
   for (const std::string& block : blocks_of(text)) {
@@ -62,7 +64,8 @@ std::vector<std::string> unheld_figures(const std::string& text) {
 
 std::vector<std::string> named_paths(const std::string& text) {
   static const std::regex kPath(
-      R"((runtime|sim_engine|ccl|tp|benches|topologies|test|cmake)(/[\w.-]+)*/[\w-]+\.(cpp|h|def|yaml|md|sh|txt|csv|py))");
+      R"((runtime|sim_engine|ccl|tp|benches|topologies|test|cmake)(/[\w.-]+)*/[\w-]+\.)"
+      R"((cpp|h|def|yaml|md|sh|txt|csv|py))");
   std::set<std::string> paths;
   for (const std::string& span : code_spans(text)) {
     if (std::regex_match(span, kPath)) paths.insert(span);

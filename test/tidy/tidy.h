@@ -45,7 +45,7 @@ Offences check_rooms(const Lines& lines, const Rooms& rooms);
 Offences check_installed(const Lines& lines, const std::set<std::string>& installed);
 
 // An installed header includes no header of the standard library that costs every user's file more
-// than what it is needed for (ADR-0145), but by one of ours that exports the part that is needed.
+// than what it is needed for (ADR-0107), but by one of ours that exports the part that is needed.
 Offences check_light(const Lines& lines, const std::set<std::string>& installed);
 
 // Each package is included by the folder that owns it (and by that folder's tests) alone.

@@ -1,4 +1,4 @@
-// ADR-0198: the theory of the all_reduce evaluation, by hand.
+// ADR-0193: the theory of the all_reduce evaluation, by hand.
 
 #include "benches/evaluation/ccl_theory.h"
 

@@ -1,4 +1,4 @@
-// The checks find kernels that are wrong, and pass those that only look so (ADR-0143).
+// The checks find kernels that are wrong, and pass those that only look so (ADR-0140).
 
 #include <catch2/catch.hpp>
 

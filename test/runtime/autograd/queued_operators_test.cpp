@@ -1,4 +1,4 @@
-// Operators and their gradients, on streams (ADR-0191).
+// Operators and their gradients, on streams (ADR-0190).
 
 #include <catch2/catch.hpp>
 #include <tuple>

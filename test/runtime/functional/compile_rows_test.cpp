@@ -1,4 +1,4 @@
-// kb::compile with operators along rows (ADR-0275): sums, extremes, softmax and norms of whole
+// kb::compile with operators along rows (ADR-0242): sums, extremes, softmax and norms of whole
 // rows, and what repeats their results, are part of a kernel.
 
 #include "runtime/functional/functional.h"

@@ -1,5 +1,5 @@
 // Tests programs with queued launches beyond the first one: loops, several streams, host copies,
-// profiles (ADR-0190, ADR-0236).
+// profiles (ADR-0190).
 
 #include <catch2/catch.hpp>
 

@@ -1,4 +1,4 @@
-// PE_GEMM and PE_MATH read from TCM and write to it, and that takes time (ADR-0278).
+// PE_GEMM and PE_MATH read from TCM and write to it, and that takes time (ADR-0248).
 
 #include <algorithm>
 #include <catch2/catch.hpp>

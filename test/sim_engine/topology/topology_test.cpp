@@ -287,7 +287,7 @@ TEST_CASE(
   CHECK_FALSE(topology.launch.blocking);
 }
 
-// FLOP per byte of HBM, and four links to HBM, of a SIP; see ADR-0261.
+// FLOP per byte of HBM, and four links to HBM, of a SIP; see ADR-0248.
 TEST_CASE("machines have the ratios of a part of 2025", "[topology]") {
   const char* name =
       GENERATE("default", "ring_1d_6", "torus_2d_2x3", "torus_2d_3x2", "mesh_2d_no_wrap_2x3");
