@@ -225,7 +225,7 @@ void DistributedGemm::launch() {
   request.body = [this](tl::Context& tl) { multiply(tl); };
   request.operation = simulation.next_operation();
   simulation.begin(request.operation);
-  runtime::run_kernel(simulation, std::move(request));
+  runtime::launch(simulation, std::move(request));
 }
 
 void DistributedGemm::multiply(tl::Context& tl) const {

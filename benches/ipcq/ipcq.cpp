@@ -162,8 +162,8 @@ std::int64_t run_stream(RuntimeContext& torch, const Stream& stream) {
       receive_all(tl, stream, RuntimeContext::pointer_to(sums, {stream.ends.to.sip, 0, 0}));
     }
   };
-  runtime::run_kernel(simulation,
-                      {"stream", {stream.ends.from, stream.ends.to}, body, {x, sums}, operation});
+  runtime::launch(simulation,
+                  {"stream", {stream.ends.from, stream.ends.to}, body, {x, sums}, operation});
   return count_wrong(stream, sums.to_vector<float>());
 }
 

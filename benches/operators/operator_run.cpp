@@ -10,7 +10,7 @@
 
 #include "benches/bench/settings.h"
 #include "benches/operators/input_elements.h"
-#include "runtime/launch/queued_launch.h"
+#include "runtime/launch/kernel_launch.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/stream/rank_streams.h"
 #include "sim_engine/base/error.h"
@@ -213,10 +213,11 @@ void OperatorRun::launch_on_pes(std::string_view name, std::vector<Tensor> uses,
   ++whole.work_.kernels;
   if (simulation.queues_launches()) {
     whole.kept_->queued.insert(request.operation);
-    const std::string what = fmt::format("kernel '{}'", name);
-    return runtime::queue_kernel(simulation, what, std::move(request), nullptr);
+    request.what = fmt::format("kernel '{}'", name);
+    runtime::launch(simulation, std::move(request), runtime::When::queued);
+    return;
   }
-  runtime::run_kernel(simulation, std::move(request));
+  runtime::launch(simulation, std::move(request));
   whole.add_work(torch_.engine().last_results());
 }
 

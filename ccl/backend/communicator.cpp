@@ -322,7 +322,7 @@ std::int64_t GroupCommunicator::launch(const std::shared_ptr<Launch>& launch,
     if (of.protocol != nullptr) tl.spend(of.protocol->start);
     run_steps(tl, *program.steps, ports, of.reduction, of.call.request(program.member));
   };
-  return runtime::run_kernel(torch_.simulation(), std::move(request));
+  return runtime::launch(torch_.simulation(), std::move(request));
 }
 
 // The last member to finish checks the messages and the time of the whole collective.

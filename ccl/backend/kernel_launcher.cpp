@@ -189,7 +189,7 @@ std::int64_t KernelLauncher::launch(const Algorithm& algorithm, std::span<const 
   });
   std::int64_t open_messages = 0;
   if (!request.pes.empty()) {
-    open_messages = runtime::run_kernel(torch_.simulation(), std::move(request));
+    open_messages = runtime::launch(torch_.simulation(), std::move(request));
   }
   for (const Tensor& x : tensors) runtime::mark_replicated(*x.storage());
   return open_messages;

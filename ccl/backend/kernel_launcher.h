@@ -37,7 +37,7 @@ class KernelLauncher {
 
   // Runs the kernel and waits until it is done on all PEs that hold the tensors: one rank's, or,
   // for a single driver, those of all SIPs.  Partial tensors become replicated.  `operation` is
-  // the number of the collective.  Returns what runtime::run_kernel() returns.
+  // the number of the collective.  Returns what runtime::launch() returns.
   std::int64_t launch(const Algorithm& algorithm, std::span<const Tensor> tensors,
                       std::uint64_t operation) const;
   // Called when the collective is over on all ranks; `open_messages` is the sum of launch()'s

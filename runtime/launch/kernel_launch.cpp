@@ -355,14 +355,19 @@ void KernelLaunch::end_uses() {
 
 }  // namespace
 
-std::int64_t run_kernel(Simulation& simulation, LaunchRequest request) {
+std::int64_t launch(Simulation& simulation, LaunchRequest request, When when) {
+  if (when == When::after_streams) return launch_after_streams(simulation, std::move(request));
+  if (when == When::queued) {
+    enqueue_launch(simulation, std::move(request));
+    return 0;
+  }
   // Kernels outlive the caller when the run is cut short, so the simulation keeps the launch.  It
   // keeps a failed one for good: something may still be about to wake its kernels.
-  const auto launch = std::make_shared<KernelLaunch>(simulation, std::move(request));
-  simulation.keep(launch);
-  if (const std::exception_ptr failure = launch->run()) std::rethrow_exception(failure);
-  simulation.release(launch.get());
-  return launch->message_balance().between_sips;
+  const auto kernels = std::make_shared<KernelLaunch>(simulation, std::move(request));
+  simulation.keep(kernels);
+  if (const std::exception_ptr failure = kernels->run()) std::rethrow_exception(failure);
+  simulation.release(kernels.get());
+  return kernels->message_balance().between_sips;
 }
 
 }  // namespace kernbench::runtime

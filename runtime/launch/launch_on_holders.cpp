@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "runtime/launch/kernel_launch.h"
-#include "runtime/launch/queued_launch.h"
 #include "runtime/simulation/call_site.h"
 #include "runtime/simulation/named_call.h"
 #include "runtime/stream/rank_streams.h"
@@ -44,35 +43,33 @@ LaunchRequest request_for(const LaunchName& launch, const Tensor& first, std::ve
 
 }  // namespace
 
-void run_on_holders(const LaunchName& launch, const Tensor& first, std::vector<Tensor> uses,
-                    std::function<void(tl::Context&)> body, const HolderOptions& options) {
+void launch(const LaunchName& name, const Tensor& first, std::vector<Tensor> uses,
+            std::function<void(tl::Context&)> body, const HolderOptions& options) {
   Simulation& simulation = *first.storage()->simulation;
-  check_outside_kernels(simulation, "a launch", [&] { return describe(launch); });
+  check_outside_kernels(simulation, "a launch", [&] { return describe(name); });
   for (const Tensor& tensor : options.results == nullptr ? uses : *options.results) {
     compute_before_write(*tensor.storage()->memory);
   }
   for (const Tensor& tensor : uses) {
     compute_deferred(*tensor.storage()->memory);
-    if (!tensor.storage()->memory->has_space) check_has_space(*tensor.storage(), describe(launch));
+    if (!tensor.storage()->memory->has_space) check_has_space(*tensor.storage(), describe(name));
   }
-  if (launch.has_location()) note_line(simulation, launch.location);
-  const std::string what = describe(launch) + describe_call(simulation);
+  if (name.has_location()) note_line(simulation, name.location);
+  std::string what = describe(name) + describe_call(simulation);
   const bool may_queue = simulation.queues_launches() && options.lifetime == Body::owns;
   issue(simulation);
   for (const Tensor& tensor : uses) {
-    check_may_touch(tensor, Touch::uses, [&] { return describe(launch); });
+    check_may_touch(tensor, Touch::uses, [&] { return describe(name); });
   }
-  LaunchRequest request = request_for(launch, first, std::move(uses), std::move(body));
+  LaunchRequest request = request_for(name, first, std::move(uses), std::move(body));
+  request.what = std::move(what);
+  request.results = options.results;
   request.operation = simulation.next_operation();
   simulation.begin(request.operation);
   if (request.pes.empty()) return;  // nobody holds an element
-  if (may_queue && is_on_one_device(request.pes)) {
-    return queue_kernel(simulation, what, std::move(request), options.results);
-  }
-  if (simulation.queues_launches()) {
-    return run_after_streams(simulation, what, std::move(request));
-  }
-  run_kernel(simulation, std::move(request));
+  const bool is_queued = may_queue && is_on_one_device(request.pes);
+  const When otherwise = simulation.queues_launches() ? When::after_streams : When::now;
+  launch(simulation, std::move(request), is_queued ? When::queued : otherwise);
 }
 
 tl::Pointer shard_pointer(const Tensor& tensor, const sim::PeLocation& pe) {

@@ -45,7 +45,7 @@ class RaceWatch final : public tl::AccessWatch {
 // A launch between its issue and the moment at which the host knows of its end.
 class QueuedLaunch {
  public:
-  QueuedLaunch(Simulation& simulation, std::string what, LaunchRequest request, bool has_results);
+  QueuedLaunch(Simulation& simulation, LaunchRequest request);
   ~QueuedLaunch();
   QueuedLaunch(const QueuedLaunch&) = delete;
   QueuedLaunch& operator=(const QueuedLaunch&) = delete;
@@ -72,17 +72,17 @@ class QueuedLaunch {
   std::optional<RaceWatch> watch_;  // nullopt: nobody has a second stream
 };
 
-QueuedLaunch::QueuedLaunch(Simulation& simulation, std::string what, LaunchRequest request,
-                           bool has_results)
+QueuedLaunch::QueuedLaunch(Simulation& simulation, LaunchRequest request)
     : simulation_(simulation),
-      what_(std::move(what)),
+      what_(std::exchange(request.what, {})),
       uses_(std::exchange(request.uses, {})),
       body_(std::exchange(request.body, nullptr)),
-      is_undecided_(!has_results),
+      is_undecided_(request.results == nullptr),
       request_(std::move(request)) {
-  // This object keeps the tensors until the host knows of the end, and run_kernel() must not
+  // This object keeps the tensors until the host knows of the end, and launch() must not
   // release them when the device is done.
   request_.uses = {};
+  request_.results = nullptr;
   request_.body = [this](tl::Context& tl) { body_(tl); };
   request_.write = simulation.next_write();
   request_.issued = simulation.now();
@@ -145,7 +145,7 @@ template <class Kind, class... More>
 void QueuedLaunch::run() {
   const WriteNotes writes(uses_, request_.write);
   try {
-    run_kernel(simulation_, std::move(request_));
+    launch(simulation_, std::move(request_));
     writes.end();
   } catch (const DeviceError& error) {
     throw_with(error, what_);
@@ -158,22 +158,22 @@ void QueuedLaunch::run() {
 
 }  // namespace
 
-void queue_kernel(Simulation& simulation, std::string what, LaunchRequest request,
-                  const std::vector<Tensor>* results) {
+void enqueue_launch(Simulation& simulation, LaunchRequest request) {
   StreamQueue& stream = current_stream(simulation, request.pes.front().sip);
   simulation.local().last_call.set("launch");
-  const auto launch = std::make_shared<QueuedLaunch>(simulation, std::move(what),
-                                                     std::move(request), results != nullptr);
+  // They need not live until the kernel runs.
+  const std::vector<Tensor>* const results = request.results;
+  const auto queued = std::make_shared<QueuedLaunch>(simulation, std::move(request));
   // Operators on results that are issued later must see this write, although it has not happened
   // yet.
   if (results != nullptr) {
-    for (const Tensor& result : *results) result.storage()->memory->note_write(launch->write());
+    for (const Tensor& result : *results) result.storage()->memory->note_write(queued->write());
   }
-  stream.enqueue(launch->what(), [launch] { launch->run(); });
-  if (simulation.attachments().get<StreamRaces>().is_watching()) launch->watch(stream.position());
+  stream.enqueue(queued->what(), [queued] { queued->run(); });
+  if (simulation.attachments().get<StreamRaces>().is_watching()) queued->watch(stream.position());
 }
 
-void run_after_streams(Simulation& simulation, const std::string& what, LaunchRequest request) {
+std::int64_t launch_after_streams(Simulation& simulation, LaunchRequest request) {
   std::set<int> devices;
   for (const sim::PeLocation& pe : request.pes) devices.insert(pe.sip);
   const StreamQueue* stream = nullptr;
@@ -182,9 +182,9 @@ void run_after_streams(Simulation& simulation, const std::string& what, LaunchRe
   // A launch over several devices has no position on a single stream, so its accesses are not
   // watched.
   if (devices.size() == 1 && simulation.attachments().get<StreamRaces>().is_watching()) {
-    request.watch = &watch.emplace(simulation, stream->position(), what);
+    request.watch = &watch.emplace(simulation, stream->position(), request.what);
   }
-  run_kernel(simulation, std::move(request));
+  return launch(simulation, std::move(request));
 }
 
 }  // namespace kernbench::runtime

@@ -47,8 +47,8 @@ void launch_as(runtime::Body lifetime, std::string_view name, const std::vector<
                const std::vector<Tensor>& operands, std::function<void(tl::Context&)> body) {
   std::vector<Tensor> uses = results;
   uses.insert(uses.end(), operands.begin(), operands.end());
-  runtime::run_on_holders(runtime::LaunchName::of_operator(name), results.front(), std::move(uses),
-                          std::move(body), {lifetime, &results});
+  runtime::launch(runtime::LaunchName::of_operator(name), results.front(), std::move(uses),
+                  std::move(body), {lifetime, &results});
 }
 
 runtime::Body lifetime_of(const KernelBody& body) {

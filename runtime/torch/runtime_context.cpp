@@ -337,8 +337,8 @@ void RuntimeContext::launch_on_holders(const runtime::LaunchName& name, const Te
     check_on_device(tensor, user);
     runtime::check_is_contiguous(tensor, user);
   }
-  runtime::run_on_holders(name, first, std::move(uses), std::move(body),
-                          {.lifetime = body_owns ? runtime::Body::owns : runtime::Body::borrows});
+  runtime::launch(name, first, std::move(uses), std::move(body),
+                  {.lifetime = body_owns ? runtime::Body::owns : runtime::Body::borrows});
 }
 
 }  // namespace kernbench
