@@ -11,6 +11,7 @@
 #include "sim_engine/base/error.h"
 #include "sim_engine/base/units.h"
 #include "sim_engine/components/composite_plan.h"
+#include "sim_engine/components/fabric.h"
 #include "sim_engine/components/gemm_array.h"
 #include "sim_engine/components/routing.h"
 

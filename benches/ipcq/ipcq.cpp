@@ -21,6 +21,8 @@
 #include "runtime/simulation/simulation.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/components/fabric.h"
+#include "sim_engine/components/ipcq.h"
 #include "sim_engine/topology/direction.h"
 
 namespace kernbench::benches::ipcq {

@@ -22,6 +22,7 @@
 #include "runtime/simulation/simulation.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/config/config_errors.h"
+#include "sim_engine/trace/trace_recorder.h"
 
 namespace kernbench::benches::operators {
 

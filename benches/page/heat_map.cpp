@@ -10,6 +10,7 @@
 
 #include "benches/page/drawing.h"
 #include "benches/page/links_over_time.h"
+#include "sim_engine/components/fabric.h"
 #include "sim_engine/topology/location.h"
 
 namespace kernbench::benches::page {

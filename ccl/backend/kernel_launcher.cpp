@@ -9,6 +9,9 @@
 #include "runtime/simulation/simulation.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/components/ipcq.h"
+#include "sim_engine/components/operation.h"
+#include "sim_engine/components/processing_element.h"
 
 namespace kernbench::ccl {
 

@@ -8,6 +8,8 @@
 #include "ccl/core/spanning_tree.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/components/ipcq.h"
+#include "sim_engine/components/processing_element.h"
 #include "sim_engine/topology/direction.h"
 
 namespace kernbench::ccl {

@@ -1,6 +1,9 @@
 #include "ccl/steps/lane_queues.h"
 
 #include "runtime/distributed/collective.h"
+#include "sim_engine/components/ipcq.h"
+#include "sim_engine/components/processing_element.h"
+#include "sim_engine/components/switch_sum.h"
 
 namespace kernbench::ccl {
 

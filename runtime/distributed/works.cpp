@@ -10,6 +10,7 @@
 #include "runtime/distributed/collective_stream.h"
 #include "runtime/distributed/distributed_state.h"
 #include "runtime/stream/rank_streams.h"
+#include "sim_engine/components/launcher.h"
 
 namespace kernbench::distributed {
 

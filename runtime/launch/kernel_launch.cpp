@@ -18,6 +18,8 @@
 #include "sim_engine/base/error.h"
 #include "sim_engine/base/exception_text.h"
 #include "sim_engine/components/kernel_run.h"
+#include "sim_engine/components/launcher.h"
+#include "sim_engine/trace/trace_recorder.h"
 
 namespace kernbench::runtime {
 

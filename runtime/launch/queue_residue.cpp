@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "sim_engine/components/ipcq.h"
+
 namespace kernbench::runtime {
 
 namespace {

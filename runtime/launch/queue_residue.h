@@ -7,6 +7,7 @@
 
 #include "sim_engine/base/error.h"
 #include "sim_engine/components/machine.h"
+#include "sim_engine/components/operation.h"
 
 namespace kernbench::runtime {
 

@@ -10,6 +10,7 @@
 #include "runtime/simulation/simulation.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/units.h"
+#include "sim_engine/components/processing_element.h"
 
 namespace kernbench::runtime {
 

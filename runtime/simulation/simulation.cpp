@@ -11,6 +11,7 @@
 #include "runtime/simulation/deadlock_report.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/components/fabric.h"
 
 namespace kernbench::runtime {
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sim_engine/base/error.h"
+#include "sim_engine/components/launcher.h"
 
 namespace kernbench::runtime {
 

@@ -9,6 +9,7 @@
 
 #include "runtime/simulation/simulation.h"
 #include "runtime/tensor/tensor_storage.h"
+#include "sim_engine/components/hbm_allocator.h"
 #include "sim_engine/components/routing.h"
 
 namespace kernbench::runtime {

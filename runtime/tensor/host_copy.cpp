@@ -15,6 +15,7 @@
 #include "runtime/tensor/memory_space.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/components/fabric.h"
 
 namespace kernbench::runtime {
 

@@ -11,6 +11,7 @@
 #include "runtime/stream/rank_streams.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/components/hbm_allocator.h"
 
 namespace kernbench::runtime {
 

@@ -7,6 +7,7 @@
 #include "runtime/tensor/memory_space.h"
 #include "runtime/torch/context_members.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/components/hbm_allocator.h"
 
 namespace kernbench {
 

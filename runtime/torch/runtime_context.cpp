@@ -22,6 +22,7 @@
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/base/unfinished_files.h"
+#include "sim_engine/components/processing_element.h"
 
 namespace kernbench {
 

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "sim_engine/components/fabric.h"
+#include "sim_engine/components/ipcq_ends.h"
 #include "sim_engine/components/ipcq_message.h"
 #include "sim_engine/components/ipcq_posts.h"
 #include "sim_engine/components/tile.h"
@@ -51,14 +52,7 @@ class IpcqReceiver {
 // head that of the next post: what has arrived from the head on lies in slots.
 class IpcqChannel {
  public:
-  struct Ends {
-    PeLocation from;
-    Port out;  // the sender's name for the receiver
-    PeLocation to;
-    Port in;  // the receiver's name for the sender
-
-    bool in_one_sip() const { return from.sip == to.sip; }
-  };
+  using Ends = IpcqEnds;
 
   // REQUIRES: params.depth > 0, params.poll_interval > 0
   IpcqChannel(Engine& engine, Fabric& fabric, const Ends& ends, const IpcqParams& params);

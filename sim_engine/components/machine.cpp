@@ -3,10 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <iterator>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "sim_engine/base/check.h"
+#include "sim_engine/components/fabric.h"
+#include "sim_engine/components/hbm_allocator.h"
+#include "sim_engine/components/ipcq.h"
+#include "sim_engine/components/launcher.h"
+#include "sim_engine/components/processing_element.h"
+#include "sim_engine/components/queue_memory.h"
+#include "sim_engine/components/switch_sum.h"
+#include "sim_engine/trace/trace_recorder.h"
 
 namespace kernbench::sim {
 
@@ -25,33 +36,101 @@ std::vector<HbmAllocator> make_hbm(const Topology& topology) {
 
 }  // namespace
 
+struct Machine::Parts {
+  Parts(Machine& machine, const MachineOptions& options)
+      : trace(options.trace ? std::make_unique<TraceRecorder>() : nullptr),
+        fabric(machine.engine_, machine.topology_, trace.get()),
+        launcher(machine.engine_, fabric, machine.topology_),
+        hbm(make_hbm(machine.topology_)),
+        queue_memory(machine.topology_, hbm),
+        services{machine.topology_,
+                 machine.engine_,
+                 fabric,
+                 machine.memory_,
+                 machine.accesses_,
+                 machine.op_log_,
+                 trace.get(),
+                 {},
+                 {},
+                 {}} {}
+
+  // Calls visit(class, busy, name) for each unit, where name() makes its name.
+  template <class Visit>
+  void visit_units(const Visit& visit) const {
+    const Routing& routing = fabric.routing();
+    for (LinkId link = 0; link < routing.link_count(); ++link) {
+      if (!routing.is_there(link)) continue;
+      visit(routing.find_class(link), fabric.busy(link), [&] { return routing.name(link); });
+    }
+    for (const ProcessingElement& pe : pes) {
+      for (const PeUnitUse& use : pe.unit_uses()) {
+        visit(use.unit_class, use.busy,
+              [&] { return fmt::format("{}.{}", to_string(pe.location()), use.name); });
+      }
+    }
+  }
+
+  std::unique_ptr<TraceRecorder> trace;
+  Fabric fabric;
+  Launcher launcher;
+  std::vector<HbmAllocator> hbm;  // by SIP
+  QueueMemory queue_memory;
+  std::deque<ProcessingElement> pes;  // by SIP, cube, PE; addresses stay
+  PeServices services;                // destroyed before pes, to which its tiles give scratch back
+  std::list<IpcqChannel> channels;
+  std::unordered_map<const IpcqChannel*, std::list<IpcqChannel>::iterator> places;  // in channels
+  std::list<IpcqChannel> disconnected;  // kept until nothing can refer to them
+  std::list<SwitchSum> switch_sums;
+};
+
 Machine::Machine(const Topology& topology, const MachineOptions& options)
     : topology_(checked(topology)),
-      trace_(options.trace ? std::make_unique<TraceRecorder>() : nullptr),
-      fabric_(engine_, topology_, trace_.get()),
       memory_(options.data),
       op_log_(options.op_log_limit),
-      launcher_(engine_, fabric_, topology_),
-      hbm_(make_hbm(topology_)),
-      queue_memory_(topology_, hbm_),
-      services_{topology_, engine_,      fabric_, memory_, accesses_,
-                op_log_,   trace_.get(), {},      {},      {}} {
+      parts_(std::make_unique<Parts>(*this, options)) {
   if (options.shuffle_ties) engine_.shuffle_ties(*options.shuffle_ties);
   if (options.profile) engine_.record_causes();
   std::uint32_t number = 0;
   for (int sip = 0; sip < topology_.system.sip_count; ++sip) {
     for (int cube = 0; cube < topology_.cube_count(); ++cube) {
       for (int pe = 0; pe < topology_.pe_count(); ++pe) {
-        pes_.emplace_back(services_, PeLocation{sip, cube, pe}, number++);
+        parts_->pes.emplace_back(parts_->services, PeLocation{sip, cube, pe}, number++);
       }
     }
   }
 }
 
+Machine::~Machine() = default;
+
+Fabric& Machine::fabric() {
+  return parts_->fabric;
+}
+const Fabric& Machine::fabric() const {
+  return parts_->fabric;
+}
+Launcher& Machine::launcher() {
+  return parts_->launcher;
+}
+TraceRecorder* Machine::trace() {
+  return parts_->trace.get();
+}
+const TraceRecorder* Machine::trace() const {
+  return parts_->trace.get();
+}
+HbmAllocator& Machine::hbm(int sip) {
+  return parts_->hbm[static_cast<std::size_t>(sip)];
+}
+std::list<IpcqChannel>& Machine::channels() {
+  return parts_->channels;
+}
+const std::list<IpcqChannel>& Machine::channels() const {
+  return parts_->channels;
+}
+
 ProcessingElement& Machine::pe(const PeLocation& at) {
   KB_CHECK(exists(topology_, at), "there is no {}", to_string(at));
   const int number = (at.sip * topology_.cube_count() + at.cube) * topology_.pe_count() + at.pe;
-  return pes_[static_cast<std::size_t>(number)];
+  return parts_->pes[static_cast<std::size_t>(number)];
 }
 
 std::string Machine::place_name(Cause cause, std::uint32_t place) const {
@@ -60,13 +139,13 @@ std::string Machine::place_name(Cause cause, std::uint32_t place) const {
     case Cause::latency:
     case Cause::bytes:
     case Cause::hbm:
-      return fabric_.routing().name(place);
+      return parts_->fabric.routing().name(place);
     case Cause::issue:
     case Cause::busy:
     case Cause::compute:
     case Cause::dma:
     case Cause::tcm:
-      return to_string(pes_[place].location());
+      return to_string(parts_->pes[place].location());
     default:
       return "";
   }
@@ -75,30 +154,15 @@ std::string Machine::place_name(Cause cause, std::uint32_t place) const {
 std::optional<UnitClass> Machine::find_link_class(Cause cause, std::uint32_t place) const {
   const bool is_link = cause == Cause::queue || cause == Cause::latency || cause == Cause::bytes ||
                        cause == Cause::hbm;
-  return is_link ? std::optional(fabric_.routing().find_class(place)) : std::nullopt;
-}
-
-template <class Visit>
-void Machine::visit_units(const Visit& visit) const {
-  const Routing& routing = fabric_.routing();
-  for (LinkId link = 0; link < routing.link_count(); ++link) {
-    if (!routing.is_there(link)) continue;
-    visit(routing.find_class(link), fabric_.busy(link), [&] { return routing.name(link); });
-  }
-  for (const ProcessingElement& pe : pes_) {
-    for (const PeUnitUse& use : pe.unit_uses()) {
-      visit(use.unit_class, use.busy,
-            [&] { return fmt::format("{}.{}", to_string(pe.location()), use.name); });
-    }
-  }
+  return is_link ? std::optional(parts_->fabric.routing().find_class(place)) : std::nullopt;
 }
 
 UnitUse Machine::busiest_unit() const {
   UnitUse busiest;
-  visit_units([&](UnitClass, Time busy, const auto& name) {
+  parts_->visit_units([&](UnitClass, Time busy, const auto& name) {
     if (busy > busiest.busy) busiest = {name(), busy, Time{0}};
   });
-  busiest.kernel_time = services_.kernel_time(engine_.now());
+  busiest.kernel_time = parts_->services.kernel_time(engine_.now());
   return busiest;
 }
 
@@ -106,9 +170,9 @@ std::array<UnitClassUse, kUnitClassCount> Machine::unit_classes() const {
   std::array<UnitClassUse, kUnitClassCount> classes;
   for (std::size_t i = 0; i < classes.size(); ++i) {
     classes[i].unit_class = static_cast<UnitClass>(i);
-    classes[i].busiest.kernel_time = services_.kernel_time(engine_.now());
+    classes[i].busiest.kernel_time = parts_->services.kernel_time(engine_.now());
   }
-  visit_units([&](UnitClass unit_class, Time busy, const auto& name) {
+  parts_->visit_units([&](UnitClass unit_class, Time busy, const auto& name) {
     UnitClassUse& use = classes[static_cast<std::size_t>(unit_class)];
     ++use.count;
     use.total += busy;
@@ -121,11 +185,11 @@ std::array<UnitClassUse, kUnitClassCount> Machine::unit_classes() const {
 
 ComputeTraffic Machine::compute_traffic() const {
   ComputeTraffic sum;
-  for (const ProcessingElement& pe : pes_) sum += pe.compute_traffic();
+  for (const ProcessingElement& pe : parts_->pes) sum += pe.compute_traffic();
   return sum;
 }
 
-IpcqChannel& Machine::connect(const IpcqChannel::Ends& ends, const IpcqParams& params) {
+IpcqChannel& Machine::connect(const IpcqEnds& ends, const IpcqParams& params) {
   KB_CHECK(ends.out.index >= 0 && ends.in.index >= 0, "ports {} and {}", to_string(ends.out),
            to_string(ends.in));
   ProcessingElement& receiver = pe(ends.to);
@@ -134,14 +198,14 @@ IpcqChannel& Machine::connect(const IpcqChannel::Ends& ends, const IpcqParams& p
            to_string(ends.to), to_string(ends.in));
   KB_CHECK(params.depth > 0 && params.slot_bytes >= 0, "{} slots of {} B", params.depth,
            params.slot_bytes);
-  queue_memory_.take(receiver, params);
+  parts_->queue_memory.take(receiver, params);
   return add_channel(ends, params);
 }
 
 // A switch has no tables.
-IpcqChannel& Machine::add_channel(const IpcqChannel::Ends& ends, const IpcqParams& params) {
-  IpcqChannel& channel = channels_.emplace_back(engine_, fabric_, ends, params);
-  places_.emplace(&channel, std::prev(channels_.end()));
+IpcqChannel& Machine::add_channel(const IpcqEnds& ends, const IpcqParams& params) {
+  IpcqChannel& channel = parts_->channels.emplace_back(engine_, parts_->fabric, ends, params);
+  parts_->places.emplace(&channel, std::prev(parts_->channels.end()));
   if (ends.from != kSwitchLocation) pe(ends.from).ipcq().connect_out(ends.out, &channel);
   if (ends.to != kSwitchLocation) pe(ends.to).ipcq().connect_in(ends.in, &channel);
   return channel;
@@ -157,38 +221,38 @@ SwitchSum& Machine::connect_switch_sum(std::span<const PeLocation> members,
     queues.push_back({&add_channel({at, port, kSwitchLocation, {}}, params),
                       &add_channel({kSwitchLocation, {}, at, port}, params)});
   }
-  return switch_sums_.emplace_back(services_, std::move(queues));
+  return parts_->switch_sums.emplace_back(parts_->services, std::move(queues));
 }
 
 void Machine::disconnect(SwitchSum& sum) {
-  const auto found =
-      std::ranges::find_if(switch_sums_, [&](const SwitchSum& other) { return &other == &sum; });
-  if (found == switch_sums_.end()) return;
+  const auto found = std::ranges::find_if(parts_->switch_sums,
+                                          [&](const SwitchSum& other) { return &other == &sum; });
+  if (found == parts_->switch_sums.end()) return;
   for (const auto& [to, from] : sum.members()) {
     disconnect(*to);
     disconnect(*from);
   }
-  switch_sums_.erase(found);
+  parts_->switch_sums.erase(found);
 }
 
 void Machine::disconnect_all() {
-  for (const IpcqChannel& channel : channels_) leave_tables(channel);
-  queue_memory_.give_back_all();
+  for (const IpcqChannel& channel : parts_->channels) leave_tables(channel);
+  parts_->queue_memory.give_back_all();
   // A pending event may still refer to a disconnected queue; an idle engine has none.
-  if (engine_.is_idle()) disconnected_.clear();
-  disconnected_.splice(disconnected_.end(), channels_);
-  places_.clear();
-  switch_sums_.clear();
+  if (engine_.is_idle()) parts_->disconnected.clear();
+  parts_->disconnected.splice(parts_->disconnected.end(), parts_->channels);
+  parts_->places.clear();
+  parts_->switch_sums.clear();
 }
 
 void Machine::disconnect(IpcqChannel& channel) {
   KB_CHECK(channel.params().slot_bytes == 0, "{} has slots", channel.name());
-  const auto found = places_.find(&channel);
-  KB_CHECK(found != places_.end(), "{} is not connected", channel.name());
+  const auto found = parts_->places.find(&channel);
+  KB_CHECK(found != parts_->places.end(), "{} is not connected", channel.name());
   leave_tables(channel);
-  if (engine_.is_idle()) disconnected_.clear();
-  disconnected_.splice(disconnected_.end(), channels_, found->second);
-  places_.erase(found);
+  if (engine_.is_idle()) parts_->disconnected.clear();
+  parts_->disconnected.splice(parts_->disconnected.end(), parts_->channels, found->second);
+  parts_->places.erase(found);
 }
 
 void Machine::leave_tables(const IpcqChannel& channel) {
@@ -199,16 +263,16 @@ void Machine::leave_tables(const IpcqChannel& channel) {
 
 void Machine::abandon_work_under_way() {
   engine_.clear();
-  if (trace_ != nullptr) trace_->cut(engine_.now());
-  fabric_.reset();
-  launcher_.reset();
+  if (parts_->trace != nullptr) parts_->trace->cut(engine_.now());
+  parts_->fabric.reset();
+  parts_->launcher.reset();
   accesses_.clear();
-  services_.commands.reset();
-  services_.memory_order.clear();
-  for (ProcessingElement& pe : pes_) pe.reset();
-  for (IpcqChannel& channel : channels_) channel.reset();
-  for (SwitchSum& sum : switch_sums_) sum.reset();
-  disconnected_.clear();
+  parts_->services.commands.reset();
+  parts_->services.memory_order.clear();
+  for (ProcessingElement& pe : parts_->pes) pe.reset();
+  for (IpcqChannel& channel : parts_->channels) channel.reset();
+  for (SwitchSum& sum : parts_->switch_sums) sum.reset();
+  parts_->disconnected.clear();
 }
 
 }  // namespace kernbench::sim

@@ -4,29 +4,29 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <list>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
-#include <unordered_map>
-#include <vector>
 
-#include "sim_engine/components/fabric.h"
-#include "sim_engine/components/hbm_allocator.h"
-#include "sim_engine/components/ipcq.h"
-#include "sim_engine/components/launcher.h"
-#include "sim_engine/components/processing_element.h"
-#include "sim_engine/components/queue_memory.h"
-#include "sim_engine/components/switch_sum.h"
+#include "sim_engine/components/ipcq_ends.h"
+#include "sim_engine/components/use_and_waits.h"
 #include "sim_engine/core/engine.h"
+#include "sim_engine/topology/topology.h"
 #include "sim_engine/trace/command_log.h"
-#include "sim_engine/trace/trace_recorder.h"
 #include "sim_engine/values/access_tracker.h"
 #include "sim_engine/values/memory_store.h"
 
 namespace kernbench::sim {
+
+class Fabric;
+class HbmAllocator;
+class IpcqChannel;
+class Launcher;
+class ProcessingElement;
+class SwitchSum;
+class TraceRecorder;
 
 struct MachineOptions {
   bool data = true;              // keep what is needed to evaluate values
@@ -39,23 +39,24 @@ struct MachineOptions {
 class Machine {
  public:
   Machine(const Topology& topology, const MachineOptions& options);
+  ~Machine();
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
 
   const Topology& topology() const { return topology_; }
   Engine& engine() { return engine_; }
   const Engine& engine() const { return engine_; }
-  Fabric& fabric() { return fabric_; }
-  const Fabric& fabric() const { return fabric_; }
+  Fabric& fabric();
+  const Fabric& fabric() const;
   MemoryStore& memory() { return memory_; }
   AccessTracker& accesses() { return accesses_; }
   CommandLog& op_log() { return op_log_; }
   const CommandLog& op_log() const { return op_log_; }
-  Launcher& launcher() { return launcher_; }
-  TraceRecorder* trace() { return trace_.get(); }  // null unless asked for
-  const TraceRecorder* trace() const { return trace_.get(); }
+  Launcher& launcher();
+  TraceRecorder* trace();  // null unless asked for
+  const TraceRecorder* trace() const;
 
-  HbmAllocator& hbm(int sip) { return hbm_[static_cast<std::size_t>(sip)]; }
+  HbmAllocator& hbm(int sip);
 
   ProcessingElement& pe(const PeLocation& at);
   // The name of the place where a cause takes its time: "sip0.link.east", "sip0.cube0.pe3"; "" for
@@ -82,7 +83,7 @@ class Machine {
   // Makes a queue and enters it in both PEs' tables.  Its slots occupy the memory that they lie in
   // until disconnect_all().  Throws DeviceError KB-M010 if they do not fit.
   // REQUIRES: neither end is connected at its port
-  IpcqChannel& connect(const IpcqChannel::Ends& ends, const IpcqParams& params);
+  IpcqChannel& connect(const IpcqEnds& ends, const IpcqParams& params);
 
   // Takes all queues away.  Credits may still be flying back.  REQUIRES: no kernel runs
   void disconnect_all();
@@ -96,8 +97,8 @@ class Machine {
   // Takes it and its queues away, if disconnect_all() has not.  REQUIRES: as for a queue
   void disconnect(SwitchSum& sum);
 
-  std::list<IpcqChannel>& channels() { return channels_; }
-  const std::list<IpcqChannel>& channels() const { return channels_; }
+  std::list<IpcqChannel>& channels();
+  const std::list<IpcqChannel>& channels() const;
 
   // Drops whatever is under way, and puts units and queues back into their idle state; time, values
   // and the log stay.  For the end of a run that failed: afterwards the machine works again.
@@ -106,27 +107,17 @@ class Machine {
 
  private:
   void leave_tables(const IpcqChannel& channel);
-  IpcqChannel& add_channel(const IpcqChannel::Ends& ends, const IpcqParams& params);
-  // Calls visit(class, busy, name) for each unit, where name() makes its name.
-  template <class Visit>
-  void visit_units(const Visit& visit) const;
+  IpcqChannel& add_channel(const IpcqEnds& ends, const IpcqParams& params);
+
+  // What moves data and computes, so that users of a machine do not compile it.
+  struct Parts;
 
   const Topology topology_;
   Engine engine_;
-  std::unique_ptr<TraceRecorder> trace_;
-  Fabric fabric_;
   MemoryStore memory_;
   AccessTracker accesses_;
   CommandLog op_log_;
-  Launcher launcher_;
-  std::vector<HbmAllocator> hbm_;  // by SIP
-  QueueMemory queue_memory_;
-  std::deque<ProcessingElement> pes_;  // by SIP, cube, PE; addresses stay
-  PeServices services_;  // destroyed before pes_, to which its tiles give scratch back
-  std::list<IpcqChannel> channels_;
-  std::unordered_map<const IpcqChannel*, std::list<IpcqChannel>::iterator> places_;  // in channels_
-  std::list<IpcqChannel> disconnected_;  // kept until nothing can refer to them
-  std::list<SwitchSum> switch_sums_;
+  const std::unique_ptr<Parts> parts_;
 };
 
 }  // namespace kernbench::sim

@@ -9,6 +9,7 @@
 #include "ccl/core/config.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/torch/run_ranks.h"
+#include "sim_engine/components/hbm_allocator.h"
 #include "test/ccl/group_under_test.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"

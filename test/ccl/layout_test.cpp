@@ -11,6 +11,8 @@
 
 #include "ccl/backend/kernel_launcher.h"
 #include "runtime/simulation/simulation.h"
+#include "sim_engine/components/ipcq.h"
+#include "sim_engine/components/processing_element.h"
 #include "sim_engine/topology/direction.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"

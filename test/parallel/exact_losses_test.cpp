@@ -2,6 +2,7 @@
 
 #include "runtime/optim/optimizer.h"
 #include "runtime/simulation/simulation.h"
+#include "sim_engine/components/hbm_allocator.h"
 #include "test/parallel/data_parallel_world.h"
 #include "tp/distributed_data_parallel.h"
 #include "tp/parallel_state.h"

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/simulation/simulation.h"
+#include "sim_engine/trace/trace_recorder.h"
 #include "test/tp/tensor_parallel_world.h"
 #include "tp/layers.h"
 

@@ -2,6 +2,7 @@
 
 #include "runtime/simulation/simulation.h"
 #include "runtime/torch/run_ranks.h"
+#include "sim_engine/components/hbm_allocator.h"
 #include "test/runtime/functional/operators_under_test.h"
 
 namespace kernbench::test::autograd_test {

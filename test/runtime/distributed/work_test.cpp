@@ -6,6 +6,7 @@
 
 #include "runtime/functional/operators.h"
 #include "runtime/simulation/simulation.h"
+#include "sim_engine/components/hbm_allocator.h"
 #include "test/runtime/distributed/local_world.h"
 #include "test/support/error_text.h"
 

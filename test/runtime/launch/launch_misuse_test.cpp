@@ -5,6 +5,7 @@
 #include "runtime/simulation/simulation.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/components/processing_element.h"
 #include "test/support/small_topology.h"
 
 namespace kernbench::test::launch_misuse_test {

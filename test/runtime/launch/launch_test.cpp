@@ -6,6 +6,7 @@
 #include "runtime/simulation/simulation.h"
 #include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
+#include "sim_engine/components/hbm_allocator.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
 

@@ -6,6 +6,7 @@
 #include "runtime/simulation/simulation.h"
 #include "runtime/torch/profiler.h"
 #include "runtime/torch/runtime_context.h"
+#include "sim_engine/components/hbm_allocator.h"
 #include "test/runtime/stream/queued_topology.h"
 #include "test/support/error_text.h"
 

@@ -11,6 +11,8 @@
 #include "runtime/tensor/host_read.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "runtime/torch/runtime_context.h"
+#include "sim_engine/components/hbm_allocator.h"
+#include "sim_engine/components/routing.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
 

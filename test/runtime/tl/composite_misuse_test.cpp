@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "runtime/simulation/simulation.h"
+#include "sim_engine/components/processing_element.h"
 #include "test/runtime/tl/composite_under_test.h"
 #include "test/support/error_text.h"
 

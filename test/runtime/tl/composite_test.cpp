@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "runtime/simulation/simulation.h"
+#include "sim_engine/components/processing_element.h"
 #include "test/runtime/tl/composite_under_test.h"
 
 namespace kernbench::test::composite_test {

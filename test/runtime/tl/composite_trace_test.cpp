@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/simulation/simulation.h"
+#include "sim_engine/trace/trace_recorder.h"
 #include "test/runtime/tl/composite_under_test.h"
 
 namespace kernbench::test::composite_trace_test {

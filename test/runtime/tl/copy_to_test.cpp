@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/simulation/simulation.h"
+#include "sim_engine/components/processing_element.h"
 #include "test/runtime/tl/pair_under_test.h"
 
 namespace kernbench::test::copy_to_test {

@@ -5,6 +5,7 @@
 
 #include "runtime/simulation/simulation.h"
 #include "runtime/torch/run_ranks.h"
+#include "sim_engine/components/processing_element.h"
 #include "test/runtime/tl/tl_under_test.h"
 
 namespace kernbench::test::life_time_test {

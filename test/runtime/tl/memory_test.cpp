@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "runtime/simulation/simulation.h"
+#include "sim_engine/components/processing_element.h"
 #include "test/runtime/tl/pair_under_test.h"
 
 namespace kernbench::test::memory_test {

@@ -11,6 +11,7 @@
 
 #include "runtime/simulation/simulation.h"
 #include "runtime/torch/runtime_context.h"
+#include "sim_engine/components/processing_element.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
 

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "sim_engine/components/launcher.h"
 #include "test/sim_engine/components/exchange_program.h"
 
 #if !defined(__SANITIZE_ADDRESS__)  // which has an operator new of its own

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "sim_engine/components/kernel_run.h"
+#include "sim_engine/components/launcher.h"
 #include "test/sim_engine/components/machine_under_test.h"
 
 namespace kernbench::sim {

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "sim_engine/trace/trace_recorder.h"
 #include "test/sim_engine/components/machine_under_test.h"
 
 namespace kernbench::sim::gemm_command_test {
