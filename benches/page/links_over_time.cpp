@@ -9,6 +9,9 @@
 #include <vector>
 
 #include "benches/page/drawing.h"
+#include "sim_engine/components/fabric.h"
+#include "sim_engine/components/routing.h"
+#include "sim_engine/components/use_over_time.h"
 
 namespace kernbench::benches::page {
 
