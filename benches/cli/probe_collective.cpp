@@ -132,7 +132,7 @@ int probe(const ProbeChooseArguments& arguments) {
   for (Bytes size = kSmallest; size <= kLargest; size *= 2) {
     const Bytes block = std::max<Bytes>(block_bytes(collective, size, group.size()), 1);
     const ccl::Chosen chosen =
-        choice.explain(collectives::to_collective_kind(collective), block, lanes);
+        choice.explain(collectives::to_collective_kind(collective), {block, lanes});
     are_fastest = are_fastest && chosen.is_fastest;
     rows.push_back({{"bytes", size},
                     {"algorithm", chosen.algorithm->name},

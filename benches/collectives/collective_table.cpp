@@ -48,7 +48,7 @@ constexpr std::array kOnePlace = {
     TableColumn{"algbw", "(GB/s)", 9, "algbw_gbs", 1, 2},
     TableColumn{"busbw", "(GB/s)", 9, "busbw_gbs", 1, 2},
     TableColumn{"bound", "(us)", 11, "lower_bound_ns", 1e-3, 3},
-    TableColumn{"form", "(us)", 11, "closed_form_ns", 1e-3, 3},
+    TableColumn{"model", "(us)", 11, "model_ns", 1e-3, 3},
     TableColumn{"#wrong", "", 7, "wrong"},
 };
 
@@ -163,7 +163,8 @@ Row to_row(const MeasuredInput& input, const std::optional<Measurement>& out_of_
   set_place(row, "in_place", blocks, in_place);
   row.set("bus_factor", spec.factor.of(blocks.ranks))
       .set("lower_bound_ns", in_ns(any.lower_bound))
-      .set("memory_bound_ns", in_ns(any.memory_bound));
+      .set("memory_bound_ns", in_ns(any.memory_bound))
+      .set("model_ns", in_ns(any.model));
   set_waits(row, any);
   return row;
 }
@@ -185,8 +186,8 @@ Row to_row(const MeasuredInput& input, const Measurement& measured, const ccl::C
       .set("busbw_gbs", busbw_gbs(blocks, measured.time))
       .set("lower_bound_ns", in_ns(measured.lower_bound))
       .set("memory_bound_ns", in_ns(measured.memory_bound))
-      .set("closed_form_ns", in_ns(measured.closed_form))
-      .set("closed_form", measured.closed_form ? std::optional(measured.form) : std::nullopt)
+      .set("model_ns", in_ns(measured.model))
+      .set("form", measured.form.empty() ? std::nullopt : std::optional(measured.form))
       .set("wrong", measured.wrong);
   set_waits(row, measured);
   return row;
@@ -232,9 +233,9 @@ void CollectiveTable::add(const Row& row) {
     if (!is_wrong && number) busbw_gbs_.push_back(*number);
   }
   bus_factor_ = spec_.factor.of(static_cast<int>(number_in(row, "world_size")));
-  const Cell* const form = row.find("closed_form");
+  const Cell* const form = row.find("form");
   if (form != nullptr && std::holds_alternative<std::string>(*form)) {
-    closed_forms_.insert(text_in(row, "closed_form"));
+    forms_.insert(text_in(row, "form"));
   }
 }
 
@@ -253,11 +254,12 @@ void CollectiveTable::end() {
       busbw_gbs_.empty() ? "N/A"
                          : fmt::format("{:.4g} GB/s", sum / static_cast<double>(busbw_gbs_.size())),
       bus_factor_ == 1 ? "" : fmt::format("{} = algbw * ", spec_.factor.form), bus_factor_));
-  if (closed_forms_.size() != 1) return;
+  if (forms_.size() != 1) return;
   bench_.print(
-      fmt::format("# Closed form          : {}  (links alone; a, b: latency and time per byte "
+      fmt::format("# Closed form          : {}\n#                        (links alone; a, b: "
+                  "latency and time per byte "
                   "between neighbours)\n",
-                  *closed_forms_.begin()));
+                  *forms_.begin()));
 }
 
 }  // namespace kernbench::benches::collectives

@@ -62,7 +62,7 @@ class CollectiveTable {
   std::int64_t wrong_ = 0;
   double bus_factor_ = 1;
   std::vector<double> busbw_gbs_;  // of the rows so far
-  std::set<std::string> closed_forms_;
+  std::set<std::string> forms_;
 };
 
 }  // namespace kernbench::benches::collectives

@@ -193,27 +193,37 @@ std::optional<std::string> Exchange::last_algorithm() const {
 void Exchange::add_theory(Measurement& measured) const {
   if (!is_shift()) add_bounds(measured);  // of a shift none is known
   measured.algorithm = last_algorithm();
-  if (!is_of_all()) {
-    if (!measured.algorithm) measured.algorithm = "none";  // one rank has nothing to exchange
-    return;
+  if (is_of_all() && !measured.algorithm) {
+    measured.algorithm = ccl::default_algorithm(config_).name;
   }
+  if (!measured.algorithm) measured.algorithm = "none";  // one rank has nothing to exchange
+  const ccl::Algorithm* const algorithm = ccl::find_algorithm(*measured.algorithm);
+  if (algorithm != nullptr && input_.blocks.collective != MeasuredCollective::sendrecv) {
+    add_model(measured, *algorithm);
+  }
+}
+
+void Exchange::add_model(Measurement& measured, const ccl::Algorithm& algorithm) const {
   const Topology& topology = torch_.topology();
-  const ccl::Algorithm* algorithm = measured.algorithm ? ccl::find_algorithm(*measured.algorithm)
-                                                       : &ccl::default_algorithm(config_);
-  measured.algorithm = algorithm->name;
-  if (config_.is_auto()) {
-    const int lanes =
-        config_.world_size() ? 1 : static_cast<int>(tensors_.front().takes.front().shards().size());
-    measured.why = ccl::AlgorithmChoice::of_all(topology, config_)
-                       .describe(distributed::CollectiveKind::all_reduce,
-                                 input_.blocks.count * size_of(input_.blocks.dtype), lanes);
+  const auto& [gives, takes] = tensors_.front();
+  const Bytes bytes = input_.blocks.count * size_of(input_.blocks.dtype);
+  const ccl::Moved moved =
+      config_.world_size()
+          ? ccl::Moved{bytes}
+          : ccl::moved_of(topology, takes.empty() ? gives.front() : takes.front(), bytes);
+  const auto kind = to_collective_kind(input_.blocks.collective);
+  ccl::AlgorithmChoice choice =
+      config_.world_size()
+          ? ccl::AlgorithmChoice::of_all(topology, config_)
+          : ccl::AlgorithmChoice(topology, config_, ccl::shape_of_sips(topology, members_),
+                                 members_, "default_pg");
+  if (config_.is_auto() && is_of_all()) measured.why = choice.describe(kind, moved);
+  measured.model = choice.time_of(algorithm, kind, moved);
+  if (algorithm.closed_form != nullptr) {
+    measured.model = algorithm.closed_form(
+        {topology, input_.placement, input_.blocks.count, input_.blocks.dtype, config_});
   }
-  if (algorithm->closed_form == nullptr) return;
-  measured.closed_form = algorithm->closed_form(
-      {topology, input_.placement, input_.blocks.count, input_.blocks.dtype, config_});
-  if (!measured.closed_form) return;
-  measured.form = algorithm->form;
-  if (config_.world_size()) measured.form += ", plus n loaded and stored";
+  if (measured.model) measured.form = algorithm.form;
 }
 
 std::vector<Block> Exchange::list_blocks(const std::vector<Tensor>& tensors) const {

@@ -31,7 +31,8 @@ class Exchange {
     return values_.count_wrong(rank, tensors(rank).takes);
   }
 
-  // Fills in by what algorithm the last call ran, its lower bound and its closed form.
+  // Fills in by what algorithm the last call ran, its lower bound and its time by the
+  // model.
   void add_theory(Measurement& measured) const;
 
  private:
@@ -43,7 +44,7 @@ class Exchange {
 
   bool is_shift() const { return input_.blocks.collective == MeasuredCollective::shift; }
   bool is_root(int rank) const { return rank == input_.blocks.root; }
-  // True if it is one over all ranks, whose closed form an algorithm may know.
+  // True if it is one over all ranks, which ccl.yaml names an algorithm for.
   bool is_of_all() const;
 
   const RankTensors& tensors(int rank) const { return tensors_[static_cast<std::size_t>(rank)]; }
@@ -59,6 +60,7 @@ class Exchange {
   distributed::CollectiveCall make_call(int rank) const;
   std::vector<distributed::Block> list_blocks(const std::vector<Tensor>& tensors) const;
   void add_bounds(Measurement& measured) const;
+  void add_model(Measurement& measured, const ccl::Algorithm& algorithm) const;
 
   RuntimeContext& torch_;
   const MeasuredInput& input_;

@@ -36,8 +36,8 @@ struct Measurement {
   std::string why;                       // auto: the other algorithms tried
   std::optional<Time> lower_bound;       // of one repetition; nullopt if there is no algorithm
   std::optional<Time> memory_bound;      // likewise, of the busiest HBM slice
-  std::optional<Time> closed_form;
-  std::string form;                   // the closed form in words; a and b are alpha and beta
+  std::optional<Time> model;             // of one repetition; nullopt of a kernel
+  std::string form;                   // the algorithm's time in words; a and b are alpha and beta
   std::optional<std::int64_t> wrong;  // elements; nullopt: the context has no data
   sim::Waits waits;                   // of the last repetition: EngineView::longest_waits()
 };

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <numeric>
+
 #include "benches/bench/inputs.h"
 #include "benches/collectives/measured_collective.h"
-#include "benches/evaluation/ccl_theory.h"
+#include "ccl/steps/plan_time.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 
@@ -82,6 +84,22 @@ ccl::Config make_config(const Bench& bench, const CclPoint& wanted) {
 
 }  // namespace
 
+std::optional<Time> time_on_links(const Topology& topology, const ccl::Config& config,
+                                  const ccl::Algorithm& algorithm, Bytes bytes) {
+  if (algorithm.plan == nullptr) return std::nullopt;
+  std::vector<int> sips(static_cast<std::size_t>(topology.system.sip_count));
+  std::iota(sips.begin(), sips.end(), 0);
+  const ccl::GroupShape shape = ccl::shape_of_sips(topology, sips);
+  ccl::GroupNetwork network = ccl::make_group_network(topology, config, false);
+  network.costs.commands = network.costs.memory = Time{0};
+  network.costs.memory_port = {};
+  const ccl::PlanWalk walk =
+      ccl::walk_plan(algorithm, distributed::CollectiveKind::all_reduce, topology, shape, sips);
+  return ccl::plan_time(
+      walk, network, nullptr,
+      {bytes, topology.pe_count(), sim::cube_grid(topology).count(), /*has_sums=*/true});
+}
+
 Row simulate(PointContext& point, const CclPoint& wanted) {
   const ccl::Config config = make_config(point.bench(), wanted);
   const Topology topology = make_topology(wanted);
@@ -97,10 +115,9 @@ Row simulate(PointContext& point, const CclPoint& wanted) {
            wanted.n_elem, wanted.topology, to_string(measured.critical),
            to_string(*measured.lower_bound));
   point.check(measured.wrong == 0);
-  std::optional<Time> theory;
-  if (measured.algorithm == "intercube_allreduce") {
-    theory = intercube_on_links(topology, config.root(), input.blocks.bytes());
-  }
+  const ccl::Algorithm& algorithm = *ccl::find_algorithm(measured.algorithm.value());
+  const std::optional<Time> theory =
+      time_on_links(topology, config, algorithm, input.blocks.bytes());
   return Row()
       .set("topology", wanted.topology)
       .set("algorithm", measured.algorithm)

@@ -41,7 +41,7 @@ struct CclPoint {
 
 // Simulates a point and checks every element of every copy.  Columns: topology, algorithm, n_elem,
 // dtype, bytes, buffer_kind, root, crit_ns (max pe_exec_ns), joint_ns (from the last PE's begin to
-// the last one's end), time_ns, theory_ns (ccl_theory.h), lower_bound_ns, wrong.
+// the last one's end), time_ns, theory_ns (time_on_links()), lower_bound_ns, wrong.
 Row simulate(PointContext& point, const CclPoint& wanted);
 
 // The rows of the sweeps.
@@ -60,6 +60,11 @@ struct CclSizes {
 
 // topologies/original_6sip/ccl.yaml as it was when the program was built.
 std::span<const EmbeddedFile> original_ccl_files();
+
+// The time by the model of an all_reduce of `bytes` per cube, all of which have summands cut over
+// their PEs, if nothing costs time but links (ADR-0193); nullopt of a kernel.
+std::optional<Time> time_on_links(const Topology& topology, const ccl::Config& config,
+                                  const ccl::Algorithm& algorithm, Bytes bytes);
 
 // Throws ConfigError KB-Y043 if the bench's ccl.yaml chooses anything but an all_reduce over SIPs.
 CclEvaluation evaluate_ccl(Bench& bench, const CclSizes& sizes);

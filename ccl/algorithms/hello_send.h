@@ -9,7 +9,7 @@
 
 #pragma once
 
-#include "ccl/algorithms/closed_form.h"
+#include "ccl/core/algorithm.h"
 
 namespace kernbench::ccl {
 
@@ -21,7 +21,6 @@ inline constexpr Algorithm kHelloSend{
     .collective = "shift",
     .summary = "everyone sends to the next in the ring: where to begin",
     .neighbours = Neighbours::ring,
-    .closed_form = hello_closed_form,
     .form = "a + n b",
     .shapes = "all ranks"};
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "ccl/algorithms/chain.h"
-#include "ccl/algorithms/closed_form.h"
 #include "ccl/algorithms/direct.h"
 #include "ccl/algorithms/disjoint_trees.h"
 #include "ccl/algorithms/grid.h"
@@ -27,7 +26,6 @@ inline constexpr std::array kLibrary = {
         .neighbours = Neighbours::grid,
         .reduces_in_sip = true,
         .suits_auto = true,
-        .closed_form = grid_closed_form,
         .form =
             "tree 2 h (a + m), then a line 2 (P - 1) (a + n/P b), an odd ring (P - 1) (a + n/P b)"},
     Algorithm{.name = "ring_allreduce",
@@ -35,14 +33,12 @@ inline constexpr std::array kLibrary = {
               .summary = "reduce-scatter and all-gather one way round a ring",
               .reduces_in_sip = true,
               .suits_auto = true,
-              .closed_form = ring_closed_form,
               .form = "2 (P - 1) a + 2 (P - 1)/P n b"},
     Algorithm{.name = "bidirectional_ring_allreduce",
               .plan = plan_both_rings,
               .summary = "the same with half of the data each way round",
               .reduces_in_sip = true,
               .suits_auto = true,
-              .closed_form = both_rings_closed_form,
               .form = "2 (P - 1) a + (P - 1)/P n b"},
     Algorithm{.name = "mesh_allreduce",
               .plan = plan_mesh,
@@ -50,7 +46,6 @@ inline constexpr std::array kLibrary = {
               .neighbours = Neighbours::grid,
               .reduces_in_sip = true,
               .suits_auto = true,
-              .closed_form = mesh_closed_form,
               .form = "a line 2 (P - 1) (a + n/P b)"},
     Algorithm{.name = "tree_allreduce",
               .plan = plan_tree,
@@ -58,7 +53,6 @@ inline constexpr std::array kLibrary = {
               .neighbours = Neighbours::tree,
               .reduces_in_sip = true,
               .suits_auto = true,
-              .closed_form = tree_closed_form,
               .form = "2 h (a + n b); rank = PE: 2 log2(P) (a + n b)"},
     kHelloSend,
     Algorithm{.name = "direct_allreduce",
@@ -67,7 +61,6 @@ inline constexpr std::array kLibrary = {
               .reduces_in_sip = true,
               .suits_auto = true,
               .network = Network::joins_all,
-              .closed_form = direct_closed_form,
               .form = "full_mesh 3 a + 2 n/P b, switch 3 a + 2 (P - 1)/P n b"},
     Algorithm{.name = "switch_allreduce",
               .plan = plan_through_switch,
@@ -75,7 +68,6 @@ inline constexpr std::array kLibrary = {
               .reduces_in_sip = true,
               .suits_auto = true,
               .network = Network::adds_up,
-              .closed_form = switch_closed_form,
               .form = "2 a + 2 n b + n s, with s per byte that the switch adds up",
               .shapes = "any group behind a switch that adds up"},
     Algorithm{
@@ -93,7 +85,6 @@ inline constexpr std::array kLibrary = {
               .neighbours = Neighbours::grid,
               .reduces_in_sip = true,
               .suits_auto = true,
-              .closed_form = swing_closed_form,
               .form = "a ring of 4: 2 (a + n b/2), a torus of 4 x 4: 4 (a + n b/4)",
               .shapes = "grids whose sides are powers of two",
               .misfit = misfit_of_swing},

@@ -11,27 +11,15 @@
 
 #include "ccl/core/config.h"
 #include "ccl/core/plan.h"
+#include "ccl/steps/plan_time.h"
 #include "runtime/tensor/tensor.h"
 #include "sim_engine/topology/topology.h"
 
 namespace kernbench::ccl {
 
-// The cost of an algorithm's plan on a group, for any number of bytes.  All shares are fractions of
-// a block, which is what one member gives to another.
-struct PlanCost {
-  int steps = 0;           // messages that follow each other
-  int further = 0;         // links that they pass beyond one each
-  double fill = 0;         // their share, summed up over the steps
-  double load = 0;         // the share that the busiest link carries
-  double slice = 1;        // a block over its largest message
-  Bytes message = 1;       // the most that a message may have
-  int slices_at_once = 1;  // of the plan
-  int slice_interval = 1;  // until the next ones begin, in steps
-};
-
 struct Candidate {
   const Algorithm* algorithm = nullptr;
-  PlanCost cost;
+  PlanWalk walk;
 };
 
 // An algorithm that was chosen, and what the model says of it.
@@ -48,8 +36,8 @@ struct Chosen {
 // the default, which is compared with figures of other simulators (ADR-0267, ADR-0181).
 inline constexpr int kMostRanksOfDefault = 32;
 
-// The number of a member's PEs that send its block of this many bytes.
-int lane_count(const Topology& topology, const Tensor& x, Bytes bytes);
+// What a collective of such a tensor moves, whose blocks have this many bytes.
+Moved moved_of(const Topology& topology, const Tensor& x, Bytes bytes);
 
 // The algorithm of an all_reduce that nothing has run yet.
 const Algorithm& default_algorithm(const Config& config);
@@ -68,11 +56,10 @@ class AlgorithmChoice {
   // default group, which every program has, may run nothing.
   void check_configured() const;
 
-  // The algorithm for blocks of `bytes` bytes, which lie on `lanes` PEs of each member.  Throws
-  // ConfigError KB-Y047 if its members cannot run the one that is named.
-  const Algorithm& choose(distributed::CollectiveKind kind, Bytes bytes, int lanes);
+  // Throws ConfigError KB-Y047 if the group's members cannot run the algorithm that is named.
+  const Algorithm& choose(distributed::CollectiveKind kind, const Moved& moved);
   // The fastest of the library's.
-  const Algorithm& best(distributed::CollectiveKind kind, Bytes bytes, int lanes);
+  const Algorithm& best(distributed::CollectiveKind kind, const Moved& moved);
   // True if ccl.yaml names the algorithm for the collective.
   bool is_configured(distributed::CollectiveKind kind, const Algorithm& algorithm,
                      Bytes bytes) const;
@@ -83,10 +70,12 @@ class AlgorithmChoice {
   // The library's algorithms that `auto` chooses among.
   const std::vector<Candidate>& candidates(distributed::CollectiveKind kind);
   // "ring_allreduce 12.1 us, mesh_allreduce 14.0 us, ...", the fastest first.
-  std::string describe(distributed::CollectiveKind kind, Bytes bytes, int lanes);
+  std::string describe(distributed::CollectiveKind kind, const Moved& moved);
   // The same choice as choose(), with its reasons.
-  Chosen explain(distributed::CollectiveKind kind, Bytes bytes, int lanes);
-  Time estimate_time(const Candidate& candidate, Bytes bytes, int lanes) const;
+  Chosen explain(distributed::CollectiveKind kind, const Moved& moved);
+  // The time of an algorithm by the model; nullopt of a kernel.
+  std::optional<Time> time_of(const Algorithm& algorithm, distributed::CollectiveKind kind,
+                              const Moved& moved) const;
   // The protocol of the messages of a collective whose blocks have `bytes` bytes, where a rank
   // gives or takes `size` bytes in all; nullptr if there is none.
   const Protocol* protocol_for(distributed::CollectiveKind kind, Bytes bytes, Bytes size) const {
@@ -102,16 +91,16 @@ class AlgorithmChoice {
   using TimedName = std::pair<Time, std::string_view>;
 
   // The fastest first.
-  std::vector<TimedName> times(distributed::CollectiveKind kind, Bytes bytes, int lanes);
-  PlanCost estimate_cost(const Algorithm& algorithm, distributed::CollectiveKind kind) const;
-  int neighbour_of_first() const;
+  std::vector<TimedName> times(distributed::CollectiveKind kind, const Moved& moved);
+  Time time_of(const Candidate& candidate, const Moved& moved) const;
 
-  const Topology topology_;
   const Config config_;
+  const GroupNetwork network_;
   const GroupShape shape_;
   const std::vector<int> sips_;
   const std::string group_;
   std::map<distributed::CollectiveKind, std::vector<Candidate>> candidates_;
+  std::map<std::pair<distributed::CollectiveKind, Moved>, const Algorithm*> best_;
 };
 
 }  // namespace kernbench::ccl

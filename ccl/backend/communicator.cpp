@@ -135,8 +135,8 @@ const Algorithm& GroupCommunicator::algorithm_for(const CollectiveCall& request)
   const Block* block = find_block(request);
   const Bytes bytes = count_bytes(request);
   const bool is_on_one = block == nullptr || has_single_driver();
-  const int lanes = is_on_one ? 1 : lane_count(torch_.topology(), block->tensor, bytes);
-  const Algorithm& chosen = choice_.choose(request.kind, bytes, lanes);
+  const Moved moved = is_on_one ? Moved{bytes} : moved_of(torch_.topology(), block->tensor, bytes);
+  const Algorithm& chosen = choice_.choose(request.kind, moved);
   if (!serves(chosen, request.kind)) {
     throw CollectiveError("KB-C012",
                           "{}: the algorithm '{}' that ccl.yaml chooses is a {}, no {}; choose "
@@ -146,7 +146,7 @@ const Algorithm& GroupCommunicator::algorithm_for(const CollectiveCall& request)
   }
   // A kernel adds up.
   const bool suits = chosen.kernel == nullptr || request.op == ReduceOp::sum;
-  return suits ? chosen : choice_.best(request.kind, bytes, lanes);
+  return suits ? chosen : choice_.best(request.kind, moved);
 }
 
 distributed::Communicator::RunsBy GroupCommunicator::runs_by(const CollectiveCall& request) {
@@ -160,7 +160,7 @@ distributed::Communicator::RunsBy GroupCommunicator::runs_by(const CollectiveCal
 }
 
 const Algorithm& GroupCommunicator::barrier_algorithm() {
-  return choice_.best(CollectiveKind::all_reduce, size_of(DType::f32), 1);
+  return choice_.best(CollectiveKind::all_reduce, {.bytes = size_of(DType::f32)});
 }
 
 void GroupCommunicator::run(const CollectiveCall& call) {

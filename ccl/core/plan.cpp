@@ -72,7 +72,7 @@ void Plan::along(int target, ChunkRange chunks, const Branch& up, const Branch& 
 
 int Plan::most_chunks() const {
   int most = 1;
-  for (const Move& move : moves) most = std::max(most, move.chunks.end - move.chunks.begin);
+  for (const Move& move : moves) most = std::max(most, move.chunks.count());
   return most;
 }
 

@@ -111,6 +111,8 @@ struct ChunkRange {
   int giver = kNobody;  // whose block, if each member gives one of its own
   int taker = kNobody;  // for whom, if it is meant for one
 
+  int count() const { return end - begin; }
+
   friend auto operator<=>(const ChunkRange&, const ChunkRange&) = default;
 };
 

@@ -33,10 +33,6 @@ class KeptChunks {
   std::vector<std::int64_t> kept_;  // by time, modulo the interval
 };
 
-std::int64_t chunks_of(const Move& move) {
-  return move.chunks.end - move.chunks.begin;
-}
-
 }  // namespace
 
 std::int64_t most_chunks_kept(const Plan& plan, std::size_t summands) {
@@ -51,7 +47,7 @@ std::int64_t most_chunks_kept(const Plan& plan, std::size_t summands) {
   }
   for (std::size_t i = 0; i < plan.moves.size(); ++i) {
     const Move& move = plan.moves[i];
-    const std::int64_t chunks = chunks_of(move);
+    const std::int64_t chunks = move.chunks.count();
     const auto messages = static_cast<std::int64_t>(move.from.size());
     const auto loads = move.has_source ? 1 : 0;
     kept.add(move.time - kPostsAhead, move.time, messages * chunks);

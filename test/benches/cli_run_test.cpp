@@ -66,7 +66,7 @@ TEST_CASE("the report has exactly the agreed keys", "[cli][run]") {
             "collective",      "algorithm",       "world_size",     "buffer_kind",
             "n_elem",          "dtype",           "bytes",          "crit_ns",
             "joint_ns",        "time_ns",         "algbw_gbs",      "busbw_gbs",
-            "lower_bound_ns",  "memory_bound_ns", "closed_form_ns", "closed_form",
+            "lower_bound_ns",  "memory_bound_ns", "model_ns",       "form",
             "wrong",           "wait_message_ns", "wait_credit_ns", "wait_receive_ns",
             "wait_scratch_ns", "wait_dma_ns",     "wait_link_ns",   "wait_hbm_ns",
             "wait_unit_ns",    "longest_wait"});
@@ -155,7 +155,7 @@ TEST_CASE("without overheads the closed form is met", "[cli][run]") {
   // A chunk of 1 KiB for each of 4 ranks, in one part: it is met to the picosecond.
   const Json row =
       json_of(allreduce("zero_overhead", {"n_elem=2048", "algorithm=ring_allreduce"}))["rows"][0];
-  CHECK(row["time_ns"] == row["closed_form_ns"]);
+  CHECK(row["time_ns"] == row["model_ns"]);
 }
 
 TEST_CASE("two runs differ in nothing but the wall's figures", "[cli][run][determinism]") {

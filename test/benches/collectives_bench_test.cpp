@@ -60,6 +60,7 @@ TEST_CASE("a row of collectives has these columns, in this order", "[cli][collec
                                            "bus_factor",
                                            "lower_bound_ns",
                                            "memory_bound_ns",
+                                           "model_ns",
                                            "wait_message_ns",
                                            "wait_credit_ns",
                                            "wait_receive_ns",

@@ -7,6 +7,7 @@
 #include <catch2/catch.hpp>
 
 #include "test/ccl/all_reduce_under_test.h"
+#include "test/ccl/closed_form.h"
 #include "test/ccl/kernels_under_test.h"
 #include "test/support/small_topology.h"
 
@@ -116,7 +117,7 @@ TEST_CASE("cubes that hold copies only need the way back", "[ccl][timing]") {
 
 std::optional<Time> form_of(const Topology& topology, Bytes bytes, const DPPolicy& dp = kPartial,
                             const ccl::Config& config = deep_queues()) {
-  return config.algorithm().closed_form({topology, dp, bytes / 4, DType::f32, config});
+  return closed_form({topology, dp, bytes / 4, DType::f32, config});
 }
 
 TEST_CASE("the closed form is the simulated time", "[ccl][timing]") {

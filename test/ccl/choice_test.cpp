@@ -21,7 +21,7 @@ const ccl::Config kAuto = ccl::Config::parse("defaults: {algorithm: auto}");
 
 std::string_view chosen(const Topology& topology, Bytes bytes,
                         CollectiveKind kind = CollectiveKind::all_reduce) {
-  return ccl::AlgorithmChoice::of_all(topology, kAuto).choose(kind, bytes, 1).name;
+  return ccl::AlgorithmChoice::of_all(topology, kAuto).choose(kind, {.bytes = bytes}).name;
 }
 
 Topology shipped(std::string_view name) {
@@ -70,7 +70,7 @@ TEST_CASE("on a mesh a corner's two links carry the others' blocks alike", "[ccl
       const auto& all = choice.candidates(kind);
       const auto grid = std::ranges::find_if(
           all, [](const ccl::Candidate& one) { return one.algorithm->name == "torus"; });
-      CHECK(grid->cost.load == 2.5);
+      CHECK(grid->walk.load_of_block() == 2.5);
     }
   }
 }
@@ -100,10 +100,10 @@ TEST_CASE("a choice leaves no trace in the run that asked for it", "[ccl][auto]"
 
 TEST_CASE("what auto chose among is told, the fastest first", "[ccl][auto]") {
   auto choice = ccl::AlgorithmChoice::of_all(shipped("ring_1d_6"), kAuto);
-  const std::string text = choice.describe(CollectiveKind::all_reduce, 1024, 1);
+  const std::string text = choice.describe(CollectiveKind::all_reduce, {.bytes = 1024});
   CHECK_THAT(text, Catch::Matches(R"(\w+ [\d.]+ ns(, \w+ [\d.]+ ns){5})"));
-  CHECK_THAT(text, Catch::StartsWith(
-                       std::string(choice.choose(CollectiveKind::all_reduce, 1024, 1).name)));
+  CHECK_THAT(text, Catch::StartsWith(std::string(
+                       choice.choose(CollectiveKind::all_reduce, {.bytes = 1024}).name)));
 }
 
 void plan_nothing(const ccl::PlanRequest&, ccl::Plan&) {}
@@ -168,12 +168,13 @@ TEST_CASE("an algorithm for all groups is checked against those that use it",
   const auto swing = ccl::Config().with_algorithm("swing_allreduce");
   auto of_all = choice(swing, {0, 1, 2, 3, 4, 5});
   CHECK_NOTHROW(of_all.check_configured());
-  CHECK_THAT(error_of<ConfigError>([&] { of_all.choose(CollectiveKind::all_reduce, 1024, 1); }),
-             Catch::StartsWith("[KB-Y047] the algorithm 'swing_allreduce' cannot serve the group "
-                               "'default_pg' of 6 ranks: its rows and columns need powers of two"));
-  CHECK(of_all.choose(CollectiveKind::all_gather, 1024, 1).name != "swing_allreduce");
+  CHECK_THAT(
+      error_of<ConfigError>([&] { of_all.choose(CollectiveKind::all_reduce, {.bytes = 1024}); }),
+      Catch::StartsWith("[KB-Y047] the algorithm 'swing_allreduce' cannot serve the group "
+                        "'default_pg' of 6 ranks: its rows and columns need powers of two"));
+  CHECK(of_all.choose(CollectiveKind::all_gather, {.bytes = 1024}).name != "swing_allreduce");
   auto of_two = choice(swing, {0, 3});
-  CHECK(of_two.choose(CollectiveKind::all_reduce, 1024, 1).name == "swing_allreduce");
+  CHECK(of_two.choose(CollectiveKind::all_reduce, {.bytes = 1024}).name == "swing_allreduce");
   const auto file = ccl::Config::parse("defaults: {algorithm: swing_allreduce}\n");
   CHECK_THAT(error_of<ConfigError>([&] {
                choice(file, {0, 1, 2}).check_configured();

@@ -9,6 +9,7 @@
 #include "ccl/core/lower_bound.h"
 #include "runtime/torch/run_ranks.h"
 #include "test/ccl/all_reduce_under_test.h"
+#include "test/ccl/closed_form.h"
 #include "test/ccl/group_under_test.h"
 #include "test/ccl/kernels_under_test.h"
 #include "test/support/error_text.h"
@@ -45,8 +46,7 @@ Time simulated(const Topology& topology, const ccl::Config& config, Bytes bytes)
 void check(const Topology& topology, const ccl::Config& config, Bytes bytes, Time by_hand) {
   CAPTURE(config.algorithm_name(), topology.system.sip_count, bytes);
   CHECK(simulated(topology, config, bytes) == by_hand);
-  const auto form = config.algorithm().closed_form(
-      {topology, DPPolicy::on_one_pe(), bytes / 4, DType::f32, config});
+  const auto form = closed_form({topology, DPPolicy::on_one_pe(), bytes / 4, DType::f32, config});
   CHECK(form == by_hand);
   CHECK(ccl::all_reduce_lower_bound(topology, bytes) <= by_hand);
 }
@@ -171,7 +171,8 @@ TEST_CASE("auto goes straight where all are neighbours, and through a switch tha
           "[ccl][auto][network]") {
   const auto config = ccl::Config().with_algorithm("auto");
   const auto chosen = [&](const Topology& topology, Bytes bytes, CollectiveKind kind) {
-    return std::string(ccl::AlgorithmChoice::of_all(topology, config).choose(kind, bytes, 1).name);
+    return std::string(
+        ccl::AlgorithmChoice::of_all(topology, config).choose(kind, {.bytes = bytes}).name);
   };
   const Topology mesh = joined_topology(SipTopology::full_mesh, 8);
   CHECK(chosen(mesh, 1 << 20, CollectiveKind::all_reduce) == "direct_allreduce");

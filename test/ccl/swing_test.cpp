@@ -8,6 +8,7 @@
 #include "ccl/backend/choice.h"
 #include "runtime/torch/run_ranks.h"
 #include "test/ccl/all_reduce_under_test.h"
+#include "test/ccl/closed_form.h"
 #include "test/ccl/kernels_under_test.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
@@ -88,8 +89,7 @@ TEST_CASE("on rings and tori of 4 no two messages meet", "[ccl][swing][timing]")
   for (const std::int64_t n : {64, 4096}) {
     const Time by_hand = steps * (Time{500'000} + Time{20} * (n * 4 / parts));
     CHECK(KernelsUnderTest(links, DPPolicy::on_one_pe(), config).run(n) == by_hand);
-    CHECK(config.algorithm().closed_form({links, DPPolicy::on_one_pe(), n, DType::f32, config}) ==
-          by_hand);
+    CHECK(closed_form({links, DPPolicy::on_one_pe(), n, DType::f32, config}) == by_hand);
   }
 }
 
@@ -97,7 +97,7 @@ TEST_CASE("large groups take the fastest if nobody names an algorithm", "[ccl][s
   const auto chosen = [](int side, const ccl::Config& config, Bytes bytes) {
     const Topology torus = round_topology(SipTopology::torus_2d, side, side);
     return ccl::AlgorithmChoice::of_all(torus, config)
-        .choose(CollectiveKind::all_reduce, bytes, 4)
+        .choose(CollectiveKind::all_reduce, {bytes, 4})
         .name;
   };
   const ccl::Config nobody = ccl::Config::parse("defaults: {depth: 4}");
@@ -130,7 +130,7 @@ TEST_CASE("other grids are refused", "[ccl][swing][errors]") {
   const Topology ring = link_topology(SipTopology::ring_1d, 6);
   CHECK_THAT(error_of<ConfigError>([&] {
                ccl::AlgorithmChoice::of_all(ring, by("swing_allreduce"))
-                   .choose(distributed::CollectiveKind::all_reduce, 1024, 1);
+                   .choose(distributed::CollectiveKind::all_reduce, {.bytes = 1024});
              }),
              test::Says("KB-Y047", "'swing_allreduce'", "'default_pg'", "6 ranks"));
 }

@@ -1,6 +1,8 @@
-#include "ccl/algorithms/closed_form.h"
+#include "test/ccl/closed_form.h"
 
 #include <algorithm>
+#include <map>
+#include <string_view>
 
 #include "ccl/algorithms/direct.h"
 #include "ccl/algorithms/grid.h"
@@ -12,7 +14,9 @@
 #include "ccl/steps/cut_sizes.h"
 #include "sim_engine/components/routing.h"
 
-namespace kernbench::ccl {
+namespace kernbench::test {
+
+using namespace ccl;  // NOLINT: the formulas read as the algorithms do
 
 namespace {
 
@@ -128,7 +132,7 @@ std::optional<Time> UniformCase::message(AlgorithmPlan algorithm) const {
   algorithm({shape_, Plan::Kind::all_reduce, 0, 0, {}}, plan);
   const int largest = plan.most_chunks();
   const bool are_equal = std::ranges::all_of(
-      plan.moves, [&](const Move& move) { return move.chunks.end - move.chunks.begin == largest; });
+      plan.moves, [&](const Move& move) { return move.chunks.count() == largest; });
   const std::int64_t chunk = collective_.n_elem / plan.chunk_count * largest;
   const std::int64_t most = std::min<std::int64_t>(
       ipcq_.slot_bytes / size_of(collective_.dtype),
@@ -175,8 +179,6 @@ std::optional<Time> in_steps(const UniformCase& uniform, int steps, AlgorithmPla
   if (!message || !uniform.has_credits(*message, steps)) return std::nullopt;
   return steps * (uniform.way().alpha + *message) + uniform.memory();
 }
-
-}  // namespace
 
 // Between PEs that are ranks, loads and stores of some chunks meet messages of others.
 std::optional<Time> ring_closed_form(const CollectiveCase& collective) {
@@ -284,4 +286,24 @@ std::optional<Time> hello_closed_form(const CollectiveCase& collective) {
   return uniform->way().alpha + uniform->whole() + uniform->memory();
 }
 
-}  // namespace kernbench::ccl
+using Form = std::optional<Time> (*)(const CollectiveCase&);
+
+const std::map<std::string_view, Form> kForms = {
+    {"intercube_allreduce", grid_closed_form},
+    {"ring_allreduce", ring_closed_form},
+    {"bidirectional_ring_allreduce", both_rings_closed_form},
+    {"mesh_allreduce", mesh_closed_form},
+    {"tree_allreduce", tree_closed_form},
+    {"hello_send", hello_closed_form},
+    {"direct_allreduce", direct_closed_form},
+    {"switch_allreduce", switch_closed_form},
+    {"swing_whole_allreduce", swing_closed_form}};
+
+}  // namespace
+
+std::optional<Time> closed_form(const CollectiveCase& collective) {
+  const auto form = kForms.find(collective.config.algorithm().name);
+  return form == kForms.end() ? std::nullopt : form->second(collective);
+}
+
+}  // namespace kernbench::test

@@ -1,0 +1,184 @@
+#include "ccl/steps/plan_time.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ccl/core/config_rules.h"
+#include "ccl/core/spanning_tree.h"
+#include "ccl/steps/cut_sizes.h"
+#include "sim_engine/base/ceil_divide.h"
+#include "sim_engine/components/routing.h"
+
+namespace kernbench::ccl {
+
+namespace {
+
+constexpr Bytes kNewsBytes = 16;
+
+// How a lane is cut: as PlannedCall::leave_slots_that_hold_up() does.
+struct LaneCut {
+  Bytes first = 0;  // bytes of the first slice
+  std::int64_t slices = 1;
+};
+
+LaneCut cut_lane(const PlanWalk& walk, const GroupNetwork& network, const Moved& moved,
+                 Bytes least) {
+  const CutSizes sizes =
+      find_cut_sizes(walk.plan, {.topology = network.topology,
+                                 .dtype = DType::u8,
+                                 .count = moved.bytes,
+                                 .lanes = moved.lanes,
+                                 .cubes = moved.cubes,
+                                 .are_pes = walk.are_pes,
+                                 .slot = walk.waits_for_news ? 0 : network.ipcq.slot_bytes,
+                                 .least = least});
+  const Bytes of_lane = sim::ceil_divide(moved.bytes, Bytes{moved.lanes});
+  const Bytes first = std::min(of_lane, sizes.most);
+  return {first, sim::ceil_divide(of_lane, std::max(first, Bytes{1}))};
+}
+
+bool slots_suffice(const Plan& plan, std::int64_t slices, int depth) {
+  return slices <= plan.slices_at_once &&
+         sim::ceil_divide(slices * plan.burst(), std::int64_t{plan.channels}) <= depth;
+}
+
+sim::Path path_of(const Topology& topology, sim::Endpoint::Kind kind, const sim::PeLocation& from,
+                  const sim::PeLocation& to) {
+  return sim::Routing(topology).route({kind, from}, {sim::Endpoint::Kind::tcm, to});
+}
+
+// The way between the first PEs of a cube of neighbouring SIPs, or between PEs of a cube.
+sim::Path way_between_neighbours(const Topology& topology, bool are_sips, int cube) {
+  using Kind = sim::Endpoint::Kind;
+  if (!are_sips) {
+    return path_of(topology, Kind::tcm, {0, 0, 0}, {0, 0, topology.pe_count() > 1 ? 1 : 0});
+  }
+  const sim::Grid grid = sim::sip_grid(topology);
+  const sim::Compass towards = grid.w > 1   ? sim::Compass::east
+                               : grid.h > 1 ? sim::Compass::south
+                                            : sim::Compass::down;
+  return path_of(topology, Kind::tcm, {0, cube, 0}, {grid.neighbour(0, towards), cube, 0});
+}
+
+}  // namespace
+
+GroupNetwork make_group_network(const Topology& topology, const Config& config, bool are_pes) {
+  using Kind = sim::Endpoint::Kind;
+  const Topology::Pe& pe = topology.pe;
+  const Time unit = pe.scheduler_dispatch + pe.dma_setup;
+  const bool are_sips = !are_pes && topology.system.sip_count > 1;
+  const sim::Grid cubes = sim::cube_grid(topology);
+  const int root = root_of(cubes, cubes.count(), config.root());
+  const int next_cube = cubes.count() == 1 ? 0 : cubes.w > 1 ? 1 : cubes.w;
+  const sim::Path way = way_between_neighbours(topology, are_sips, 0);
+  const sim::Path memory = path_of(topology, Kind::hbm, {0, 0, 0}, {0, 0, 0});
+  const sim::Path inside = path_of(topology, Kind::tcm, {0, 0, 0}, {0, next_cube, 0});
+  std::vector<Time> latency;
+  for (int cube = 0; cube < (are_sips ? cubes.count() : 1); ++cube) {
+    const Time of_cube = way_between_neighbours(topology, are_sips, cube).latency;
+    latency.push_back(latency.empty() ? of_cube : std::max(latency.back(), of_cube));
+  }
+  return {topology,
+          config.ipcq(),
+          config.root(),
+          {.latency = std::move(latency),
+           .root_latency = way_between_neighbours(topology, are_sips, root).latency,
+           .commands = 2 * (unit + pe.ipcq_latency) + 2 * pe.tcm.latency + 3 * pe.cpu_issue,
+           .slowest = way.bottleneck,
+           .memory = memory.latency + unit + pe.mmu_latency + pe.cpu_issue,
+           .memory_port = memory.bottleneck,
+           .cube = inside.latency,
+           .slowest_inside = inside.bottleneck}};
+}
+
+namespace {
+
+// Sums and copies that cubes of a member exchange before and after its messages: the chunks of all
+// lanes follow each other over the tree.
+Time time_inside(const PlanWalk& walk, const GroupNetwork& network, Bytes first,
+                 const Moved& moved) {
+  if (moved.cubes == 1) return Time{0};
+  const NetworkCosts& costs = network.costs;
+  const int depth = grid_tree_depth(sim::cube_grid(network.topology), moved.cubes, network.root);
+  const Bytes message = first / walk.plan.chunk_count;
+  const Time one_way =
+      depth * (costs.cube + costs.commands + transfer_time(message, costs.slowest_inside)) +
+      transfer_time(moved.bytes - message, network.topology.sip.ucie.bandwidth);
+  return (moved.has_sums ? 2 : 1) * one_way;
+}
+
+// A switch that adds up passes messages on without its core.
+Time time_of_sums(const Topology::System& system, Bytes bytes) {
+  const LinkSpec& sums = *system.network_switch.sums;
+  return sums.latency + transfer_time(bytes, sums.bandwidth) - system.network_switch.core.latency;
+}
+
+// The latency of a message of the lane that has the longest way.  Lanes are spread over as few
+// cubes as have their PEs.
+Time latency_of(const GroupNetwork& network, const Moved& moved) {
+  const NetworkCosts& costs = network.costs;
+  if (moved.cubes > 1) return costs.root_latency;
+  const auto cubes = static_cast<std::size_t>(
+      sim::ceil_divide(std::int64_t{moved.lanes}, std::int64_t{network.topology.pe_count()}));
+  return costs.latency[std::min(std::max<std::size_t>(cubes, 1), costs.latency.size()) - 1];
+}
+
+// The time of what members exchange.
+Time time_between(const PlanWalk& walk, const GroupNetwork& network, const Protocol* protocol,
+                  Bytes first, const Moved& moved) {
+  if (walk.steps == 0) return Time{0};
+  const NetworkCosts& costs = network.costs;
+  const auto carry = [&](std::int64_t chunks, Bytes bytes) {
+    const Bytes shared = bytes * chunks / walk.plan.chunk_count;
+    const Bytes wire = protocol == nullptr ? shared : protocol->params().on_the_wire(shared);
+    return transfer_time(wire, costs.slowest);
+  };
+  const Time latency = latency_of(network, moved);
+  const Time step = latency + costs.commands + (protocol == nullptr ? Time{0} : protocol->latency);
+  // A lane's slices begin in turn.
+  const Bytes of_lane = sim::ceil_divide(moved.bytes, Bytes{moved.lanes});
+  const std::int64_t turns =
+      (sim::ceil_divide(of_lane, std::max(first, Bytes{1})) - 1) / walk.plan.slices_at_once;
+  const Time chain = walk.steps * step + walk.further * network.topology.system.sip_link.latency;
+  const Time idle = step + (walk.steps - 1) * step * walk.idle_times / std::max(walk.times, 1);
+  const Time begin_of_last = turns * slice_interval(walk.plan) * step;
+  // The first slices of all lanes set out together, so links that stand idle in some times of the
+  // plan wait for them: other lanes' messages fill half of that.
+  const Bytes of_first_slices = std::min(first * moved.lanes, moved.bytes);
+  const Time waiting =
+      is_piped(walk.plan) ? Time{0} : carry(walk.fill - walk.load, of_first_slices) / 2;
+  const Time time = std::max(
+      chain + begin_of_last + carry(walk.fill, first) + carry(walk.last, moved.bytes - first),
+      idle + carry(walk.load, moved.bytes) + waiting);
+  return walk.waits_for_news ? time + latency + transfer_time(kNewsBytes, costs.slowest) : time;
+}
+
+}  // namespace
+
+Time plan_time(const PlanWalk& walk, const GroupNetwork& network, const Protocol* protocol,
+               const Moved& moved) {
+  const Plan& plan = walk.plan;
+  const int depth = network.ipcq.depth;
+  const Bytes least = least_slice_of(network.ipcq.slot_bytes);
+  LaneCut cut = cut_lane(walk, network, moved, least);
+  bool has_slots = slots_suffice(plan, cut.slices, depth);
+  if (!has_slots && plan.burst() <= depth * plan.channels) {
+    cut = cut_lane(walk, network, moved,
+                   std::max(least, least_slice_without_slots(network.topology, plan)));
+    has_slots = slots_suffice(plan, cut.slices, depth);
+    if (cut.slices > plan.slices_at_once) cut = cut_lane(walk, network, moved, least);
+  }
+  // A receive without a slot is posted when its tensor has been loaded, so the few slices of a lane
+  // follow one another through memory.
+  const bool is_posted = !has_slots && cut.slices <= plan.slices_at_once;
+  const Bytes in_memory = walk.are_pes ? moved.bytes
+                          : is_posted  ? cut.first * cut.slices
+                                       : cut.first;
+  Time time = time_between(walk, network, protocol, cut.first, moved) +
+              time_inside(walk, network, cut.first, moved) +
+              2 * (network.costs.memory + transfer_time(in_memory, network.costs.memory_port));
+  if (walk.passes_sums) time += time_of_sums(network.topology.system, moved.bytes);
+  return time;
+}
+
+}  // namespace kernbench::ccl

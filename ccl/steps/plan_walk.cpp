@@ -1,0 +1,238 @@
+#include "ccl/steps/plan_walk.h"
+
+#include <algorithm>
+#include <deque>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "sim_engine/base/ceil_divide.h"
+#include "sim_engine/topology/sip_network.h"
+
+namespace kernbench::ccl {
+
+namespace {
+
+// The model looks at the plans of at most this many members.  Networks are regular, so the plans of
+// further members load the links alike.
+constexpr int kMostMembers = 64;
+
+// The links of a group, and how many chunks they carry.  Members that are PEs have a port each way.
+class LinkLoads {
+ public:
+  LinkLoads(const Topology& topology, const GroupShape& shape, const std::vector<int>& sips)
+      : network_(topology),
+        sips_(sips),
+        are_pes_(shape.is_of_pes),
+        links_(are_pes_ ? 2 : network_.links_per_sip()),
+        parallel_(are_pes_ ? 1 : topology.system.links_per_pair),
+        loads_(
+            static_cast<std::size_t>(links_ * (are_pes_ ? shape.size : topology.system.sip_count))),
+        of_time_(loads_.size()),
+        busy_times_(loads_.size()) {}
+
+  // Adds a message of the present time.  Returns the number of links between SIPs that it passes.
+  int add(int from, int to, std::int64_t chunks) {
+    if (are_pes_) {
+      add({from, 0}, chunks);
+      add({to, 1}, chunks);
+      return 1;
+    }
+    if (from == kSwitch) {
+      add({sip(to), sim::SipNetwork::kFromSwitch}, chunks);
+      return 1;
+    }
+    if (to == kSwitch) {
+      add({sip(from), sim::SipNetwork::kToSwitch}, chunks);
+      return 1;
+    }
+    for (const sim::SipNetwork::Link& link : network_.way(sip(from), sip(to))) add(link, chunks);
+    return network_.hops(sip(from), sip(to));
+  }
+  // Ends the present time.  Returns the most that a link carries in it: messages spread over
+  // parallel links, but each takes one.
+  std::int64_t end_time() {
+    std::int64_t most = 0;
+    for (const std::size_t link : used_) {
+      most = std::max(most, sim::ceil_divide(of_time_[link], std::int64_t{parallel_}));
+      of_time_[link] = 0;
+      ++busy_times_[link];
+    }
+    used_.clear();
+    return std::max(most, std::exchange(largest_, 0));
+  }
+  std::int64_t most() const {
+    return sim::ceil_divide(*std::ranges::max_element(loads_), std::int64_t{parallel_});
+  }
+  // Returns the number of times in which the busiest link carries messages.
+  int busy_times() const {
+    const std::int64_t most = *std::ranges::max_element(loads_);
+    int fewest = std::numeric_limits<int>::max();
+    for (std::size_t i = 0; i < loads_.size(); ++i) {
+      if (loads_[i] == most) fewest = std::min(fewest, busy_times_[i]);
+    }
+    return fewest;
+  }
+  // Returns the load of a link in the most loaded direction, if all members load links as the
+  // `members` that were added do.
+  std::int64_t most_by_direction(int members) const {
+    std::vector<std::int64_t> sums(static_cast<std::size_t>(links_), 0);
+    for (std::size_t i = 0; i < loads_.size(); ++i) sums[i % sums.size()] += loads_[i];
+    return sim::ceil_divide(*std::ranges::max_element(sums), std::int64_t{members * parallel_});
+  }
+
+ private:
+  int sip(int member) const { return sips_[static_cast<std::size_t>(member)]; }
+  void add(const sim::SipNetwork::Link& link, std::int64_t chunks) {
+    const auto index = static_cast<std::size_t>(link.sip * links_ + link.number);
+    if (of_time_[index] == 0) used_.push_back(index);
+    of_time_[index] += chunks;
+    loads_[index] += chunks;
+    largest_ = std::max(largest_, chunks);
+  }
+
+  const sim::SipNetwork network_;
+  const std::vector<int>& sips_;
+  const bool are_pes_;
+  const int links_;  // of a SIP or a PE
+  const int parallel_;
+  std::vector<std::int64_t> loads_;
+  std::vector<std::int64_t> of_time_;
+  std::vector<int> busy_times_;
+  std::vector<std::size_t> used_;  // in the present time
+  std::int64_t largest_ = 0;       // message of the present time
+};
+
+// A chain of messages, each of which waits for the one before.
+struct Chain {
+  int steps = 0;
+  int further = 0;
+
+  // A step takes longer than a further link.
+  friend auto operator<=>(const Chain&, const Chain&) = default;
+};
+
+// Finds the longest chain of messages: passes over the moves of all members by time.
+class Chains {
+ public:
+  struct MemberMove {
+    int member;
+    std::size_t index;
+  };
+
+  explicit Chains(const std::vector<Plan>& plans) : plans_(plans), ends_(plans.size()) {}
+
+  // The chain at whose end the member does the move.  A kernel takes its steps in their order, and
+  // waits for the messages of each.
+  Chain begin(const MemberMove& at) {
+    Chain& chain = ends_[static_cast<std::size_t>(at.member)];
+    const Move& move = move_at(at);
+    for (const int from : move.from) chain = std::max(chain, take(from, at.member, move.chunks));
+    return chain;
+  }
+  void send(const MemberMove& at, int to, Chain chain, int hops) {
+    if (to == kSwitch) {  // the message to the switch and the one from it are one step
+      at_switch_ = std::max(at_switch_, chain);
+      return;
+    }
+    ++chain.steps;
+    chain.further += hops - 1;
+    messages_[{at.member, to}].push_back({move_at(at).chunks, chain});
+  }
+
+  const Move& move_at(const MemberMove& at) const {
+    return plans_[static_cast<std::size_t>(at.member)].moves[at.index];
+  }
+
+ private:
+  struct Message {
+    ChunkRange chunks;
+    Chain chain;
+  };
+
+  Chain take(int from, int to, const ChunkRange& chunks) {
+    if (from == kSwitch) return {at_switch_.steps + 1, at_switch_.further};
+    std::deque<Message>& sent = messages_[{from, to}];
+    const auto found = std::ranges::find(sent, chunks, &Message::chunks);
+    if (found == sent.end()) return {};
+    const Chain chain = found->chain;
+    sent.erase(found);
+    return chain;
+  }
+
+  const std::vector<Plan>& plans_;
+  std::vector<Chain> ends_;  // by member: of the moves so far
+  std::map<std::pair<int, int>, std::deque<Message>> messages_;
+  Chain at_switch_;
+};
+
+std::vector<Plan> make_plans(const Algorithm& algorithm, Plan::Kind kind, const GroupShape& shape) {
+  std::vector<Plan> plans;
+  for (int self = 0; self < std::min(shape.size, kMostMembers); ++self) {
+    algorithm.plan({shape, kind, 0, self, {}}, plans.emplace_back(kind, self));
+  }
+  return plans;
+}
+
+std::vector<Chains::MemberMove> moves_by_time(const std::vector<Plan>& plans) {
+  std::vector<Chains::MemberMove> moves;
+  for (std::size_t member = 0; member < plans.size(); ++member) {
+    for (std::size_t i = 0; i < plans[member].moves.size(); ++i) {
+      moves.push_back({static_cast<int>(member), i});
+    }
+  }
+  std::ranges::stable_sort(moves, {}, [&](const Chains::MemberMove& at) {
+    return plans[static_cast<std::size_t>(at.member)].moves[at.index].time;
+  });
+  return moves;
+}
+
+}  // namespace
+
+PlanWalk walk_plan(const Algorithm& algorithm, Plan::Kind kind, const Topology& topology,
+                   const GroupShape& shape, const std::vector<int>& sips) {
+  std::vector<Plan> plans = make_plans(algorithm, kind, shape);
+  const bool are_all = shape.size <= kMostMembers;
+  PlanWalk walk{.are_pes = shape.is_of_pes,
+                .waits_for_news = algorithm.network == Network::joins_all && shape.size > 1};
+  LinkLoads links(topology, shape, sips);
+  Chains chains(plans);
+  Chain longest;
+  int now = -1;
+  int hops_now = 0;
+  const auto end_time = [&] {
+    const std::int64_t most = links.end_time();
+    walk.fill += most;
+    if (most > 0) walk.last = most;
+    walk.times += most > 0 ? 1 : 0;
+    if (are_all || hops_now == 0) return;
+    ++longest.steps;
+    longest.further += hops_now - 1;
+    hops_now = 0;
+  };
+  for (const Chains::MemberMove& at : moves_by_time(plans)) {
+    const Move& move = chains.move_at(at);
+    if (move.time != std::exchange(now, move.time)) end_time();
+    const Chain chain = chains.begin(at);
+    if (are_all) longest = std::max(longest, chain);
+    for (const int to : move.to) {
+      const int hops = links.add(at.member, to, move.chunks.count());
+      hops_now = std::max(hops_now, hops);
+      if (are_all) chains.send(at, to, chain, hops);
+    }
+    if (std::ranges::find(move.from, kSwitch) != move.from.end()) {
+      links.add(kSwitch, at.member, move.chunks.count());
+      walk.passes_sums = true;
+    }
+  }
+  end_time();
+  walk.steps = longest.steps;
+  walk.further = longest.further;
+  walk.load = links.most();
+  walk.idle_times = walk.times - links.busy_times();
+  if (!are_all) walk.load = std::max(walk.load, links.most_by_direction(kMostMembers));
+  walk.plan = std::move(plans.front());
+  return walk;
+}
+
+}  // namespace kernbench::ccl

@@ -1,0 +1,37 @@
+// What a plan asks of the links of a group: its longest chain of messages, and what the links
+// carry, time by time.  plan_time.h makes a time of it.
+
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ccl/core/algorithm.h"
+#include "ccl/core/plan.h"
+#include "sim_engine/topology/topology.h"
+
+namespace kernbench::ccl {
+
+// What the plans of all members say together.  Loads are in chunks, of which a block has
+// plan.chunk_count.
+struct PlanWalk {
+  Plan plan{Plan::Kind::all_reduce, 0};  // the first member's
+  bool are_pes = false;
+  bool waits_for_news = false;  // each message waits until its receive is posted
+  bool passes_sums = false;     // a switch adds up its messages
+  int steps = 0;                // messages of the longest chain
+  int further = 0;              // links that they pass beyond one each
+  std::int64_t fill = 0;        // the most that a link carries in each time, summed up
+  std::int64_t last = 0;        // the most that a link carries in the last of them
+  std::int64_t load = 0;        // the most that a link carries in all times
+  int times = 0;                // in which messages are sent
+  int idle_times = 0;           // of the busiest link
+
+  double load_of_block() const { return static_cast<double>(load) / plan.chunk_count; }
+};
+
+// Walks the plans of a group of these SIPs, or of PEs.  REQUIRES: algorithm.plan != nullptr
+PlanWalk walk_plan(const Algorithm& algorithm, Plan::Kind kind, const Topology& topology,
+                   const GroupShape& shape, const std::vector<int>& sips);
+
+}  // namespace kernbench::ccl
