@@ -33,7 +33,8 @@ struct Chosen {
 };
 
 // If nobody names an algorithm, an all_reduce of up to this many ranks that are all there are keeps
-// the default, which is compared with figures of other simulators (ADR-0267, ADR-0181).
+// the default on rings, tori and meshes, since it is compared with figures of other simulators
+// there (ADR-0267, ADR-0181).  Its plan knows no network in which all SIPs are neighbours.
 inline constexpr int kMostRanksOfDefault = 32;
 
 // What a collective of such a tensor moves, whose blocks have this many bytes.

@@ -49,21 +49,21 @@ sim::Path path_of(const Topology& topology, sim::Endpoint::Kind kind, const sim:
 
 // The way between the first PEs of a cube of neighbouring SIPs, or between PEs of a cube.
 sim::Path way_between_neighbours(const Topology& topology, bool are_sips, int cube) {
-  using Kind = sim::Endpoint::Kind;
   if (!are_sips) {
-    return path_of(topology, Kind::tcm, {0, 0, 0}, {0, 0, topology.pe_count() > 1 ? 1 : 0});
+    return path_of(topology, sim::Endpoint::Kind::tcm, {0, 0, 0},
+                   {0, 0, topology.pe_count() > 1 ? 1 : 0});
   }
   const sim::Grid grid = sim::sip_grid(topology);
   const sim::Compass towards = grid.w > 1   ? sim::Compass::east
                                : grid.h > 1 ? sim::Compass::south
                                             : sim::Compass::down;
-  return path_of(topology, Kind::tcm, {0, cube, 0}, {grid.neighbour(0, towards), cube, 0});
+  return path_of(topology, sim::Endpoint::Kind::tcm, {0, cube, 0},
+                 {grid.neighbour(0, towards), cube, 0});
 }
 
 }  // namespace
 
 GroupNetwork make_group_network(const Topology& topology, const Config& config, bool are_pes) {
-  using Kind = sim::Endpoint::Kind;
   const Topology::Pe& pe = topology.pe;
   const Time unit = pe.scheduler_dispatch + pe.dma_setup;
   const bool are_sips = !are_pes && topology.system.sip_count > 1;
@@ -71,8 +71,9 @@ GroupNetwork make_group_network(const Topology& topology, const Config& config, 
   const int root = root_of(cubes, cubes.count(), config.root());
   const int next_cube = cubes.count() == 1 ? 0 : cubes.w > 1 ? 1 : cubes.w;
   const sim::Path way = way_between_neighbours(topology, are_sips, 0);
-  const sim::Path memory = path_of(topology, Kind::hbm, {0, 0, 0}, {0, 0, 0});
-  const sim::Path inside = path_of(topology, Kind::tcm, {0, 0, 0}, {0, next_cube, 0});
+  const sim::Path memory = path_of(topology, sim::Endpoint::Kind::hbm, {0, 0, 0}, {0, 0, 0});
+  const sim::Path inside =
+      path_of(topology, sim::Endpoint::Kind::tcm, {0, 0, 0}, {0, next_cube, 0});
   std::vector<Time> latency;
   for (int cube = 0; cube < (are_sips ? cubes.count() : 1); ++cube) {
     const Time of_cube = way_between_neighbours(topology, are_sips, cube).latency;

@@ -181,6 +181,19 @@ TEST_CASE("auto goes straight where all are neighbours, and through a switch tha
   CHECK(chosen(switch_of(8, false), 1 << 16, CollectiveKind::all_reduce) == "direct_allreduce");
 }
 
+TEST_CASE("nobody's choice goes straight where all are neighbours", "[ccl][auto][network]") {
+  const auto chosen = [&](const Topology& topology, Bytes bytes) {
+    return ccl::AlgorithmChoice::of_all(topology, {})
+        .choose(CollectiveKind::all_reduce, {.bytes = bytes})
+        .name;
+  };
+  CHECK(chosen(switch_of(8, false), 1 << 10) == "direct_allreduce");
+  for (const Bytes bytes : {1 << 10, 1 << 16, 1 << 22}) {
+    CHECK(chosen(joined_topology(SipTopology::full_mesh, 8), bytes) == "direct_allreduce");
+    CHECK(chosen(link_topology(SipTopology::ring_1d, 8), bytes) == "intercube_allreduce");
+  }
+}
+
 TEST_CASE("groups of some SIPs of every network run every collective", "[ccl][network]") {
   for (const Topology& topology : small_networks()) {
     if (topology.system.sip_count < 5) continue;
