@@ -118,6 +118,7 @@ Arguments parse_command_line(int argc, const char* const* argv) {
   check_values(app);
   if (app.got_subcommand("list")) return commands.list;
   if (app.got_subcommand("keys")) return commands.keys;
+  if (app.got_subcommand("draw")) return commands.draw;
   if (app.got_subcommand("run")) return commands.run;
   if (app.got_subcommand("whatif")) return commands.whatif;
   if (app.got_subcommand("compare")) return commands.compare;

@@ -23,6 +23,13 @@ struct KeysArguments {
   friend bool operator==(const KeysArguments&, const KeysArguments&) = default;
 };
 
+struct DrawArguments {
+  std::string topology = "default";
+  std::string out = "-";  // an SVG file
+
+  friend bool operator==(const DrawArguments&, const DrawArguments&) = default;
+};
+
 struct RunArguments {
   std::string bench;
   std::string topology = "default";
@@ -132,9 +139,9 @@ struct ShowText {
 };
 
 using Arguments =
-    std::variant<ShowText, ListArguments, KeysArguments, RunArguments, WhatIfArguments,
-                 CompareArguments, OperatorArguments, ProbePathArguments, ProbeBoundArguments,
-                 ProbeChooseArguments, ProbeGemmArguments>;
+    std::variant<ShowText, ListArguments, KeysArguments, DrawArguments, RunArguments,
+                 WhatIfArguments, CompareArguments, OperatorArguments, ProbePathArguments,
+                 ProbeBoundArguments, ProbeChooseArguments, ProbeGemmArguments>;
 
 // Throws UsageError KB-U001, and KB-U012 for an option without a value.
 Arguments parse_command_line(int argc, const char* const* argv);

@@ -50,6 +50,15 @@ void add_keys(CLI::App& app, KeysArguments& arguments) {
   keys->footer("\nExamples:\n  kernbench keys\n  kernbench keys --bench tp-mlp --topology tiny");
 }
 
+void add_draw(CLI::App& app, DrawArguments& arguments) {
+  CLI::App* draw =
+      app.add_subcommand("draw", "Draw a topology: its SIPs, their cubes, PEs and units");
+  draw->add_option("TOPOLOGY", arguments.topology, "A topology file, or the name of a shipped one")
+      ->capture_default_str();
+  add(draw, "--out", "F", arguments.out, "The SVG file; - for stdout");
+  draw->footer("\nExamples:\n  kernbench draw torus_2d_2x3 --out torus.svg");
+}
+
 void add_seed(CLI::App* app, std::string& seed) {
   add(app, "--seed", "N", seed, "Of whatever draws random numbers");
 }
@@ -249,6 +258,7 @@ void add_gemm(CLI::App& probe, ProbeGemmArguments& arguments) {
 void add_commands(CLI::App& app, Commands& commands) {
   add_list(app, commands.list);
   add_keys(app, commands.keys);
+  add_draw(app, commands.draw);
   add_run(app, commands.run);
   add_whatif(app, commands.whatif);
   add_compare(app, commands.compare);

@@ -14,6 +14,7 @@ namespace kernbench::benches::cli {
 struct Commands {
   ListArguments list = {};
   KeysArguments keys = {};
+  DrawArguments draw = {};
   RunArguments run = {};
   WhatIfArguments whatif = {};
   CompareArguments compare = {};

@@ -43,6 +43,9 @@ int dispatch(const ListArguments& arguments, ProcessTeam* team) {
 int dispatch(const KeysArguments& arguments, ProcessTeam* team) {
   return team == nullptr || team->leads() ? keys(arguments) : 0;
 }
+int dispatch(const DrawArguments& arguments, ProcessTeam* team) {
+  return team == nullptr || team->leads() ? draw(arguments) : 0;
+}
 int dispatch(const RunArguments& arguments, ProcessTeam* team) {
   return run(arguments, team);
 }

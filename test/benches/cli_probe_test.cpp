@@ -153,6 +153,19 @@ TEST_CASE("probe choose shows what collectives run by, for every size", "[cli][p
                              Contains("intercube_allreduce") && Contains("tree_allreduce 2"));
 }
 
+TEST_CASE("draw makes a picture of a topology, or says why not", "[cli][draw]") {
+  const ProgramResult drawn = run_program({"draw", "ring_1d_6"});
+  CHECK(drawn.exit_code == 0);
+  CHECK_THAT(drawn.out, Catch::StartsWith("<svg") && Contains("(a) system: 6 SIPs"));
+  const TemporaryFolder folder;
+  CHECK(run_program({"draw", "ring_1d_6", "--out", folder.path("ring.svg")}).exit_code == 0);
+  CHECK(folder.read("ring.svg") == drawn.out);
+  const ProgramResult wrong = run_program({"draw", "--out", folder.path("ring.png")});
+  CHECK(wrong.exit_code == 2);
+  CHECK_THAT(wrong.err, Contains("KB-U012") && Contains("ring.png"));
+  CHECK(run_program({"draw", "no_such_topology"}).exit_code == 2);
+}
+
 TEST_CASE("probe gemm is the table of TIMING.md", "[cli][probe][gemm]") {
   struct Case {
     const char* dataflow;

@@ -40,6 +40,14 @@ Words words_for(const KeysArguments& keys) {
   return words;
 }
 
+Words words_for(const DrawArguments& draw) {
+  Words words = {"draw"};
+  add(words, "--out", draw.out);
+  words.emplace_back("--");
+  words.push_back(draw.topology);
+  return words;
+}
+
 // The options that every command takes that runs a bench.
 void add_run_options(Words& words, const RunArguments& run) {
   add(words, "--topology", run.topology);
