@@ -37,7 +37,7 @@ struct Chosen {
 // there (ADR-0267, ADR-0181).  Its plan knows no network in which all SIPs are neighbours.
 inline constexpr int kMostRanksOfDefault = 32;
 
-// What a collective of such a tensor moves, whose blocks have this many bytes.
+// Returns the data of a collective whose blocks have `bytes` bytes each and lie as `x` does.
 Moved moved_of(const Topology& topology, const Tensor& x, Bytes bytes);
 
 // The algorithm of an all_reduce that nothing has run yet.

@@ -88,11 +88,9 @@ void PlannedCall::leave_slots_that_hold_up() {
   if (count_slices(*plan).of_lane > plan->slices_at_once) cut_again(least);
 }
 
-// No sender waits for a slot if there are as many as messages in two times.
 bool PlannedCall::slots_suffice(const Plan& plan) {
   const auto [slices, channels] = count_slices(plan);
-  return slices <= plan.slices_at_once &&
-         sim::ceil_divide(std::int64_t{slices} * plan.burst(), channels) <= settings_.depth;
+  return ccl::slots_suffice(plan, slices, channels, settings_.depth);
 }
 
 void PlannedCall::cut_again(Bytes least_slice) {

@@ -183,4 +183,9 @@ std::int64_t most_message_elements(const Topology& topology, DType dtype, const 
   return std::max<std::int64_t>(find_scratch_elements(topology, dtype) / values, 1);
 }
 
+bool slots_suffice(const Plan& plan, std::int64_t slices, int channels, int depth) {
+  return slices <= plan.slices_at_once &&
+         sim::ceil_divide(slices * plan.burst(), std::int64_t{channels}) <= depth;
+}
+
 }  // namespace kernbench::ccl

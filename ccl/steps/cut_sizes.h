@@ -74,6 +74,10 @@ constexpr Bytes least_slice_of(Bytes slot) {
 // a plan, half of a chunk is to save what that costs.
 Bytes least_slice_without_slots(const Topology& topology, const Plan& plan);
 
+// Returns true if no sender waits for a slot: a queue of `depth` has as many as messages of a lane
+// come in two times of the plan.  The lane's slices begin together and share `channels` channels.
+bool slots_suffice(const Plan& plan, std::int64_t slices, int channels, int depth);
+
 // The times from when slices begin to when the next ones do: Plan::slice_interval, or half of the
 // length.
 inline int slice_interval(const Plan& plan) {

@@ -37,11 +37,6 @@ LaneCut cut_lane(const PlanWalk& walk, const GroupNetwork& network, const Moved&
   return {first, sim::ceil_divide(of_lane, std::max(first, Bytes{1}))};
 }
 
-bool slots_suffice(const Plan& plan, std::int64_t slices, int depth) {
-  return slices <= plan.slices_at_once &&
-         sim::ceil_divide(slices * plan.burst(), std::int64_t{plan.channels}) <= depth;
-}
-
 sim::Path path_of(const Topology& topology, sim::Endpoint::Kind kind, const sim::PeLocation& from,
                   const sim::PeLocation& to) {
   return sim::Routing(topology).route({kind, from}, {sim::Endpoint::Kind::tcm, to});
@@ -162,11 +157,11 @@ Time plan_time(const PlanWalk& walk, const GroupNetwork& network, const Protocol
   const int depth = network.ipcq.depth;
   const Bytes least = least_slice_of(network.ipcq.slot_bytes);
   LaneCut cut = cut_lane(walk, network, moved, least);
-  bool has_slots = slots_suffice(plan, cut.slices, depth);
+  bool has_slots = slots_suffice(plan, cut.slices, plan.channels, depth);
   if (!has_slots && plan.burst() <= depth * plan.channels) {
     cut = cut_lane(walk, network, moved,
                    std::max(least, least_slice_without_slots(network.topology, plan)));
-    has_slots = slots_suffice(plan, cut.slices, depth);
+    has_slots = slots_suffice(plan, cut.slices, plan.channels, depth);
     if (cut.slices > plan.slices_at_once) cut = cut_lane(walk, network, moved, least);
   }
   // A receive without a slot is posted when its tensor has been loaded, so the few slices of a lane

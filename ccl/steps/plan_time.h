@@ -28,7 +28,7 @@ namespace kernbench::ccl {
 
 struct Protocol;
 
-// What a collective moves.
+// Moved is the data of a collective: the bytes of a block and where each member has them.
 struct Moved {
   Bytes bytes = 0;        // of a block, which is what one member gives to another
   int lanes = 1;          // PEs of each member that have it
@@ -38,7 +38,7 @@ struct Moved {
   friend auto operator<=>(const Moved&, const Moved&) = default;
 };
 
-// What a message costs between the members of a group.
+// A message between members of a group, a load from HBM and a message inside a SIP cost this.
 struct NetworkCosts {
   // Between neighbours, from TCM to TCM, the longest of the first cube, of the first two, ...:
   // cubes far from the IO chiplet have a longer way.
@@ -60,10 +60,11 @@ struct GroupNetwork {
   NetworkCosts costs;
 };
 
-// Members are the PEs of one SIP, or SIPs.
+// Returns what a group sees whose members are the PEs of one SIP, or SIPs.
 GroupNetwork make_group_network(const Topology& topology, const Config& config, bool are_pes);
 
-// `protocol` is that of the messages; null if there is none.
+// Returns the time of the kernels, without their launch.  `protocol` is that of the messages; null
+// if there is none.
 Time plan_time(const PlanWalk& walk, const GroupNetwork& network, const Protocol* protocol,
                const Moved& moved);
 

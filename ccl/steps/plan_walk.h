@@ -1,5 +1,5 @@
-// What a plan asks of the links of a group: its longest chain of messages, and what the links
-// carry, time by time.  plan_time.h makes a time of it.
+// A plan is walked once, for its longest chain of messages and for what the links of its group
+// carry, time by time.  plan_time.h makes a time of that for any number of bytes.
 
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace kernbench::ccl {
 
-// What the plans of all members say together.  Loads are in chunks, of which a block has
+// PlanWalk sums up the plans of all members.  Loads are in chunks, of which a block has
 // plan.chunk_count.
 struct PlanWalk {
   Plan plan{Plan::Kind::all_reduce, 0};  // the first member's

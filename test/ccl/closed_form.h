@@ -14,7 +14,7 @@
 
 namespace kernbench::test {
 
-// Of the config's algorithm.
+// Returns the time of the config's algorithm.
 std::optional<Time> closed_form(const ccl::CollectiveCase& collective);
 
 }  // namespace kernbench::test
