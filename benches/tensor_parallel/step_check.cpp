@@ -46,7 +46,7 @@ bool is_on_all_ranks(const tp::Parameter& parameter) {
 }  // namespace
 
 StepCheck check_step(std::span<const RankStep> ranks, const StepInput& input,
-                     const DenseStep& expected) {
+                     const ExpectedStep& expected) {
   const int world_size = static_cast<int>(ranks.size());
   Checker checker;
   for (int rank = 0; rank < world_size; ++rank) {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "benches/tensor_parallel/dense_step.h"
+#include "benches/tensor_parallel/single_rank.h"
 #include "benches/tensor_parallel/training_step.h"
 
 namespace kernbench::benches::tensor_parallel {
@@ -21,6 +21,6 @@ struct StepCheck {
 
 // Checks y, the gradient of x, and the gradients of all parameters, on every rank, by host reads.
 StepCheck check_step(std::span<const RankStep> ranks, const StepInput& input,
-                     const DenseStep& expected);
+                     const ExpectedStep& expected);
 
 }  // namespace kernbench::benches::tensor_parallel

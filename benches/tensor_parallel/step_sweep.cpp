@@ -76,10 +76,11 @@ std::vector<StepPoint> read_points(const Bench& bench, const StepBench& steps) {
                         .hidden = steps.hidden,
                         .dtype = settings.choice("dtype", kDTypes),
                         .pes = choose_pes(bench, steps, tps),
-                        .sequence_parallel = settings.flag("sequence_parallel")};
+                        .sequence_parallel = settings.flag("sequence_parallel"),
+                        .overlap = settings.flag("overlap")};
   std::vector<StepPoint> points;
   for (const std::int64_t tp : tps) {
-    points.push_back({static_cast<int>(tp), input, settings.flag("overlap")});
+    points.push_back({static_cast<int>(tp), input});
   }
   return points;
 }
@@ -96,12 +97,13 @@ std::vector<Row> simulate(PointContext& context, const StepBench& steps, const S
   const DenseModel values = checks ? steps.draw() : DenseModel();
   const auto torch = context.make_context(topology, {.ccl = bench.ccl(), .data = checks});
   const std::vector<RankStep> ranks = run_training_step(
-      *torch, point.input, [&](RuntimeContext& own) { return steps.build(own, point); },
+      *torch, point.input, [&](RuntimeContext& own) { return steps.build(own, point.input); },
       checks ? &values : nullptr);
   StepResult result = summarize(topology, ranks, steps.forward_flops, point.input.pes);
   if (checks) {
     context.throw_if_interrupted();
-    result.check = check_step(ranks, point.input, steps.expect(values, point));
+    const SingleRank single{context.contexts(), topology, steps.build, values};
+    result.check = check_step(ranks, point.input, steps.expect(single, point.input));
     context.check(result.check->wrong == 0 && result.check->unequal == 0);
   }
   return to_rows(result);

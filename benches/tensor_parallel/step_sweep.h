@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "benches/bench/bench.h"
+#include "benches/tensor_parallel/single_rank.h"
 #include "benches/tensor_parallel/training_step.h"
 
 namespace kernbench::benches::tensor_parallel {
@@ -18,7 +19,6 @@ namespace kernbench::benches::tensor_parallel {
 struct StepPoint {
   int tp = 1;
   StepInput input;
-  bool overlap = true;
 };
 
 // The parts in which the benches differ.
@@ -31,9 +31,9 @@ struct StepBench {
   std::string flops_form;     // of a step
   double forward_flops = 0;   // 2 m n k over all matrix products of forward
   std::string check_form;     // what is compared with what, within which bound
-  std::function<RankModel(RuntimeContext&, const StepPoint&)> build;
+  BuildWith build;
   std::function<DenseModel()> draw;
-  std::function<DenseStep(const DenseModel&, const StepPoint&)> expect;
+  std::function<ExpectedStep(const SingleRank&, const StepInput&)> expect;
 };
 
 // A bench's own settings, together with those that run_step_sweep() reads.

@@ -7,7 +7,8 @@
 #include <functional>
 #include <vector>
 
-#include "benches/tensor_parallel/dense_step.h"
+#include "benches/tensor_parallel/dense_model.h"
+#include "benches/tensor_parallel/expected.h"
 #include "runtime/guards/flight_recorder.h"
 #include "runtime/simulation/activity_meter.h"
 #include "runtime/torch/runtime_context.h"
@@ -21,6 +22,7 @@ struct StepInput {
   DType dtype = DType::f16;
   int pes = 1;  // PEs of each device that share the rank's part
   bool sequence_parallel = false;
+  bool overlap = true;  // of backward's communication with products
 };
 
 // The model that a rank builds.  Its parameters are those of DenseModel, in the same order.

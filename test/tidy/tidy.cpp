@@ -41,7 +41,8 @@ const std::array<Package, 8> kPackages = {{
     {"boost/context/", {"runtime/fiber/", "micro/"}},  // the latter to compare with it bare
     {"boost/asio", {"runtime/guards/process_watch", "benches/"}},
     {"Eigen/",
-     {"sim_engine/values/", "runtime/tensor/eigen", "micro/gemm", "benches/tensor_parallel/dense"}},
+     {"sim_engine/values/", "runtime/tensor/eigen", "micro/gemm",
+      "benches/tensor_parallel/oracle/"}},
     {"yaml-cpp/", {"sim_engine/config/"}},
     {"CLI/", {"benches/", "fuzz/", "runner/"}},
     {"nlohmann/",

@@ -1,6 +1,6 @@
 // The host's models, which the ranks are checked against.
 
-#include "benches/tensor_parallel/dense_step.h"
+#include "test/benches/tensor_parallel/oracle/dense_step.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -42,7 +42,7 @@ TEST_CASE("the MLP's step is that of plain loops", "[tensor_parallel]") {
   const Matrix dh =
       (dy * down.transposed()).zipped(h, [](float d, float a) { return a > 0 ? d : 0.0F; });
 
-  const tensor_parallel::DenseStep step = tensor_parallel::dense_mlp_step(model, DType::f16);
+  const tensor_parallel::ExpectedStep step = tensor_parallel::dense_mlp_step(model);
   CHECK(equals(step.y, (h * down).plus_row(of(model.parameters[3]))));
   CHECK(equals(step.dx, dh * up.transposed()));
   REQUIRE(step.gradients.size() == 4);
@@ -60,7 +60,7 @@ TEST_CASE("the MLP's integers differ with the seed, and nothing of a step is all
   CHECK(tensor_parallel::integer_mlp(size, 1).x.elements != model.x.elements);
   CHECK(tensor_parallel::integer_mlp(size, 1).parameters[2].elements !=
         model.parameters[2].elements);
-  const tensor_parallel::DenseStep step = tensor_parallel::dense_mlp_step(model, DType::f16);
+  const tensor_parallel::ExpectedStep step = tensor_parallel::dense_mlp_step(model);
   const auto largest = [](const tensor_parallel::Expected& matrix) {
     double most = 0;
     for (const double element : matrix.value) most = std::max(most, std::abs(element));
@@ -71,25 +71,17 @@ TEST_CASE("the MLP's integers differ with the seed, and nothing of a step is all
   for (const tensor_parallel::Expected& gradient : step.gradients) CHECK(largest(gradient) > 0);
 }
 
-TEST_CASE("an MLP whose sums a type cannot hold is refused", "[tensor_parallel][errors]") {
-  const tensor_parallel::DenseModel model =
-      tensor_parallel::integer_mlp({.tokens = 1 << 18, .hidden = 4, .ffn = 8}, 0);
-  CHECK_THROWS_MATCHES(tensor_parallel::dense_mlp_step(model, DType::bf16), UsageError,
-                       test::Says("KB-U012", "--set tokens", "bf16", "256"));
-  CHECK_NOTHROW(tensor_parallel::dense_mlp_step(model, DType::f32));
-}
-
 namespace {
 
 constexpr tensor_parallel::GptSize kGpt{.sequence = 5, .hidden = 6, .heads = 3, .layers = 2};
 
-tensor_parallel::DenseStep exact_step(const tensor_parallel::DenseModel& model) {
+tensor_parallel::ExpectedStep exact_step(const tensor_parallel::DenseModel& model) {
   return tensor_parallel::dense_gpt_step(model, kGpt, {.dtype = DType::f32}, 0);
 }
 
 // sum of y dy
 double loss_of(const tensor_parallel::DenseModel& model) {
-  const tensor_parallel::DenseStep step = exact_step(model);
+  const tensor_parallel::ExpectedStep step = exact_step(model);
   double loss = 0;
   for (std::size_t i = 0; i < step.y.value.size(); ++i) {
     loss += step.y.value[i] * model.gradient.elements[i];
@@ -107,7 +99,7 @@ TEST_CASE("the gradients of GPT are the slopes of its loss", "[tensor_parallel]"
     for (float& element : parameter.elements) element *= 16;
   }
   for (float& element : model.gradient.elements) element *= 16;
-  const tensor_parallel::DenseStep step = exact_step(model);
+  const tensor_parallel::ExpectedStep step = exact_step(model);
   REQUIRE(step.gradients.size() == 24);
   const auto check = [&](std::size_t which, std::size_t index) {
     tensor_parallel::DenseModel moved = model;
@@ -157,7 +149,7 @@ TEST_CASE("the bound of GPT is as wide as the type is coarse", "[tensor_parallel
   CHECK(f16 / f32 == Approx(8192).epsilon(0.5));
   CHECK(bf16 / f16 == Approx(8).epsilon(0.5));
   // In the gradients of qkv: one for all queries, one for keys, one for values.
-  const tensor_parallel::DenseStep step = tensor_parallel::dense_gpt_step(model, size, {}, 0);
+  const tensor_parallel::ExpectedStep step = tensor_parallel::dense_gpt_step(model, size, {}, 0);
   CHECK(step.gradients[2].block == 16);
   CHECK(step.gradients[2].bound.size() == 3);
   CHECK(step.gradients[4].bound.size() == 1);

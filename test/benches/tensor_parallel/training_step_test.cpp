@@ -9,6 +9,7 @@
 #include "benches/tensor_parallel/step_check.h"
 #include "runtime/functional/functional.h"
 #include "runtime/torch/run_ranks.h"
+#include "test/benches/tensor_parallel/oracle/dense_step.h"
 #include "tp/parallel_state.h"
 
 namespace kernbench::benches::training_step_test {
@@ -43,8 +44,7 @@ tensor_parallel::StepCheck check_mlp(int ranks, const tensor_parallel::StepInput
   RuntimeContext torch(ring(ranks));
   const std::vector<tensor_parallel::RankStep> steps =
       tensor_parallel::run_training_step(torch, input, build, &model);
-  return tensor_parallel::check_step(steps, input,
-                                     tensor_parallel::dense_mlp_step(model, input.dtype));
+  return tensor_parallel::check_step(steps, input, tensor_parallel::dense_mlp_step(model));
 }
 
 tensor_parallel::RankModel right_mlp(RuntimeContext& torch,

@@ -1,4 +1,4 @@
-#include "benches/tensor_parallel/dense_arithmetic.h"
+#include "test/benches/tensor_parallel/oracle/dense_arithmetic.h"
 
 namespace kernbench::benches::tensor_parallel {
 

@@ -3,8 +3,8 @@
 #include <span>
 #include <utility>
 
-#include "benches/tensor_parallel/dense_arithmetic.h"
-#include "benches/tensor_parallel/dense_step.h"
+#include "test/benches/tensor_parallel/oracle/dense_arithmetic.h"
+#include "test/benches/tensor_parallel/oracle/dense_step.h"
 
 namespace kernbench::benches::tensor_parallel {
 
@@ -257,8 +257,8 @@ class BoundFromSamples {
 
 }  // namespace
 
-DenseStep dense_gpt_step(const DenseModel& model, const GptSize& size, const GptDevices& devices,
-                         std::uint64_t seed) {
+ExpectedStep dense_gpt_step(const DenseModel& model, const GptSize& size, const GptDevices& devices,
+                            std::uint64_t seed) {
   const std::vector<RowMajor<double>> exact =
       compute_step(model, size, {.dtype = devices.dtype}, ExactArithmetic());
   std::vector<BoundFromSamples> bounds;
@@ -274,7 +274,7 @@ DenseStep dense_gpt_step(const DenseModel& model, const GptSize& size, const Gpt
     const auto sample = compute_step(model, size, devices, arithmetic);
     for (std::size_t k = 0; k < bounds.size(); ++k) bounds[k].add(sample[k]);
   }
-  DenseStep step{.y = bounds[0].take(), .dx = bounds[1].take(), .gradients = {}};
+  ExpectedStep step{.y = bounds[0].take(), .dx = bounds[1].take(), .gradients = {}};
   for (BoundFromSamples& bound : std::span(bounds).subspan(2)) {
     step.gradients.push_back(bound.take());
   }
