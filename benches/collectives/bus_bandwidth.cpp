@@ -1,45 +1,45 @@
 #include "benches/collectives/bus_bandwidth.h"
 
+#include <algorithm>
+
 namespace kernbench::benches::collectives {
 
 namespace {
 
-constexpr BusFactor kAllReduce = {"2(P-1)/P", 2};
-constexpr BusFactor kOthersBlocks = {"(P-1)/P", 1};
+using distributed::CollectiveKind;
+using distributed::traits_of;
+
+// In the order of MeasuredCollective; sendrecv and shift, which torch.distributed knows no name of,
+// come behind.
+constexpr std::array kKinds = {CollectiveKind::all_reduce,     CollectiveKind::all_gather,
+                               CollectiveKind::reduce_scatter, CollectiveKind::broadcast,
+                               CollectiveKind::reduce,         CollectiveKind::all_to_all,
+                               CollectiveKind::gather,         CollectiveKind::scatter};
+
 constexpr BusFactor kOne = {"1", 0};
 
-// The rows are in the order of MeasuredCollective.
-constexpr std::array<CollectiveSpec, kMeasuredCollectives.size() + 1> kSpecs = {{
-    {.name = "all_reduce", .factor = kAllReduce, .reduces = true, .in_place = true},
-    {.name = "all_gather",
-     .factor = kOthersBlocks,
-     .counts_all_ranks = true,
-     .out_of_place = true,
-     .in_place = true},
-    {.name = "reduce_scatter",
-     .factor = kOthersBlocks,
-     .counts_all_ranks = true,
-     .reduces = true,
-     .out_of_place = true,
-     .in_place = true},
-    {.name = "broadcast", .factor = kOne, .has_root = true, .in_place = true},
-    {.name = "reduce", .factor = kOne, .reduces = true, .has_root = true, .in_place = true},
-    {.name = "all_to_all", .factor = kOthersBlocks, .counts_all_ranks = true, .out_of_place = true},
-    {.name = "gather",
-     .factor = kOthersBlocks,
-     .counts_all_ranks = true,
-     .has_root = true,
-     .out_of_place = true,
-     .in_place = true},
-    {.name = "scatter",
-     .factor = kOthersBlocks,
-     .counts_all_ranks = true,
-     .has_root = true,
-     .out_of_place = true,
-     .in_place = true},
-    {.name = "sendrecv", .factor = kOne, .out_of_place = true},
-    {.name = "shift", .factor = kOne, .in_place = true},
-}};
+constexpr CollectiveSpec make_spec(const distributed::CollectiveTraits& traits) {
+  const bool has_root = traits.root != distributed::Root::none;
+  BusFactor factor = kOne;
+  if (traits.has_list()) factor = {"(P-1)/P", 1};
+  if (traits.is_in_place() && !has_root) factor = {"2(P-1)/P", 2};
+  return {.name = traits.name,
+          .factor = factor,
+          .counts_all_ranks = traits.has_list(),
+          .reduces = traits.reduces,
+          .has_root = has_root,
+          .out_of_place = traits.has_list(),
+          .in_place = !traits.has_lists()};
+}
+
+constexpr auto kSpecs = [] {
+  std::array<CollectiveSpec, kKinds.size() + 2> specs{};
+  std::ranges::transform(kKinds, specs.begin(),
+                         [](CollectiveKind kind) { return make_spec(traits_of(kind)); });
+  specs[kKinds.size()] = {.name = "sendrecv", .factor = kOne, .out_of_place = true};
+  specs[kKinds.size() + 1] = {.name = "shift", .factor = kOne, .in_place = true};
+  return specs;
+}();
 
 }  // namespace
 
@@ -49,6 +49,11 @@ double BusFactor::of(int ranks) const {
 
 const CollectiveSpec& spec_of(MeasuredCollective collective) {
   return kSpecs.at(static_cast<std::size_t>(collective));
+}
+
+CollectiveKind to_collective_kind(MeasuredCollective collective) {
+  const auto index = static_cast<std::size_t>(collective);
+  return index < kKinds.size() ? kKinds[index] : CollectiveKind::all_to_all;
 }
 
 std::string_view name_of(MeasuredCollective collective) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "runtime/distributed/options.h"
 #include "sim_engine/base/units.h"
 
 namespace kernbench::benches::collectives {
@@ -46,7 +47,7 @@ struct BusFactor {
 
 struct CollectiveSpec {
   std::string_view name;
-  BusFactor factor;
+  BusFactor factor = {};
   // True if the size counts the blocks of all ranks (P times count), false if it counts one block.
   bool counts_all_ranks = false;
   bool reduces = false;
@@ -60,6 +61,10 @@ struct CollectiveSpec {
 
 const CollectiveSpec& spec_of(MeasuredCollective collective);
 std::string_view name_of(MeasuredCollective collective);
+
+// The collective that torch.distributed runs for it: of sendrecv and shift an all_to_all, in which
+// a rank has a block for the next rank alone.
+distributed::CollectiveKind to_collective_kind(MeasuredCollective collective);
 
 // The algorithm bandwidth in GB/s (10^9 bytes); 0 if `time` is 0.
 double algbw_gbs(Bytes size, Time time);

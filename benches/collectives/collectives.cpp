@@ -262,14 +262,19 @@ void run_collectives(Bench& bench) {
   }
 }
 
+std::vector<std::string_view> names_of_collectives() {
+  std::vector<std::string_view> names;
+  for (const MeasuredCollective one : kMeasuredCollectives) names.push_back(name_of(one));
+  return names;
+}
+
 }  // namespace
 
 BenchInfo collectives_bench() {
   return {"collectives",
           "nccl-tests' table for each collective, every element checked",
           {{"collective", "all_reduce",
-            "all, or a list: all_reduce, all_gather, reduce_scatter, broadcast, reduce, "
-            "all_to_all, gather, scatter, sendrecv",
+            fmt::format("all, or a list: {}", fmt::join(names_of_collectives(), ", ")),
             SettingType::names},
            {"begin", "8", "the smallest size: 8, 64Ki, 1Mi", SettingType::size},
            {"end", "64Mi", "no size is larger", SettingType::size},

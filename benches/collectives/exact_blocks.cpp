@@ -76,27 +76,17 @@ const std::vector<float>& ExactBlocks::result_on_all_ranks() const {
 }
 
 std::vector<float> ExactBlocks::taken(int rank, int block) const {
-  switch (input_.collective) {
-    case MeasuredCollective::all_reduce:
-      return result_on_all_ranks();
-    case MeasuredCollective::reduce:
-      return rank == input_.root ? result_on_all_ranks() : given(rank, 0);
-    case MeasuredCollective::reduce_scatter:
-      return reduced(rank);
-    case MeasuredCollective::broadcast:
-      return given(input_.root, 0);
-    case MeasuredCollective::scatter:
-      return given(input_.root, rank);
-    case MeasuredCollective::all_gather:
-    case MeasuredCollective::gather:
-      return given(block, 0);
-    case MeasuredCollective::all_to_all:
-      return given(block, rank);
-    case MeasuredCollective::sendrecv:
-    case MeasuredCollective::shift:
-      break;
+  if (input_.collective >= MeasuredCollective::sendrecv) {  // or a shift
+    return given((rank + input_.ranks - 1) % input_.ranks, 0);
   }
-  return given((rank + input_.ranks - 1) % input_.ranks, 0);
+  const auto& traits = distributed::traits_of(to_collective_kind(input_.collective));
+  const bool is_for_each = traits.gives == distributed::BlockCount::each;
+  if (!traits.reduces) {
+    const bool is_of_root = traits.root == distributed::Root::giver;
+    return given(is_of_root ? input_.root : block, is_for_each ? rank : 0);
+  }
+  if (is_for_each) return reduced(rank);
+  return traits.is_sent(input_.root, rank, rank) ? result_on_all_ranks() : given(rank, 0);
 }
 
 }  // namespace kernbench::benches::collectives

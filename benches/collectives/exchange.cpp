@@ -78,39 +78,24 @@ std::vector<Tensor> Exchange::make_list(int rank) const {
 }
 
 Exchange::RankTensors Exchange::make_tensors(int rank) const {
-  const auto own = static_cast<std::size_t>(rank);
   RankTensors tensors;
-  switch (input_.blocks.collective) {
-    case MeasuredCollective::all_reduce:
-    case MeasuredCollective::broadcast:
-    case MeasuredCollective::reduce:
-    case MeasuredCollective::shift:
-      tensors.gives = tensors.takes = {make(rank, 1)};
-      break;
-    case MeasuredCollective::all_gather:
-      tensors.takes = make_list(rank);
-      tensors.gives = {input_.in_place ? tensors.takes[own] : make(rank, 1)};
-      break;
-    case MeasuredCollective::gather:
-      if (is_root(rank)) tensors.takes = make_list(rank);
-      tensors.gives = {input_.in_place && is_root(rank) ? tensors.takes[own] : make(rank, 1)};
-      break;
-    case MeasuredCollective::reduce_scatter:
-      tensors.gives = make_list(rank);
-      tensors.takes = {input_.in_place ? tensors.gives[own] : make(rank, 1)};
-      break;
-    case MeasuredCollective::scatter:
-      if (is_root(rank)) tensors.gives = make_list(rank);
-      tensors.takes = {input_.in_place && is_root(rank) ? tensors.gives[own] : make(rank, 1)};
-      break;
-    case MeasuredCollective::all_to_all:
-      tensors.gives = {make(rank, input_.blocks.ranks)};
-      tensors.takes = {make(rank, input_.blocks.ranks)};
-      break;
-    case MeasuredCollective::sendrecv:
-      tensors.gives = {make(rank, 1)};
-      tensors.takes = {make(rank, 1)};
-      break;
+  const auto& traits = distributed::traits_of(to_collective_kind(input_.blocks.collective));
+  if (is_shift() || traits.is_in_place()) {
+    tensors.gives = tensors.takes = {make(rank, 1)};
+  } else if (input_.blocks.collective == MeasuredCollective::sendrecv) {
+    tensors.gives = {make(rank, 1)};
+    tensors.takes = {make(rank, 1)};
+  } else if (traits.has_lists()) {
+    tensors.gives = {make(rank, input_.blocks.ranks)};
+    tensors.takes = {make(rank, input_.blocks.ranks)};
+  } else {
+    const bool gives_list = traits.gives == distributed::BlockCount::each;
+    const bool has_list = traits.root == distributed::Root::none || is_root(rank);
+    std::vector<Tensor>& list = gives_list ? tensors.gives : tensors.takes;
+    std::vector<Tensor>& own = gives_list ? tensors.takes : tensors.gives;
+    if (has_list) list = make_list(rank);
+    own.push_back(input_.in_place && has_list ? list[static_cast<std::size_t>(rank)]
+                                              : make(rank, 1));
   }
   return tensors;
 }

@@ -13,8 +13,6 @@ namespace kernbench::benches::collectives {
 
 namespace {
 
-using distributed::CollectiveKind;
-
 // The host's own time for a call, before the device hears of it.  Messages and shifts are not
 // issued by torch.distributed's collectives, and `local` has no device.
 Time issue_time(const MeasuredInput& input, const Topology& topology) {
@@ -153,30 +151,6 @@ void check_memory(std::span<const MeasuredInput> inputs, const Topology& topolog
 }
 
 }  // namespace
-
-CollectiveKind to_collective_kind(MeasuredCollective collective) {
-  switch (collective) {
-    case MeasuredCollective::all_reduce:
-      return CollectiveKind::all_reduce;
-    case MeasuredCollective::all_gather:
-      return CollectiveKind::all_gather;
-    case MeasuredCollective::reduce_scatter:
-      return CollectiveKind::reduce_scatter;
-    case MeasuredCollective::broadcast:
-      return CollectiveKind::broadcast;
-    case MeasuredCollective::reduce:
-      return CollectiveKind::reduce;
-    case MeasuredCollective::gather:
-      return CollectiveKind::gather;
-    case MeasuredCollective::scatter:
-      return CollectiveKind::scatter;
-    case MeasuredCollective::all_to_all:
-    case MeasuredCollective::sendrecv:  // a rank has a block for the next rank only
-    case MeasuredCollective::shift:
-      break;
-  }
-  return CollectiveKind::all_to_all;
-}
 
 DPPolicy default_placement(const ccl::Config& config) {
   if (config.participants() == ccl::Participants::one_pe_per_sip) return DPPolicy::on_one_pe();

@@ -15,9 +15,6 @@
 
 namespace kernbench::benches::collectives {
 
-// The collective that torch.distributed runs for it.
-distributed::CollectiveKind to_collective_kind(MeasuredCollective collective);
-
 struct MeasuredInput {
   BlocksInput blocks;     // ranks and root are those of the group
   bool in_place = false;  // a rank's block lies where its result will (nccl-tests)

@@ -66,8 +66,7 @@ class Pairs {
   }
 
   bool is_sent(int giver, int taker) const {
-    if (request_.kind == Plan::Kind::gather) return taker == request_.root;
-    return request_.kind != Plan::Kind::scatter || giver == request_.root;
+    return traits_of(request_.kind).is_sent(request_.root, giver, taker);
   }
 
   // The member so far from this one.

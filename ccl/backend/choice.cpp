@@ -177,7 +177,7 @@ const Algorithm& AlgorithmChoice::best(distributed::CollectiveKind kind, const M
     least = time;
     best = candidate.algorithm;
   }
-  KB_CHECK(best != nullptr, "no algorithm for {}", distributed::op_type_of(kind));
+  KB_CHECK(best != nullptr, "no algorithm for {}", distributed::traits_of(kind).op_type);
   return *best;
 }
 

@@ -141,8 +141,8 @@ const Algorithm& GroupCommunicator::algorithm_for(const CollectiveCall& request)
     throw CollectiveError("KB-C012",
                           "{}: the algorithm '{}' that ccl.yaml chooses is a {}, no {}; choose "
                           "another one for torch.distributed",
-                          name_of_kind(request.kind), chosen.name, chosen.collective,
-                          name_of_kind(request.kind));
+                          traits_of(request.kind).name, chosen.name, chosen.collective,
+                          traits_of(request.kind).name);
   }
   // A kernel adds up.
   const bool suits = chosen.kernel == nullptr || request.op == ReduceOp::sum;
@@ -310,7 +310,7 @@ std::int64_t GroupCommunicator::launch(const std::shared_ptr<Launch>& launch,
   for (const auto& [pe, program] : launch->programs) request.pes.push_back(pe);
   if (request.pes.empty()) return 0;
   torch_.simulation().log(runtime::LogTopic::ccl, [&] {
-    return fmt::format("{} runs '{}' on {} PEs", name_of_kind(meeting.call.settings().kind),
+    return fmt::format("{} runs '{}' on {} PEs", traits_of(meeting.call.settings().kind).name,
                        request.name, request.pes.size());
   });
   request.body = [launch](tl::Context& tl) {

@@ -72,8 +72,9 @@ void refuse_for_pes(std::string_view what, int pes) {
 
 // Only the root has the list of a gather or a scatter.
 void check_for_pes(const CollectiveCall& request, int pes) {
-  if (request.kind == CollectiveKind::gather || request.kind == CollectiveKind::scatter) {
-    refuse_for_pes(distributed::op_type_of(request.kind), pes);
+  const distributed::CollectiveTraits& traits = distributed::traits_of(request.kind);
+  if (traits.root != distributed::Root::none && traits.has_list()) {
+    refuse_for_pes(traits.op_type, pes);
   }
   const auto& all = request.gives.size() > 1 ? request.gives : request.takes;
   const auto differs = [&](const Block& block) { return block.count != all.front().count; };

@@ -83,15 +83,8 @@ bool provides(const Topology& topology, Network network) {
   return topology.system.network_switch.sums.has_value();
 }
 
-std::string_view name_of_kind(distributed::CollectiveKind kind) {
-  constexpr std::array<std::string_view, 9> kNames = {"all_reduce", "broadcast",      "reduce",
-                                                      "all_gather", "reduce_scatter", "all_to_all",
-                                                      "gather",     "scatter",        "barrier"};
-  return name_in(kNames, kind);
-}
-
 bool serves(const Algorithm& algorithm, distributed::CollectiveKind kind) {
-  const std::string_view wanted = name_of_kind(kind);
+  const std::string_view wanted = traits_of(kind).name;
   std::string_view names = algorithm.collective;
   while (!names.empty()) {
     const std::size_t end = std::min(names.find(", "), names.size());

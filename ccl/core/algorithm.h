@@ -162,13 +162,16 @@ const Algorithm* find_algorithm(std::string_view name);
 // True if the algorithm is for this collective.
 bool serves(const Algorithm& algorithm, distributed::CollectiveKind kind);
 
-// "all_reduce", "reduce_scatter", ...
-std::string_view name_of_kind(distributed::CollectiveKind kind);
-inline constexpr std::array kPlannedKinds = {
-    distributed::CollectiveKind::all_reduce,     distributed::CollectiveKind::all_gather,
-    distributed::CollectiveKind::reduce_scatter, distributed::CollectiveKind::broadcast,
-    distributed::CollectiveKind::reduce,         distributed::CollectiveKind::all_to_all,
-    distributed::CollectiveKind::gather,         distributed::CollectiveKind::scatter};
+// The collectives that have blocks, and so algorithms.
+inline constexpr auto kPlannedKinds = [] {
+  std::array<distributed::CollectiveKind,
+             static_cast<std::size_t>(distributed::CollectiveKind::barrier)>
+      kinds{};
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    kinds[i] = static_cast<distributed::CollectiveKind>(i);
+  }
+  return kinds;
+}();
 
 // Why a group of this shape cannot run it; empty if it can.
 std::string_view describe_misfit(const Algorithm& algorithm, const GroupShape& shape);

@@ -33,7 +33,7 @@ bool can_serve(std::string_view name, distributed::CollectiveKind kind) {
 
 std::string no_algorithm_for(std::string_view name, distributed::CollectiveKind kind) {
   return fmt::format("{} is no algorithm for {}; there are: {}", in_quotes(name),
-                     name_of_kind(kind), fmt::join(names_for(kind), ", "));
+                     traits_of(kind).name, fmt::join(names_for(kind), ", "));
 }
 
 Rule read_rule(YamlMap map, distributed::CollectiveKind kind, std::span<const Protocol> protocols) {
@@ -74,8 +74,9 @@ Protocol read_protocol(const YamlNode& node, YamlMap map) {
 
 std::string describe(const Rule& rule) {
   const TextMark mark = rule.mark.value_or(kNowhere);
-  std::string text = fmt::format("{}:{} ({} by {}", mark.line, mark.column, name_of_kind(rule.kind),
-                                 rule.algorithm == nullptr ? kAuto : rule.algorithm->name);
+  std::string text =
+      fmt::format("{}:{} ({} by {}", mark.line, mark.column, traits_of(rule.kind).name,
+                  rule.algorithm == nullptr ? kAuto : rule.algorithm->name);
   if (rule.above >= 0) text += fmt::format(", above {} B", rule.above);
   if (rule.up_to <= kMostBytes) text += fmt::format(", up to {} B", rule.up_to);
   if (rule.ranks) text += fmt::format(", ranks {}", *rule.ranks);
@@ -106,8 +107,8 @@ std::vector<Rule> read_rules(YamlReader& reader, const YamlNode& list,
   for (const YamlNode* node : reader.list(list, "[{all_reduce: {algorithm: tree_allreduce}}]")) {
     YamlMap collectives = reader.map(*node);
     for (const distributed::CollectiveKind kind : kPlannedKinds) {
-      if (!collectives.has(name_of_kind(kind))) continue;
-      rules.push_back(read_rule(collectives.map(name_of_kind(kind)), kind, protocols));
+      if (!collectives.has(traits_of(kind).name)) continue;
+      rules.push_back(read_rule(collectives.map(traits_of(kind).name), kind, protocols));
     }
   }
   return rules;
@@ -117,7 +118,8 @@ std::vector<Rule> read_choice(std::string_view text) {
   const std::string_view where = text.substr(0, text.rfind(':'));
   const std::string_view name = text.substr(std::min(where.size() + 1, text.size()));
   const std::size_t at = std::min(where.find('@'), where.size());
-  const auto named = std::ranges::find(kPlannedKinds, where.substr(0, at), name_of_kind);
+  const auto named = std::ranges::find(kPlannedKinds, where.substr(0, at),
+                                       [](auto kind) { return traits_of(kind).name; });
   if (named != kPlannedKinds.end() && !can_serve(name, *named)) {
     throw UsageError("KB-U003", no_algorithm_for(name, *named));
   }

@@ -29,6 +29,7 @@ Time at_least(Bytes bytes, std::int64_t numerator, std::int64_t denominator, Ban
 }
 
 using distributed::Block;
+using distributed::BlockCount;
 using distributed::CollectiveCall;
 using distributed::CollectiveKind;
 
@@ -38,17 +39,8 @@ Bytes count_bytes(const std::vector<Block>& blocks, std::size_t of) {
 }
 
 // True if member `to` needs something of member `from`.
-bool is_needed(CollectiveKind kind, std::size_t root, std::size_t from, std::size_t to) {
-  switch (kind) {
-    case CollectiveKind::broadcast:
-    case CollectiveKind::scatter:
-      return from == root;
-    case CollectiveKind::reduce:
-    case CollectiveKind::gather:
-      return to == root;
-    default:
-      return true;
-  }
+bool is_needed(CollectiveKind kind, int root, std::size_t from, std::size_t to) {
+  return traits_of(kind).is_sent(root, static_cast<int>(from), static_cast<int>(to));
 }
 
 // The bytes that member `to` must get from member `from` if no other has them; 0 if it needs none.
@@ -58,23 +50,12 @@ class Needs {
 
   Bytes operator()(std::size_t from, std::size_t to) const {
     const CollectiveCall& request = requests_[from];
-    const auto root = static_cast<std::size_t>(request.root);
-    return is_needed(request.kind, root, from, to) ? count_bytes(request.gives, to) : 0;
+    return is_needed(request.kind, request.root, from, to) ? count_bytes(request.gives, to) : 0;
   }
 
  private:
   const std::span<const CollectiveCall> requests_;
 };
-
-// A member sends the same data to all only once, and receives data that can be summed only once.
-bool sends_once(CollectiveKind kind) {
-  return kind == CollectiveKind::all_reduce || kind == CollectiveKind::broadcast ||
-         kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce;
-}
-bool receives_once(CollectiveKind kind) {
-  return kind == CollectiveKind::all_reduce || kind == CollectiveKind::reduce ||
-         kind == CollectiveKind::reduce_scatter || kind == CollectiveKind::broadcast;
-}
 
 // The bytes that one member must send, or receive, with the distances to its peers.
 struct Traffic {
@@ -173,14 +154,17 @@ Time bound_of_members(const Topology& topology, std::span<const int> sips, Colle
   const sim::SipNetwork network(topology);
   const LinkSpec& link = topology.system.sip_link;
   Time bound{0};
+  // A member sends the same data to all only once, and receives data that can be summed only once.
+  const bool sends_once = traits_of(kind).gives == BlockCount::one;
+  const bool receives_once = traits_of(kind).takes == BlockCount::one;
   for (std::size_t own = 0; own < sips.size(); ++own) {
     Traffic out;
     Traffic in;
     for (std::size_t other = 0; other < sips.size(); ++other) {
       if (other == own) continue;
       const Time way = network.latency(sips[own], sips[other]);
-      out.add(needs(own, other), way, sends_once(kind));
-      in.add(needs(other, own), way, receives_once(kind));
+      out.add(needs(own, other), way, sends_once);
+      in.add(needs(other, own), way, receives_once);
     }
     for (const Traffic& traffic : {out, in}) {
       if (traffic.bytes == 0) continue;
@@ -189,7 +173,7 @@ Time bound_of_members(const Topology& topology, std::span<const int> sips, Colle
                             at_least(traffic.bytes, 1, network.degree(sips[own]), link.bandwidth)});
     }
   }
-  if (kind != CollectiveKind::all_to_all || sips.size() > kMostTrafficMembers) return bound;
+  if (!traits_of(kind).has_lists() || sips.size() > kMostTrafficMembers) return bound;
   return std::max(bound, BlockTraffic(topology, sips).bound(needs));
 }
 
@@ -202,7 +186,7 @@ Time bound_of_ways(const Topology& topology, const Ways* ways, CollectiveKind ki
   Bytes least = std::numeric_limits<Bytes>::max();
   for (std::size_t from = 0; from < static_cast<std::size_t>(ways->size()); ++from) {
     for (std::size_t to = 0; to < static_cast<std::size_t>(ways->size()); ++to) {
-      const bool is_one = from != to && is_needed(kind, static_cast<std::size_t>(root), from, to);
+      const bool is_one = from != to && is_needed(kind, root, from, to);
       if (is_one) least = std::min(least, needs(from, to));
     }
   }
@@ -243,7 +227,7 @@ Time collective_lower_bound(const Topology& topology, std::span<const int> sips,
 Time collective_lower_bound(const Topology& topology, std::span<const int> sips,
                             CollectiveKind kind, Bytes block, int root) {
   const auto needs = [&](std::size_t from, std::size_t to) {
-    return is_needed(kind, static_cast<std::size_t>(root), from, to) ? block : 0;
+    return is_needed(kind, root, from, to) ? block : 0;
   };
   return bound_of_group(topology, sips, kind, root, needs, ways_of_sips(topology, sips).get());
 }
@@ -305,10 +289,7 @@ class SliceTraffic {
 std::vector<Block> written_blocks(const CollectiveCall& request) {
   if (!distributed::changes(request)) return {};
   std::vector<Block> written = request.takes;
-  const bool in_place = request.kind == CollectiveKind::all_reduce ||
-                        request.kind == CollectiveKind::reduce ||
-                        request.kind == CollectiveKind::broadcast;
-  if (in_place) return written;
+  if (traits_of(request.kind).is_in_place()) return written;
   std::erase_if(written, [&](const Block& block) {
     return std::ranges::any_of(request.gives, [&](const Block& given) {
       return given.tensor.storage() == block.tensor.storage() && given.first == block.first;
@@ -323,7 +304,8 @@ Time memory_lower_bound(const Topology& topology, std::span<const CollectiveCall
   Bytes most = 0;
   for (const CollectiveCall& request : requests) {
     SliceTraffic traffic(topology);
-    const bool gives = request.kind != CollectiveKind::broadcast || request.rank == request.root;
+    const bool gives =
+        traits_of(request.kind).root != distributed::Root::giver || request.rank == request.root;
     if (gives) traffic.add(request.gives, false);
     traffic.add(written_blocks(request), true);
     most = std::max(most, traffic.most());

@@ -44,8 +44,7 @@ std::vector<Demand> list_demands(Kind kind, int size, int root) {
         break;
       default:
         for (int taker = 0; taker < size; ++taker) {
-          const bool is_sent =
-              (kind != Kind::gather || taker == root) && (kind != Kind::scatter || member == root);
+          const bool is_sent = traits_of(kind).is_sent(root, member, taker);
           if (is_sent && taker != member) demands.push_back({.giver = member, .taker = taker});
         }
     }

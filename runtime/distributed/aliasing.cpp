@@ -90,10 +90,7 @@ namespace {
 
 // True if an input shares elements with an output.
 bool overwrites_inputs(const CollectiveCall& call) {
-  if (call.kind == CollectiveKind::all_reduce || call.kind == CollectiveKind::broadcast ||
-      call.kind == CollectiveKind::reduce) {
-    return false;
-  }
+  if (traits_of(call.kind).is_in_place()) return false;
   Taken taken;
   std::vector<Block> whole;  // blocks that lie one behind the other are one
   for (const Block& block : call.takes) {

@@ -25,13 +25,6 @@ bool AverageDivisors::is_after_exact_in(DType dtype) const {
 
 namespace distributed {
 
-std::string_view op_type_of(CollectiveKind kind) {
-  constexpr std::array<std::string_view, 11> kNames = {
-      "ALLREDUCE", "BROADCAST", "REDUCE",  "ALLGATHER", "REDUCE_SCATTER", "ALLTOALL",
-      "GATHER",    "SCATTER",   "BARRIER", "OBJECTS",   "NEW_GROUP"};
-  return name_in(kNames, kind);
-}
-
 sim::MathOp to_math_op(ReduceOp op) {
   switch (op) {
     case ReduceOp::product:

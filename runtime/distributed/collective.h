@@ -75,21 +75,22 @@ inline const Block* block_for(const std::vector<Block>& blocks, int member) {
 // list.
 // REQUIRES: the kind has tensors
 inline const Tensor& compared_tensor(const CollectiveCall& call) {
-  const bool has_one_output =
-      call.kind == CollectiveKind::reduce_scatter || call.kind == CollectiveKind::scatter;
+  const CollectiveTraits& traits = traits_of(call.kind);
+  const bool has_one_output = traits.has_list() && traits.takes == BlockCount::one;
   return (has_one_output ? call.takes : call.gives).front().tensor;
 }
 
 // True if the member's output is written: a reduce writes on the root alone.
 inline bool writes(const CollectiveCall& call, int member) {
-  return call.kind != CollectiveKind::reduce || call.root == member;
+  return traits_of(call.kind).root != Root::taker || call.root == member;
 }
 
 // True if the caller's output changes.  The root of a broadcast has the values already, but a
 // partial placement becomes replicated there too.
 inline bool changes(const CollectiveCall& call) {
   if (call.is_for_all) return true;
-  const bool has_it = call.kind == CollectiveKind::broadcast && call.root == call.rank;
+  const CollectiveTraits& traits = traits_of(call.kind);
+  const bool has_it = traits.is_in_place() && traits.root == Root::giver && call.root == call.rank;
   return has_it ? is_partial(call.placement) : writes(call, call.rank);
 }
 

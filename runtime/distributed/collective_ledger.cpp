@@ -15,13 +15,6 @@ namespace kernbench::distributed {
 
 namespace {
 
-// True if members may give or take different numbers of elements.
-bool may_differ_in_size(CollectiveKind kind) {
-  return kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter ||
-         kind == CollectiveKind::all_to_all || kind == CollectiveKind::gather ||
-         kind == CollectiveKind::scatter;
-}
-
 std::vector<std::int64_t> list_counts(std::span<const Block> blocks) {
   std::vector<std::int64_t> counts;
   for (const Block& block : blocks) counts.push_back(block.count);
@@ -65,7 +58,8 @@ std::uint64_t CollectiveLedger::arrive(const CollectiveCall& call, std::uint64_t
   }
   Record& record = records_[index];
   Arrival arrival{.rank = call.rank};
-  if (may_differ_in_size(call.kind)) {
+  // Members may give or take different numbers of elements where one of them has a list.
+  if (traits_of(call.kind).has_list()) {
     arrival.gives = list_counts(call.gives);
     arrival.takes = list_counts(call.takes);
   }
@@ -121,7 +115,7 @@ void CollectiveLedger::check_match(const Record& record, const CollectiveCall& b
 // pair is enough.
 void CollectiveLedger::check_sizes(Record& record, const Arrival& arrival,
                                    const CollectiveCall& later) const {
-  if (!may_differ_in_size(later.kind)) return;
+  if (!traits_of(later.kind).has_list()) return;
   const auto compare = [&](const Arrival& giver, const Arrival& taker) {
     const std::int64_t given = entry(giver.gives, taker.rank);
     const std::int64_t taken = entry(taker.takes, giver.rank);

@@ -14,7 +14,7 @@ std::string format_list(std::span<const int> ranks) {
 std::string fingerprint_text(const CollectiveCall& call) {
   const runtime::FlightEvent& event = call.event;
   std::string text = fmt::format("CollectiveFingerPrint(SequenceNumber={}, OpType={}",
-                                 event.sequence, op_type_of(call.kind));
+                                 event.sequence, traits_of(call.kind).op_type);
   if (event.has_tensor) {
     text += fmt::format(", TensorShape={}, TensorDtypes={}", to_string(event.shape),
                         torch_name_of(event.dtype));
@@ -46,7 +46,7 @@ std::string describe_in_group(const CollectiveCall& call) {
 
 std::vector<std::string> differences(const CollectiveCall& a, const CollectiveCall& b) {
   if (a.kind != b.kind) {
-    return {fmt::format("Op type: {} vs {}", op_type_of(a.kind), op_type_of(b.kind))};
+    return {fmt::format("Op type: {} vs {}", traits_of(a.kind).op_type, traits_of(b.kind).op_type)};
   }
   const bool is_named = a.kind == CollectiveKind::objects || a.kind == CollectiveKind::barrier;
   if (is_named && a.event.function != b.event.function) {  // monitored_barrier meets no barrier

@@ -78,35 +78,20 @@ sim::Value LocalCommunicator::divided(const sim::Value& value, double divisor) {
 }
 
 void LocalCommunicator::exchange(const Calls& ranks) {
-  const auto root = static_cast<std::size_t>(ranks.front()->root);
-  switch (ranks.front()->kind) {
-    case CollectiveKind::barrier:
-      return;
-    case CollectiveKind::all_reduce: {
-      const sim::Value result = reduce(ranks, 0);
-      for (const CollectiveCall* rank : ranks) store(rank->takes.front(), result);
-      return;
+  const CollectiveTraits& traits = traits_of(ranks.front()->kind);
+  if (traits.takes == BlockCount::none) return;
+  if (!traits.reduces) return exchange_blocks(ranks);
+  const int root = ranks.front()->root;
+  std::vector<sim::Value> results;  // before any is stored: an output may be an input
+  const std::size_t result_count = traits.gives == BlockCount::each ? ranks.size() : 1;
+  for (std::size_t block = 0; block < result_count; ++block) {
+    results.push_back(reduce(ranks, block));
+  }
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    const auto own = static_cast<int>(rank);
+    if (traits.is_sent(root, own, own)) {
+      store(ranks[rank]->takes.front(), results[std::min(rank, result_count - 1)]);
     }
-    case CollectiveKind::broadcast: {
-      const sim::Value value = load(ranks[root]->gives.front());
-      for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-        if (rank != root) store(ranks[rank]->takes.front(), value);
-      }
-      return;
-    }
-    case CollectiveKind::reduce:
-      return store(ranks[root]->takes.front(), reduce(ranks, 0));
-    case CollectiveKind::reduce_scatter: {
-      std::vector<sim::Value> results;  // before any is stored: an output may be an input
-      for (std::size_t rank = 0; rank < ranks.size(); ++rank)
-        results.push_back(reduce(ranks, rank));
-      for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-        store(ranks[rank]->takes.front(), results[rank]);
-      }
-      return;
-    }
-    default:
-      return exchange_blocks(ranks);
   }
 }
 
@@ -116,9 +101,14 @@ void LocalCommunicator::exchange_blocks(const Calls& ranks) {
     const Block* target;
     sim::Value value;
   };
+  const CollectiveTraits& traits = traits_of(ranks.front()->kind);
   std::vector<Write> writes;  // after all that is read
   for (std::size_t from = 0; from < ranks.size(); ++from) {
     for (std::size_t to = 0; to < ranks.size(); ++to) {
+      const bool has_it = traits.is_in_place() && from == to;
+      const bool is_sent =
+          traits.is_sent(ranks.front()->root, static_cast<int>(from), static_cast<int>(to));
+      if (has_it || !is_sent) continue;
       const Block* given = block_for(ranks[from]->gives, static_cast<int>(to));
       const Block* taken = block_for(ranks[to]->takes, static_cast<int>(from));
       if (given != nullptr && taken != nullptr) writes.push_back({taken, load(*given)});

@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -26,13 +28,58 @@ enum class CollectiveKind : std::uint8_t {
   all_to_all,
   gather,
   scatter,
-  barrier,
+  barrier,    // the first without blocks
   objects,    // host objects, which take no simulated time
   new_group,  // takes no simulated time either
 };
 
-// c10d's OpType: "ALLREDUCE", ...
-std::string_view op_type_of(CollectiveKind kind);
+// The number of blocks that a rank gives or takes: one for all members, or one for each.
+enum class BlockCount : std::uint8_t { none, one, each };
+
+// The member that alone gives, or takes.  Only it has the list of blocks, if there is one.
+enum class Root : std::uint8_t { none, giver, taker };
+
+// A collective as a row, from which checks, bounds, tables and the backend `local` know it.
+struct CollectiveTraits {
+  std::string_view name;
+  std::string_view op_type;  // c10d's OpType
+  BlockCount gives = BlockCount::none;
+  BlockCount takes = BlockCount::none;
+  bool reduces = false;
+  Root root = Root::none;
+
+  // Elements are replaced where they lie.
+  constexpr bool is_in_place() const {
+    return gives == BlockCount::one && takes == BlockCount::one;
+  }
+  constexpr bool has_list() const { return gives == BlockCount::each || takes == BlockCount::each; }
+  constexpr bool has_lists() const {
+    return gives == BlockCount::each && takes == BlockCount::each;
+  }
+  // True if `taker` takes something of what `giver` gives in a collective with this root.
+  constexpr bool is_sent(int root_member, int giver, int taker) const {
+    return root == Root::none || (root == Root::giver ? giver : taker) == root_member;
+  }
+};
+
+// In the order of CollectiveKind.
+inline constexpr std::array<CollectiveTraits, 11> kCollectiveTraits = {{
+    {"all_reduce", "ALLREDUCE", BlockCount::one, BlockCount::one, true},
+    {"broadcast", "BROADCAST", BlockCount::one, BlockCount::one, false, Root::giver},
+    {"reduce", "REDUCE", BlockCount::one, BlockCount::one, true, Root::taker},
+    {"all_gather", "ALLGATHER", BlockCount::one, BlockCount::each},
+    {"reduce_scatter", "REDUCE_SCATTER", BlockCount::each, BlockCount::one, true},
+    {"all_to_all", "ALLTOALL", BlockCount::each, BlockCount::each},
+    {"gather", "GATHER", BlockCount::one, BlockCount::each, false, Root::taker},
+    {"scatter", "SCATTER", BlockCount::each, BlockCount::one, false, Root::giver},
+    {"barrier", "BARRIER"},
+    {"objects", "OBJECTS"},
+    {"new_group", "NEW_GROUP"},
+}};
+
+constexpr const CollectiveTraits& traits_of(CollectiveKind kind) {
+  return kCollectiveTraits[static_cast<std::size_t>(kind)];
+}
 
 }  // namespace kernbench::distributed
 

@@ -32,7 +32,7 @@ ccl::Config packed() {
   for (const CollectiveKind kind : ccl::kPlannedKinds) {
     const bool has_pairs = kind == CollectiveKind::all_to_all || kind == CollectiveKind::gather ||
                            kind == CollectiveKind::scatter;
-    rules += fmt::format("  - {}: {{algorithm: {}}}\n", ccl::name_of_kind(kind),
+    rules += fmt::format("  - {}: {{algorithm: {}}}\n", traits_of(kind).name,
                          has_pairs ? "packed_ways" : "packed_trees");
   }
   return ccl::Config::parse(rules);

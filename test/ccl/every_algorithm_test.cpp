@@ -174,7 +174,7 @@ std::shared_ptr<const ccl::Config> by(const Algorithm& algorithm, CollectiveKind
   return std::make_shared<const ccl::Config>(
       ccl::Config::parse(is_all_reduce ? fmt::format("defaults: {{algorithm: {}}}", algorithm.name)
                                        : fmt::format("rules: [{{{}: {{algorithm: {}}}}}]",
-                                                     ccl::name_of_kind(kind), algorithm.name)));
+                                                     traits_of(kind).name, algorithm.name)));
 }
 
 std::vector<int> all_ranks(const Topology& topology) {
@@ -230,7 +230,7 @@ TEST_CASE("each shape of network, each algorithm, each collective: right, or ref
       for (const CollectiveKind kind : ccl::kPlannedKinds) {
         if (!is_for(algorithm, kind) && kind != CollectiveKind::all_reduce) continue;
         CAPTURE(name_of(system.topology), system.w, system.h, system.d, shape.adds_up,
-                algorithm.name, ccl::name_of_kind(kind));
+                algorithm.name, traits_of(kind).name);
         const std::string wanted = refusal(shape, algorithm, kind);
         const std::string error = run(shape.topology, algorithm, kind);
         CHECK_THAT(error, Catch::Contains(wanted));
