@@ -72,10 +72,10 @@ ccl::Config load_ccl_file(const Bench& bench, const CclPoint& wanted) {
     return ccl::Config::parse(std::string(original_ccl_files().front().text), "ccl.yaml");
   }
   // With the default depth only small tensors go through queues; with this one all do (ADR-0173).
-  if (wanted.topology == kBufferKindTopology) {
-    return ccl::Config::parse("defaults: {depth: 8}", "ccl.yaml");
-  }
-  return bench.ccl();
+  const ccl::Config config = wanted.topology == kBufferKindTopology
+                                 ? ccl::Config::parse("defaults: {depth: 8}", "ccl.yaml")
+                                 : bench.ccl();
+  return config.names_all_reduce() ? config : config.with_algorithm(kEvaluatedAlgorithm);
 }
 
 ccl::Config make_config(const Bench& bench, const CclPoint& wanted) {

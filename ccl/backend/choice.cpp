@@ -102,10 +102,7 @@ const Algorithm& AlgorithmChoice::choose(distributed::CollectiveKind kind, const
 
 bool AlgorithmChoice::is_open(distributed::CollectiveKind kind) const {
   if (kind != distributed::CollectiveKind::all_reduce || config_.is_auto()) return true;
-  const bool are_all = group_ == "default_pg" || shape_.size == shape_.node_count;
-  const bool keeps_default = are_all && shape_.size <= kMostRanksOfDefault &&
-                             !provides(network_.topology, Network::joins_all);
-  return !config_.names_all_reduce() && !shape_.is_of_pes && !keeps_default;
+  return !config_.names_all_reduce() && !shape_.is_of_pes;
 }
 
 std::vector<AlgorithmChoice::TimedName> AlgorithmChoice::times(distributed::CollectiveKind kind,

@@ -32,11 +32,6 @@ struct Chosen {
   std::string others{};        // "mesh_allreduce 14.0 us, ...", the fastest first
 };
 
-// If nobody names an algorithm, an all_reduce of up to this many ranks that are all there are keeps
-// the default on rings, tori and meshes, since it is compared with figures of other simulators
-// there (ADR-0267, ADR-0181).  Its plan knows no network in which all SIPs are neighbours.
-inline constexpr int kMostRanksOfDefault = 32;
-
 // Returns the data of a collective whose blocks have `bytes` bytes each and lie as `x` does.
 Moved moved_of(const Topology& topology, const Tensor& x, Bytes bytes);
 

@@ -30,7 +30,8 @@ struct Swept {
 };
 
 Time time_of(const Swept& swept, Bytes size) {
-  const auto config = ccl::Config::parse("defaults: {depth: " + std::to_string(swept.depth) + "}");
+  const auto config = ccl::Config::parse(
+      "defaults: {algorithm: intercube_allreduce, depth: " + std::to_string(swept.depth) + "}");
   RuntimeContext torch(swept.topology, {.ccl = config, .data = false});
   collectives::MeasuredInput input;
   input.blocks = {.collective = swept.collective, .ranks = swept.topology.system.sip_count};

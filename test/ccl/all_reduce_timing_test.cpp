@@ -20,7 +20,8 @@ constexpr Time kCubeAlpha{20'000};
 
 // Queues that never limit what is measured.
 ccl::Config deep_queues() {
-  return ccl::Config::parse("defaults: {depth: 64, slot: 2 MiB, buffer_kind: sram}");
+  return ccl::Config::parse(
+      "defaults: {algorithm: intercube_allreduce, depth: 64, slot: 2 MiB, buffer_kind: sram}");
 }
 
 Topology sip_links(SipTopology kind, int w, int h = 1) {
@@ -189,8 +190,8 @@ TEST_CASE("where PEs look every so often it takes longer, by no known form",
           "[ccl][timing][wait]") {
   const auto polling = [](std::string_view interval) {
     return ccl::Config::parse(
-        fmt::format("defaults: {{depth: 64, slot: 1 MiB, buffer_kind: sram, wait: poll, "
-                    "poll_interval: {}}}",
+        fmt::format("defaults: {{algorithm: intercube_allreduce, depth: 64, slot: 1 MiB, "
+                    "buffer_kind: sram, wait: poll, poll_interval: {}}}",
                     interval));
   };
   const Topology ring = sip_links(SipTopology::ring_1d, 4);
@@ -215,7 +216,7 @@ TEST_CASE("messages that slots would hold up wait for none", "[ccl][timing]") {
   CHECK(time_at(4) == time_at(1) - news);
 }
 
-// The sizes 4 KiB x 1.25^k on six SIPs of one PE with shipped figures, by the default algorithm.
+// The sizes 4 KiB x 1.25^k on six SIPs of one PE with shipped figures, by one algorithm.
 TEST_CASE("two slots are enough, and no size takes much longer than the one before it",
           "[ccl][timing]") {
   const auto kind = GENERATE(SipTopology::ring_1d, SipTopology::torus_2d);
@@ -226,7 +227,8 @@ TEST_CASE("two slots are enough, and no size takes much longer than the one befo
   topology.cube.corners = {"NW"};
   topology.cube.pe_per_corner = 1;
   const auto config = [](int depth) {
-    return ccl::Config::parse(fmt::format("defaults: {{depth: {}}}", depth));
+    return ccl::Config::parse(
+        fmt::format("defaults: {{algorithm: intercube_allreduce, depth: {}}}", depth));
   };
   Time before = Time::max();
   for (double size = 4096; size <= 4 << 20; size *= 1.25) {

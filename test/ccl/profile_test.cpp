@@ -114,7 +114,7 @@ TEST_CASE("what a kernel hides of a collective is no exposed time", "[ccl][profi
   run_on_ring(torch, 4, [](RuntimeContext& own, int, const Tensor& x) {
     const Tensor y = own.zeros({1}, {.dp = DPPolicy::on_one_pe()});
     const distributed::Work work = own.distributed.all_reduce(x, {.async_op = true});
-    own.launch("multiply", multiply, y, std::int64_t{64});
+    own.launch("multiply", multiply, y, std::int64_t{32});
     work.wait();
   });
   const runtime::Profile profile = torch.engine().profile();

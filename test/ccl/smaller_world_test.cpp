@@ -31,9 +31,7 @@ TEST_CASE("a world of two of four SIPs is the first two", "[ccl][world]") {
   REQUIRE(!torch.engine().algorithms_used().empty());
   for (const runtime::AlgorithmUse& use : torch.engine().algorithms_used()) {
     CHECK(use.calls == 2);
-    CHECK(use.algorithm == (use.collective == "broadcast"    ? "chain"
-                            : use.collective == "all_reduce" ? "intercube_allreduce"
-                                                             : "swing_whole_allreduce"));
+    CHECK(use.algorithm == (use.collective == "broadcast" ? "chain" : "swing_whole_allreduce"));
     CHECK(use.is_configured == (use.collective == "all_reduce"));
   }
 }
@@ -52,7 +50,7 @@ TEST_CASE("what a world of all SIPs ran by is known", "[ccl][world]") {
     uses.push_back(std::string(use.collective) + " by " + std::string(use.algorithm) +
                    (use.is_configured ? ", as configured" : ""));
   }
-  CHECK(uses == std::vector<std::string>{"all_reduce by intercube_allreduce, as configured",
+  CHECK(uses == std::vector<std::string>{"all_reduce by swing_whole_allreduce, as configured",
                                          "barrier by swing_whole_allreduce"});
 }
 

@@ -131,7 +131,7 @@ TEST_CASE("a static graph's loss uses all outputs", "[ddp]") {
   });
   CHECK_THAT(text, Says("KB-A016", "Expected to have finished reduction",
                         "this is not compatible with static_graph set to True.",
-                        "Parameters which did not receive grad for rank 0: b"));
+                        "Parameters which did not receive grad for rank"));
   REQUIRE_FALSE(gradients.empty());  // the other rank may have been unwound before
   CHECK(gradients.front() == 1.5F);
 }
