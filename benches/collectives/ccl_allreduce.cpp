@@ -53,8 +53,10 @@ std::string in_binary_units(Bytes bytes) {
 void note_algorithm(Bench& bench, const MeasuredInput& input) {
   const ccl::Config& ccl = bench.ccl();
   const sim::IpcqParams ipcq = ccl.ipcq();
+  const bool is_named = ccl.names_all_reduce() || ccl.world_size();
   bench.note("algorithm",
-             fmt::format("{}, queues of {} x {} in {}", ccl.algorithm_name(), ipcq.depth,
+             fmt::format("{}, queues of {} x {} in {}",
+                         is_named ? ccl.algorithm_name() : "the fastest by the model", ipcq.depth,
                          in_binary_units(ipcq.slot_bytes), name_of(ipcq.buffer_kind)));
   bench.note("tensor", fmt::format("{{1, count}} {} on each {}", name_of(input.blocks.dtype),
                                    ccl.world_size() ? "PE, one driver for all"

@@ -165,6 +165,8 @@ Row to_row(const MeasuredInput& input, const std::optional<Measurement>& out_of_
       .set("lower_bound_ns", in_ns(any.lower_bound))
       .set("memory_bound_ns", in_ns(any.memory_bound))
       .set("model_ns", in_ns(any.model));
+  row.set("faster_algorithm", any.faster_model ? std::optional(any.faster) : std::nullopt)
+      .set("faster_model_ns", in_ns(any.faster_model));
   set_waits(row, any);
   return row;
 }
@@ -187,6 +189,9 @@ Row to_row(const MeasuredInput& input, const Measurement& measured, const ccl::C
       .set("lower_bound_ns", in_ns(measured.lower_bound))
       .set("memory_bound_ns", in_ns(measured.memory_bound))
       .set("model_ns", in_ns(measured.model))
+      .set("faster_algorithm",
+           measured.faster_model ? std::optional(measured.faster) : std::nullopt)
+      .set("faster_model_ns", in_ns(measured.faster_model))
       .set("form", measured.form.empty() ? std::nullopt : std::optional(measured.form))
       .set("wrong", measured.wrong);
   set_waits(row, measured);
@@ -239,6 +244,37 @@ void CollectiveTable::add(const Row& row) {
   }
 }
 
+// By which algorithm the rows ran: a line for those that follow one another.
+std::string CollectiveTable::algorithms_text() const {
+  std::string text;
+  for (std::size_t first = 0, end = 0; first < rows_.size(); first = end) {
+    const std::string& name = text_in(rows_[first], "algorithm");
+    while (end < rows_.size() && text_in(rows_[end], "algorithm") == name) ++end;
+    const auto size = [&](std::size_t at) { return number_in(rows_[at], "bytes"); };
+    text += fmt::format("{:<25}{} of {} B\n", first == 0 ? "# Algorithm            :" : "#", name,
+                        end - first == 1 ? fmt::format("{}", size(first))
+                                         : fmt::format("{} to {}", size(first), size(end - 1)));
+  }
+  return text;
+}
+
+// The size at which another algorithm would gain most by the model; empty if there is none.
+std::string CollectiveTable::faster_text() const {
+  const Row* most = nullptr;
+  double ratio = 1;
+  for (const Row& row : rows_) {
+    const std::optional<double> faster = number_or_null(row, "faster_model_ns");
+    if (!faster || number_in(row, "model_ns") / *faster <= ratio) continue;
+    ratio = number_in(row, "model_ns") / *faster;
+    most = &row;
+  }
+  if (most == nullptr) return {};
+  return fmt::format("# Faster by the model  : {} {:.1f} us of {} B, {} {:.1f} us\n",
+                     text_in(*most, "faster_algorithm"), number_in(*most, "faster_model_ns") / 1e3,
+                     number_in(*most, "bytes"), text_in(*most, "algorithm"),
+                     number_in(*most, "model_ns") / 1e3);
+}
+
 void CollectiveTable::end() {
   for (const auto& columns : std::span(tables_).subspan(1)) {
     print_head(columns);
@@ -254,6 +290,8 @@ void CollectiveTable::end() {
       busbw_gbs_.empty() ? "N/A"
                          : fmt::format("{:.4g} GB/s", sum / static_cast<double>(busbw_gbs_.size())),
       bus_factor_ == 1 ? "" : fmt::format("{} = algbw * ", spec_.factor.form), bus_factor_));
+  if (is_in_one_place_) bench_.print(algorithms_text());
+  bench_.print(faster_text());
   if (forms_.size() != 1) return;
   bench_.print(
       fmt::format("# Closed form          : {}\n#                        (links alone; a, b: "

@@ -47,11 +47,14 @@ class CollectiveTable {
   // REQUIRES: the row has the cells of all columns; those of one_place are to_row()'s and "redop"
   void add(const Row& row);
   // The columns that had no room beside the first ones, the number of wrong elements, the mean of
-  // all busbw, and the closed form if it is the same for all rows.
+  // all busbw, by which algorithms one_place ran, where another one would gain most by the model,
+  // and the closed form if it is the same for all rows.
   void end();
 
  private:
   void print_head(std::span<const TableColumn> columns);
+  std::string algorithms_text() const;
+  std::string faster_text() const;
 
   Bench& bench_;
   const CollectiveSpec& spec_;

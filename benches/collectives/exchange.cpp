@@ -208,7 +208,14 @@ void Exchange::add_model(Measurement& measured, const ccl::Algorithm& algorithm)
     measured.model = algorithm.closed_form(
         {topology, input_.placement, input_.blocks.count, input_.blocks.dtype, config_});
   }
-  if (measured.model) measured.form = algorithm.form;
+  if (!measured.model) return;
+  measured.form = algorithm.form;
+  if (config_.world_size()) return;
+  const ccl::Algorithm& best = choice.best(kind, moved);
+  const std::optional<Time> best_time = choice.time_of(best, kind, moved);
+  if (*best_time >= *measured.model) return;
+  measured.faster = best.name;
+  measured.faster_model = best_time;
 }
 
 std::vector<Block> Exchange::list_blocks(const std::vector<Tensor>& tensors) const {

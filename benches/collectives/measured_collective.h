@@ -34,6 +34,8 @@ struct Measurement {
   std::optional<Time> lower_bound;       // of one repetition; nullopt if there is no algorithm
   std::optional<Time> memory_bound;      // likewise, of the busiest HBM slice
   std::optional<Time> model;             // of one repetition; nullopt of a kernel
+  std::string faster;                    // another algorithm that takes less time by the model
+  std::optional<Time> faster_model;      // its time, if there is one
   std::string form;                   // the algorithm's time in words; a and b are alpha and beta
   std::optional<std::int64_t> wrong;  // elements; nullopt: the context has no data
   sim::Waits waits;                   // of the last repetition: EngineView::longest_waits()

@@ -61,6 +61,8 @@ TEST_CASE("a row of collectives has these columns, in this order", "[cli][collec
                                            "lower_bound_ns",
                                            "memory_bound_ns",
                                            "model_ns",
+                                           "faster_algorithm",
+                                           "faster_model_ns",
                                            "wait_message_ns",
                                            "wait_credit_ns",
                                            "wait_receive_ns",
@@ -294,6 +296,18 @@ TEST_CASE("ccl-allreduce shows how far times vary with the order of simultaneous
   for (const auto& row : report["rows"])
     CHECK(row["tie_spread"].get<double>() < 1);  // no order takes twice as long as another
   CHECK_THAT(result.err, Catch::Contains("all_reduce in 2 more orders of simultaneous events"));
+}
+
+TEST_CASE("a table says by what it ran, and what would be faster", "[cli][collectives]") {
+  const ProgramResult open = run_program({"run", "--bench", "ccl-allreduce", "--topology",
+                                          "torus_2d_2x3", "--set", "n_elem=64,49152"});
+  CHECK_THAT(open.out, Contains("algorithm     the fastest by the model, queues of") &&
+                           Contains("# Algorithm            : ") && !Contains("Faster by"));
+  const ProgramResult named =
+      run_program({"run", "--bench", "ccl-allreduce", "--topology", "torus_2d_2x3", "--set",
+                   "n_elem=64,49152", "algorithm=tree_allreduce"});
+  CHECK_THAT(named.out, Contains("# Algorithm            : tree_allreduce of 128 to 98304 B\n") &&
+                            Contains("# Faster by the model  : "));
 }
 
 }  // namespace kernbench::test::collectives_bench_test
