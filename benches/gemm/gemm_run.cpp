@@ -14,6 +14,7 @@
 #include "sim_engine/components/fabric.h"
 #include "sim_engine/components/gemm_array.h"
 #include "sim_engine/components/routing.h"
+#include "sim_engine/components/tile_choices.h"
 
 namespace kernbench::benches::gemm {
 
@@ -151,7 +152,7 @@ class DistributedGemm {
  private:
   void make_tensors(int sip);
   void find_shares();
-  GemmSize choose_tile_for(const PeLocation& pe, const GemmSize& size) const;
+  GemmSize choose_tile_for(const PeLocation& pe, const GemmSize& size, int slice_sharers) const;
   void multiply(tl::Context& tl) const;
   const GemmShare& find_share(const PeLocation& pe) const {
     return *std::ranges::find(shares_, pe, &GemmShare::pe);
@@ -179,6 +180,13 @@ void DistributedGemm::make_tensors(int sip) {
 
 // Choosing a tile takes the host's time, so a share of the same size as the last one gets its tile.
 void DistributedGemm::find_shares() {
+  std::vector<PeLocation> pes;
+  for (const OnSip& on : sips_) {
+    for (const ShardInfo& c : on.c.shards()) {
+      if (c.shape.numel() > 0) pes.push_back({c.sip, c.cube, c.pe});
+    }
+  }
+  const int sharers = sim::Routing::count_slice_sharers(torch_.topology(), pes);
   for (const OnSip& on : sips_) {
     for (std::size_t i = 0; i < on.c.shards().size(); ++i) {
       const ShardInfo& c = on.c.shards()[i];
@@ -186,7 +194,7 @@ void DistributedGemm::find_shares() {
       const PeLocation pe{c.sip, c.cube, c.pe};
       const GemmSize size{c.shape[0], c.shape[1], input_.size.k};
       const bool as_before = !shares_.empty() && shares_.back().size == size;
-      const GemmSize tile = as_before ? shares_.back().tile : choose_tile_for(pe, size);
+      const GemmSize tile = as_before ? shares_.back().tile : choose_tile_for(pe, size, sharers);
       shares_.push_back(
           {pe, size, tile, on.a.shards()[i].address, on.b.shards()[i].address, c.address});
     }
@@ -194,15 +202,16 @@ void DistributedGemm::find_shares() {
 }
 
 // The tile that tl.composite would choose by itself, so that the row can report it.
-GemmSize DistributedGemm::choose_tile_for(const PeLocation& pe, const GemmSize& size) const {
+GemmSize DistributedGemm::choose_tile_for(const PeLocation& pe, const GemmSize& size,
+                                          int slice_sharers) const {
   const Topology::Pe& unit = torch_.topology().pe;
   sim::CompositePlan plan;
   plan.size = size;
   plan.a.buffer.dtype = plan.b.buffer.dtype = plan.c.buffer.dtype = input_.dtype;
   const sim::Path& path = torch_.simulation().machine().fabric().path(
       {sim::Endpoint::Kind::hbm, pe}, {sim::Endpoint::Kind::tcm, pe});
-  const Time overhead = 2 * unit.scheduler_dispatch + unit.dma_setup + unit.mmu_latency;
-  return sim::choose_tile(plan, input_.tile, unit, {path.bottleneck, path.latency + overhead},
+  return sim::choose_tile(plan, input_.tile, unit,
+                          sim::find_way_of_tiles(torch_.topology(), path, slice_sharers),
                           unit.tcm.capacity)
       .value_or(input_.tile);
 }

@@ -166,9 +166,9 @@ std::optional<GemmSize> KernelRun::choose_tile(const CompositePlan& plan, const 
   const Topology::Pe& pe = services.topology.pe;
   const Path& path = services.fabric.path({Endpoint::Kind::hbm, plan.a.buffer.home},
                                           {Endpoint::Kind::tcm, pe_.location()});
-  const Time overhead = 2 * pe.scheduler_dispatch + pe.dma_setup + pe.mmu_latency;
-  return services.tile_choices.choose(plan, wanted, pe, {path.bottleneck, path.latency + overhead},
-                                      scratch);
+  return services.tile_choices.choose(
+      plan, wanted, pe, find_way_of_tiles(services.topology, path, operation_.slice_sharers),
+      scratch);
 }
 
 void KernelRun::composite(const CompositePlan& plan) {

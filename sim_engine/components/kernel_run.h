@@ -67,7 +67,8 @@ class KernelRun final : public ReceiveIssuer {
   // it, the result takes its place in scratch.
   Tile gemm(const GemmSize& size, const Tile& a, const Tile& b, const Tile& accumulator,
             DType dtype);
-  // Calls sim::choose_tile() with this PE's array and its path to the HBM.
+  // Calls sim::choose_tile() with this PE's array and its path to the HBM, of whose slice the PEs
+  // of the launch have equal shares.
   std::optional<GemmSize> choose_tile(const CompositePlan& plan, const GemmSize& wanted,
                                       Bytes scratch);
   // REQUIRES: the working set is free in scratch; c overlaps none of the others

@@ -10,6 +10,8 @@ namespace kernbench::sim {
 struct Operation {
   std::uint64_t number = 0;
   bool is_collective = false;
+  // The most PEs of a launch that share a slice of HBM; 1 for a collective.
+  int slice_sharers = 1;
 
   friend bool operator==(const Operation&, const Operation&) = default;
 };

@@ -22,6 +22,19 @@ int Routing::hbm_slice_count(const Topology& topology) {
   return hbm.slices > 0 ? hbm.slices : std::min(hbm.channels, topology.pe_count());
 }
 
+// One count for each slice of the present cube is enough.
+int Routing::count_slice_sharers(const Topology& topology, std::span<const PeLocation> pes) {
+  std::vector<int> of_slice(static_cast<std::size_t>(hbm_slice_count(topology)));
+  int most = 1;
+  for (std::size_t i = 0; i < pes.size(); ++i) {
+    const bool is_new = i > 0 && (pes[i].cube != pes[i - 1].cube || pes[i].sip != pes[i - 1].sip);
+    if (is_new) std::ranges::fill(of_slice, 0);
+    const int slice = hbm_slice_of(topology, pes[i].pe);
+    most = std::max(most, ++of_slice[static_cast<std::size_t>(slice)]);
+  }
+  return most;
+}
+
 int Routing::hbm_slice_of(const Topology& topology, int pe) {
   return pe / (topology.pe_count() / hbm_slice_count(topology));
 }

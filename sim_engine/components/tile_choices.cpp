@@ -1,5 +1,7 @@
 #include "sim_engine/components/tile_choices.h"
 
+#include <algorithm>
+
 namespace kernbench::sim {
 
 namespace {
@@ -9,6 +11,15 @@ std::int64_t element_bytes(const MatrixAt& matrix) {
 }
 
 }  // namespace
+
+LinkSpec find_way_of_tiles(const Topology& topology, const Path& path, int slice_sharers) {
+  const Topology::Pe& pe = topology.pe;
+  const Bandwidth slice = Routing::hbm_slice(topology).bandwidth;
+  const Bandwidth share =
+      slice.is_unlimited() ? slice : Bandwidth{slice.per_second / slice_sharers};
+  return {std::min(path.bottleneck, share),
+          path.latency + 2 * pe.scheduler_dispatch + pe.dma_setup + pe.mmu_latency};
+}
 
 const std::optional<GemmSize>& TileChoices::choose(const CompositePlan& plan,
                                                    const GemmSize& wanted, const Topology::Pe& pe,

@@ -9,10 +9,15 @@
 
 #include "sim_engine/base/units.h"
 #include "sim_engine/components/composite_plan.h"
+#include "sim_engine/components/routing.h"
 #include "sim_engine/topology/topology.h"
 #include "sim_engine/values/compute_ops.h"
 
 namespace kernbench::sim {
+
+// The way of a PE's operands, of whose slice of HBM it has an equal share beside the other PEs of
+// its launch; its latency includes what the PE spends on a load.
+LinkSpec find_way_of_tiles(const Topology& topology, const Path& path, int slice_sharers);
 
 class TileChoices {
  public:

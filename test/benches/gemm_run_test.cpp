@@ -131,6 +131,19 @@ TEST_CASE("half of a cube's PEs have half of its peak", "[gemm_run]") {
   CHECK(row.peak_tflops == Approx(4 * 3.072));
 }
 
+// Each PE's tiles are chosen for its share of the slice: larger ones, which load fewer bytes.
+TEST_CASE("a product is not slower on more PEs of a slice", "[gemm_run]") {
+  const std::int64_t side = GENERATE(1024, 2048);
+  std::optional<gemm::GemmRow> fewer;
+  for (const int pes : {1, 2, 4, 8}) {
+    const gemm::GemmRow row = run(
+        {.size = {side, side, side}, .placement = {.on = gemm::GemmOn::cube, .pes = pes}}, false);
+    CAPTURE(side, pes);
+    if (fewer) CHECK(row.time <= fewer->time);
+    fewer = row;
+  }
+}
+
 TEST_CASE("PEs that share a slice and begin one after the other are together within the bound",
           "[gemm_run]") {
   Topology topology = load_topology("default");
