@@ -50,10 +50,12 @@ Row simulate(PointContext& point, const GemmShape& shape, gemm::GemmOn on);
 std::vector<Row> evaluate_gemm(Bench& bench, std::span<const GemmShape> shapes,
                                std::span<const gemm::GemmOn> on, bool reuse);
 
-// The expected result of run_gemm(): the times of the slowest PE, and counts over all PEs.
+// The expected result of run_gemm(): the times of the slowest PE, and counts over all PEs.  Where
+// PEs share operands, the time is no less than the roofline, and each element is loaded once.
 GemmPrediction predict(const Topology& topology, const gemm::GemmRow& row);
 
-// True if all computed elements are right, and the counts equal the theoretical ones.
+// True if all computed elements are right, and the figures equal the theoretical ones, or, where
+// the theory is a bound, are no less.
 bool is_right(const Row& row);
 
 }  // namespace kernbench::benches::evaluation

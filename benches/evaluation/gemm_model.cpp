@@ -64,6 +64,7 @@ class Pipeline {
         steps_(static_cast<std::size_t>(counts_.m * counts_.n * counts_.k)),
         stored_(static_cast<std::size_t>(counts_.m * counts_.n)) {
     slice_.spec = sim::Routing::hbm_slice(topology);
+    sram_.spec = {topology.cube.sram.bandwidth, topology.cube.sram.latency};
     const LinkSpec tcm{pe_.tcm.bandwidth, pe_.tcm.latency};
     way_in_ = {Hop{topology.cube.noc}, Hop{tcm}};
     way_out_ = {Hop{tcm}, Hop{topology.cube.noc}};
@@ -101,6 +102,7 @@ class Pipeline {
   std::vector<Step> steps_;
   std::vector<std::optional<Time>> stored_;  // when each result is stored
   Hop slice_;
+  Hop sram_;
   std::array<Hop, 2> way_in_;
   std::array<Hop, 2> way_out_;
   Time load_channel_free_{0};
@@ -118,8 +120,10 @@ GemmSize Pipeline::size_of_step(std::int64_t step) const {
           std::min(tile.k, k - step % counts_.k * tile.k)};
 }
 
-// Every page between the first and the last byte holds a part of some row.
+// Every page between the first and the last byte holds a part of some row.  Where a shared operand
+// lies is not known here; it takes a page at least.
 Time Pipeline::translation(const Block& block) const {
+  if (problem_.shares_operands) return pe_.mmu_latency;
   const Bytes size = size_of(problem_.dtype);
   const Bytes first = block.address + (block.row * block.pitch + block.column) * size;
   const Bytes last = first + ((block.rows - 1) * block.pitch + block.columns) * size - 1;
@@ -163,7 +167,8 @@ void Pipeline::issue_store(std::int64_t step) {
   prediction_.hbm_stored += request.bytes;
 }
 
-// Serves the request that is first at the slice; a load goes before a store at the same time.
+// Serves the request that is first at the slice, or at SRAM; a load goes before a store at the same
+// time.
 void Pipeline::serve_next() {
   KB_CHECK(!requests_.empty(), "nothing is under way");
   const auto next = std::ranges::min_element(requests_, {}, [](const Request& request) {
@@ -171,7 +176,8 @@ void Pipeline::serve_next() {
   });
   Request request = *next;
   requests_.erase(next);
-  pass(slice_, request.travel, request.bytes);
+  const bool is_from_sram = problem_.shares_operands && request.step >= 0;
+  pass(is_from_sram ? sram_ : slice_, request.travel, request.bytes);
   if (request.result >= 0) {
     stored_[static_cast<std::size_t>(request.result)] = request.travel.tail;
     return;

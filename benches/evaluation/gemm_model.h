@@ -4,7 +4,8 @@
 // form, the arithmetic of rates, and the number of slices of a cube's HBM.  It holds to the
 // picosecond for an f16, bf16 or f32 product without epilogue, as the kernel's only command, if no
 // other PE uses the PE's slice of HBM, and rows of an operand lie at most a page apart.  Where PEs
-// share a slice it is a lower bound.
+// share operands it is a lower bound: tiles come over SRAM as if they were there and nobody else
+// asked for them.
 
 #pragma once
 
@@ -23,6 +24,7 @@ struct GemmProblem {
   Bytes a = 0;  // addresses, for the pages that are translated
   Bytes b = 0;
   Bytes c = 0;
+  bool shares_operands = false;
 };
 
 struct GemmPrediction {

@@ -1,13 +1,12 @@
 #include "benches/gemm/gemm_run.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <iterator>
 
 #include "benches/gemm/exact_product.h"
+#include "benches/gemm/gemm_placement.h"
 #include "runtime/launch/kernel_launch.h"
 #include "runtime/simulation/simulation.h"
 #include "sim_engine/base/ceil_divide.h"
-#include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/base/units.h"
 #include "sim_engine/components/composite_plan.h"
@@ -23,80 +22,6 @@ namespace {
 using sim::GemmSize;
 using sim::PeLocation;
 
-// A level of the hardware: the number of its holders, and how they cut c.
-struct Level {
-  std::string_view name;
-  int holders = 1;
-  Shard cut = Shard::row_wise;
-};
-
-struct GemmLevels {
-  Level sips{.name = "sip"};
-  Level cubes{.name = "cube"};
-  Level pes{.name = "pe"};
-
-  int pe_count() const { return sips.holders * cubes.holders * pes.holders; }
-};
-
-// Cuts the longer side of what is left, unless the placement says otherwise.
-GemmLevels cut_levels(const Topology& topology, const GemmPlacement& placement,
-                      const GemmSize& size) {
-  const GemmOn on = placement.on;
-  const int pes = placement.pes == 0 ? topology.pe_count() : placement.pes;
-  GemmLevels levels;
-  levels.sips.holders = on == GemmOn::all ? topology.system.sip_count : 1;
-  levels.cubes.holders = on == GemmOn::all || on == GemmOn::sip ? topology.cube_count() : 1;
-  levels.pes.holders = on == GemmOn::pe ? 1 : pes;
-  GemmSize left = size;
-  const auto cut = [&](Level& level, const std::optional<Shard>& wanted) {
-    level.cut = wanted.value_or(left.m >= left.n ? Shard::row_wise : Shard::column_wise);
-    std::int64_t& side = level.cut == Shard::row_wise ? left.m : left.n;
-    side = sim::ceil_divide(side, level.holders);
-  };
-  cut(levels.sips, placement.sip);
-  cut(levels.cubes, placement.cube);
-  cut(levels.pes, placement.pe);
-  return levels;
-}
-
-std::string describe(const GemmLevels& levels) {
-  std::vector<std::string> texts;
-  for (const Level* level : {&levels.sips, &levels.cubes, &levels.pes}) {
-    if (level->holders > 1) texts.push_back(fmt::format("{}={}", level->name, name_of(level->cut)));
-  }
-  return fmt::format("{}", fmt::join(texts, ", "));
-}
-
-// A SIP's part of c: rows and columns.
-struct Block {
-  std::int64_t row = 0;
-  std::int64_t column = 0;
-  std::int64_t rows = 0;
-  std::int64_t columns = 0;
-};
-
-Block cut_for_sip(const GemmLevels& levels, const GemmSize& size, int sip) {
-  Block part{0, 0, size.m, size.n};
-  const bool by_rows = levels.sips.cut == Shard::row_wise;
-  std::int64_t& begin = by_rows ? part.row : part.column;
-  std::int64_t& count = by_rows ? part.rows : part.columns;
-  const std::int64_t chunk = sim::ceil_divide(count, levels.sips.holders);
-  begin = std::min(count, chunk * sip);
-  count = std::min(chunk, count - begin);
-  return part;
-}
-
-// The placement of an operand: c is cut both ways, a only row-wise, b only column-wise.
-DPPolicy make_policy(const GemmLevels& levels, std::optional<Shard> only = {}) {
-  const auto cut = [&](const Level& level) {
-    return !only || *only == level.cut ? level.cut : Shard::replicate;
-  };
-  return {.cube = cut(levels.cubes),
-          .pe = cut(levels.pes),
-          .num_cubes = levels.cubes.holders,
-          .num_pes = levels.pes.holders};
-}
-
 struct OnSip {
   Block part;
   Tensor a;
@@ -104,16 +29,21 @@ struct OnSip {
   Tensor c;
 };
 
-// The HBM needed on a slice: the operands of a PE with a full share, times the PEs of the slice.
+// The HBM needed on a slice: a cube's part of a and b, and c's shares of the PEs of the slice.
 Wide bytes_on_slice(const Topology& topology, const GemmLevels& levels, const GemmInput& input) {
-  GemmSize share = input.size;
-  for (const Level* level : {&levels.sips, &levels.cubes, &levels.pes}) {
-    std::int64_t& side = level->cut == Shard::row_wise ? share.m : share.n;
-    side = sim::ceil_divide(side, level->holders);
-  }
-  const int per_slice = topology.pe_count() / sim::Routing::hbm_slice_count(topology);
-  const Wide elements = Wide{share.m} * share.k + Wide{share.k} * share.n + Wide{share.m} * share.n;
-  return elements * size_of(input.dtype) * std::min(per_slice, levels.pes.holders);
+  GemmSize part = input.size;
+  const auto cut = [&](const Level& level) {
+    std::int64_t& side = level.cut == Shard::row_wise ? part.m : part.n;
+    side = sim::ceil_divide(side, level.holders);
+  };
+  cut(levels.sips);
+  const Wide operands = Wide{sim::ceil_divide(part.m, levels.cubes.holders)} * part.k +
+                        Wide{sim::ceil_divide(levels.cubes.cut == Shard::row_wise ? part.k : part.n,
+                                              levels.cubes.holders)} *
+                            (levels.cubes.cut == Shard::row_wise ? part.n : part.k);
+  cut(levels.cubes);
+  const int slices = std::min(sim::Routing::hbm_slice_count(topology), levels.operand_pes);
+  return (operands + Wide{part.m} * part.n) / slices * size_of(input.dtype);
 }
 
 // Checks the capacity before any memory is allocated.
@@ -134,9 +64,7 @@ void check_capacity(const Topology& topology, const GemmLevels& levels, const Ge
 class DistributedGemm {
  public:
   DistributedGemm(RuntimeContext& torch, const GemmInput& input)
-      : torch_(torch),
-        input_(input),
-        levels_(cut_levels(torch.topology(), input.placement, input.size)) {
+      : torch_(torch), input_(input), levels_(cut_levels(torch.topology(), input)) {
     check_capacity(torch.topology(), levels_, input);
     for (int sip = 0; sip < levels_.sips.holders; ++sip) make_tensors(sip);
     find_shares();
@@ -152,11 +80,10 @@ class DistributedGemm {
  private:
   void make_tensors(int sip);
   void find_shares();
-  GemmSize choose_tile_for(const PeLocation& pe, const GemmSize& size, int slice_sharers) const;
+  GemmSize choose_tile() const;
+  tl::CompositeGemm::Readers count_readers(const GemmShare& share,
+                                           std::int64_t GemmShare::*begin) const;
   void multiply(tl::Context& tl) const;
-  const GemmShare& find_share(const PeLocation& pe) const {
-    return *std::ranges::find(shares_, pe, &GemmShare::pe);
-  }
 
   RuntimeContext& torch_;
   const GemmInput& input_;
@@ -168,51 +95,59 @@ class DistributedGemm {
 // Allocates the tensors on the device; the host holds no elements.
 void DistributedGemm::make_tensors(int sip) {
   const Block part = cut_for_sip(levels_, input_.size, sip);
+  const GemmPolicies policies = make_policies(levels_);
   torch_.ahbm.set_device(sip);
   const auto make = [&](const Shape& shape, const DPPolicy& dp, const char* name) {
     return torch_.empty(shape, {.dtype = input_.dtype, .dp = dp, .name = name});
   };
   const std::int64_t k = input_.size.k;
-  sips_.push_back({part, make({part.rows, k}, make_policy(levels_, Shard::row_wise), "a"),
-                   make({k, part.columns}, make_policy(levels_, Shard::column_wise), "b"),
-                   make({part.rows, part.columns}, make_policy(levels_), "c")});
+  sips_.push_back({part, make({part.rows, k}, policies.a, "a"),
+                   make({k, part.columns}, policies.b, "b"),
+                   make({part.rows, part.columns}, policies.c, "c")});
 }
 
-// Choosing a tile takes the host's time, so a share of the same size as the last one gets its tile.
+// All shares take the tile of the largest one, so that PEs that share an operand ask for the same
+// tiles.
 void DistributedGemm::find_shares() {
-  std::vector<PeLocation> pes;
-  for (const OnSip& on : sips_) {
-    for (const ShardInfo& c : on.c.shards()) {
-      if (c.shape.numel() > 0) pes.push_back({c.sip, c.cube, c.pe});
-    }
-  }
-  const int sharers = sim::Routing::count_slice_sharers(torch_.topology(), pes);
   for (const OnSip& on : sips_) {
     for (std::size_t i = 0; i < on.c.shards().size(); ++i) {
       const ShardInfo& c = on.c.shards()[i];
       if (c.shape.numel() == 0) continue;
-      const PeLocation pe{c.sip, c.cube, c.pe};
-      const GemmSize size{c.shape[0], c.shape[1], input_.size.k};
-      const bool as_before = !shares_.empty() && shares_.back().size == size;
-      const GemmSize tile = as_before ? shares_.back().tile : choose_tile_for(pe, size, sharers);
-      shares_.push_back(
-          {pe, size, tile, on.a.shards()[i].address, on.b.shards()[i].address, c.address});
+      shares_.push_back({.pe = {c.sip, c.cube, c.pe},
+                         .size = {c.shape[0], c.shape[1], input_.size.k},
+                         .row = c.offset[0],
+                         .column = c.offset[1],
+                         .a = on.a.shards().front().address,
+                         .b = on.b.shards().front().address,
+                         .c = c.address});
     }
+  }
+  const GemmSize tile = choose_tile();
+  for (GemmShare& share : shares_) {
+    share.tile = {std::min(tile.m, share.size.m), std::min(tile.n, share.size.n),
+                  std::min(tile.k, share.size.k)};
   }
 }
 
-// The tile that tl.composite would choose by itself, so that the row can report it.
-GemmSize DistributedGemm::choose_tile_for(const PeLocation& pe, const GemmSize& size,
-                                          int slice_sharers) const {
-  const Topology::Pe& unit = torch_.topology().pe;
+// The tile that tl.composite would choose for the first share, which no other one exceeds.
+GemmSize DistributedGemm::choose_tile() const {
+  const Topology& topology = torch_.topology();
+  std::vector<PeLocation> pes;
+  for (const GemmShare& one : shares_) pes.push_back(one.pe);
   sim::CompositePlan plan;
-  plan.size = size;
+  plan.size = shares_.front().size;
   plan.a.buffer.dtype = plan.b.buffer.dtype = plan.c.buffer.dtype = input_.dtype;
-  const sim::Path& path = torch_.simulation().machine().fabric().path(
-      {sim::Endpoint::Kind::hbm, pe}, {sim::Endpoint::Kind::tcm, pe});
-  return sim::choose_tile(plan, input_.tile, unit,
-                          sim::find_way_of_tiles(torch_.topology(), path, slice_sharers),
-                          unit.tcm.capacity)
+  const GemmShare& share = shares_.front();
+  const auto readers_of = [&](std::int64_t GemmShare::*begin) -> sim::OperandAt::Readers {
+    const auto [in_cube, in_launch] = count_readers(share, begin);
+    return {in_cube, in_launch};
+  };
+  plan.a.readers = readers_of(&GemmShare::row);
+  plan.b.readers = readers_of(&GemmShare::column);
+  const sim::WaysOfTiles ways =
+      sim::find_ways_of_tiles(topology, torch_.simulation().machine().fabric(), pes.front(),
+                              pes.front(), sim::Routing::count_slice_sharers(topology, pes));
+  return sim::choose_tile(plan, input_.tile, topology.pe, ways, topology.pe.tcm.capacity)
       .value_or(input_.tile);
 }
 
@@ -238,19 +173,68 @@ void DistributedGemm::launch() {
   runtime::launch(simulation, std::move(request));
 }
 
+// The PEs of the share's SIP whose shares begin at the same row, or column, and so have the same
+// rows of a, or columns of b.  A PE alone takes its tiles from HBM.
+tl::CompositeGemm::Readers DistributedGemm::count_readers(const GemmShare& share,
+                                                          std::int64_t GemmShare::*begin) const {
+  tl::CompositeGemm::Readers readers;
+  if (shares_.size() == 1) return readers;
+  for (const GemmShare& other : shares_) {
+    if (other.pe.sip != share.pe.sip || other.*begin != share.*begin) continue;
+    ++readers.in_launch;
+    if (other.pe.cube == share.pe.cube) ++readers.in_cube;
+  }
+  return readers;
+}
+
+// The blocks that hold `rows` of an operand from `row` on, in columns from `column` on.  All of
+// them are equally wide, since only cubes cut columns.
+struct OperandBlocks {
+  std::vector<tl::RowBlock> blocks = {};
+  std::int64_t pitch = 0;
+
+  tl::Pointer first() const { return blocks.front().pointer; }
+  std::vector<tl::RowBlock> further() const { return {std::next(blocks.begin()), blocks.end()}; }
+};
+
+OperandBlocks find_blocks(const Tensor& operand, std::int64_t row, std::int64_t rows,
+                          std::int64_t column) {
+  OperandBlocks found;
+  for (const ShardInfo& shard : operand.shards()) {
+    const std::int64_t first = std::max(row, shard.offset[0]);
+    const bool has_rows = first < std::min(row + rows, shard.offset[0] + shard.shape[0]);
+    const bool has_columns = shard.offset[1] <= column && column < shard.offset[1] + shard.shape[1];
+    if (!has_rows || !has_columns) continue;
+    const std::int64_t at = (first - shard.offset[0]) * shard.shape[1] + column - shard.offset[1];
+    const PeLocation home{shard.sip, shard.cube, shard.pe};
+    found.blocks.push_back({first - row, RuntimeContext::pointer_to(operand, home) + at});
+    found.pitch = shard.shape[1];
+  }
+  std::ranges::sort(found.blocks, {}, &tl::RowBlock::row);
+  return found;
+}
+
 void DistributedGemm::multiply(tl::Context& tl) const {
   const PeLocation& pe = tl.location();
   const OnSip& on = sips_[static_cast<std::size_t>(pe.sip)];
-  const GemmShare& share = find_share(pe);
-  tl.composite({.a = RuntimeContext::pointer_to(on.a, pe),
-                .b = RuntimeContext::pointer_to(on.b, pe),
+  const GemmShare& share = *std::ranges::find(shares_, pe, &GemmShare::pe);
+  const OperandBlocks a = find_blocks(on.a, share.row, share.size.m, 0);
+  const OperandBlocks b = find_blocks(on.b, 0, share.size.k, share.column);
+  tl.composite({.a = a.first(),
+                .b = b.first(),
                 .c = RuntimeContext::pointer_to(on.c, pe),
                 .m = share.size.m,
                 .n = share.size.n,
                 .k = share.size.k,
+                .a_pitch = a.pitch,
+                .b_pitch = b.pitch,
                 .tile_m = share.tile.m,
                 .tile_n = share.tile.n,
-                .tile_k = share.tile.k});
+                .tile_k = share.tile.k,
+                .a_further = a.further(),
+                .b_further = b.further(),
+                .a_readers = count_readers(share, &GemmShare::row),
+                .b_readers = count_readers(share, &GemmShare::column)});
 }
 
 std::int64_t DistributedGemm::count_wrong(const ExactProduct& product) const {
@@ -270,11 +254,11 @@ Wide count_products(const GemmSize& size) {
   return Wide{size.m} * size.n * size.k;
 }
 
-// The number of HBM slices that belong to the PEs of a placement.
+// The number of HBM slices that hold a and b.
 int slice_count(const Topology& topology, const GemmLevels& levels) {
   const int per_slice = topology.pe_count() / sim::Routing::hbm_slice_count(topology);
   return levels.sips.holders * levels.cubes.holders *
-         static_cast<int>(sim::ceil_divide(levels.pes.holders, per_slice));
+         static_cast<int>(sim::ceil_divide(levels.operand_pes, per_slice));
 }
 
 // The time of the share that takes longest over the ports, cut in no tiles: tiles only add to what
@@ -296,7 +280,7 @@ Time bound_of_ports(const Topology::Pe& pe, const GemmRow& row) {
 void add_bounds(GemmRow& row, const Topology& topology, const GemmLevels& levels) {
   const GemmSpec& array = topology.pe.gemm;
   if (!array.clock.is_unlimited()) {
-    const Wide rate = Wide{array.rows} * array.columns * row.pes * array.clock.per_second;
+    const Wide rate = Wide{array.rows} * array.columns * row.shares.size() * array.clock.per_second;
     row.compute_bound = Time{
         static_cast<std::int64_t>(count_products(row.input.size) * kPicosecondsPerSecond / rate)};
     row.peak_tflops = 2 * static_cast<double>(rate) / 1e12;
@@ -304,20 +288,14 @@ void add_bounds(GemmRow& row, const Topology& topology, const GemmLevels& levels
   const Bandwidth slice = sim::Routing::hbm_slice(topology).bandwidth;
   if (!slice.is_unlimited()) {
     const Wide rate = Wide{slice.per_second} * slice_count(topology, levels);
-    Wide bytes = 0;
-    for (const GemmShare& share : row.shares) {
-      const GemmSize& size = share.size;
-      bytes += (Wide{size.m} * size.k + Wide{size.k} * size.n + Wide{size.m} * size.n) *
-               size_of(row.input.dtype);
-    }
+    const auto& [m, n, k] = row.input.size;
+    const Wide bytes = (Wide{m} * k + Wide{k} * n + Wide{m} * n) * size_of(row.input.dtype);
     row.memory_bound = Time{static_cast<std::int64_t>(bytes * kPicosecondsPerSecond / rate)};
     row.hbm_gbs = static_cast<double>(rate) / 1e9;
   }
   row.tcm_bound = bound_of_ports(topology.pe, row);
 }
 
-// The time from the first PE's start to the last PE's end.  It may exceed every single PE's time,
-// since the PEs begin one after the other.
 Time makespan(const std::vector<runtime::KernelResult>& results) {
   const auto first = std::ranges::min_element(results, {}, &runtime::KernelResult::start);
   const auto last = std::ranges::max_element(results, {}, &runtime::KernelResult::end);
@@ -355,7 +333,7 @@ GemmRow run_gemm(RuntimeContext& torch, const GemmInput& input) {
   row.input = input;
   row.dataflow = topology.pe.gemm.dataflow;
   row.cut = describe(gemm.levels());
-  row.pes = gemm.levels().pe_count();
+  row.pes = count_allowed_pes(topology, input.placement);
   row.shares = gemm.shares();
   row.tile = row.shares.front().tile;
   add_bounds(row, topology, gemm.levels());
@@ -365,15 +343,11 @@ GemmRow run_gemm(RuntimeContext& torch, const GemmInput& input) {
   if (product) gemm.bring(*product);
   gemm.launch();
   const EngineView engine = torch.engine();
-  row.time = engine.critical_pe_exec();
+  row.time = makespan(engine.last_results());
   row.window = engine.composite_window();
   row.gemm_count = engine.op_log().count(sim::OpKind::gemm);
-  row.hbm_loaded = engine.hbm_bytes_loaded();
+  row.hbm_loaded = engine.hbm_bytes_loaded() + torch.simulation().machine().shared_bytes_read();
   row.hbm_stored = engine.hbm_bytes_stored();
-  const Time whole = makespan(engine.last_results());
-  KB_CHECK(whole >= row.roofline(), "a GEMM of {}, {}, {} took {}, less than the bound of {}",
-           input.size.m, input.size.n, input.size.k, kernbench::to_string(whole),
-           to_string(row.roofline()));
   if (product) row.wrong = gemm.count_wrong(*product);
   return row;
 }

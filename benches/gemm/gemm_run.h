@@ -43,8 +43,10 @@ struct GemmInput {
 struct GemmShare {
   sim::PeLocation pe;
   sim::GemmSize size;
-  sim::GemmSize tile;
-  Bytes a = 0;  // addresses
+  sim::GemmSize tile = {};
+  std::int64_t row = 0;  // of c
+  std::int64_t column = 0;
+  Bytes a = 0;  // addresses: of the first blocks of a and b on its SIP, and of its part of c
   Bytes b = 0;
   Bytes c = 0;
 };
@@ -53,15 +55,15 @@ struct GemmRow {
   GemmInput input;
   Dataflow dataflow = Dataflow::output_stationary;
   std::string cut;              // "sip=row_wise, cube=column_wise"; "" on one PE
-  int pes = 1;                  // of the placement, including PEs without work
-  Time time{0};                 // the slowest PE's execution time: without the launch
+  int pes = 1;                  // that the placement allows; those of `shares` have work
+  Time time{0};                 // from the first PE's start to the last PE's end
   Time window{0};               // the composite's, on the PE where it is longest
   std::int64_t gemm_count = 0;  // products of tiles in the op log, on all PEs
   sim::GemmSize tile;           // of the PE with the largest share
   Bytes hbm_loaded = 0;         // counted, on all PEs
   Bytes hbm_stored = 0;
   Time compute_bound{0};  // all products at the rate of all arrays
-  Time memory_bound{0};   // each operand loaded once where it is needed, c stored, by HBM
+  Time memory_bound{0};   // a, b and c over HBM, each once
   Time tcm_bound{0};      // each share as one product over the ports of PE_GEMM's TCM, the slowest
   std::optional<double> peak_tflops;  // nullopt: unlimited
   std::optional<double> hbm_gbs;      // of those PEs' slices; nullopt: unlimited
@@ -78,8 +80,7 @@ struct GemmRow {
 
 // Runs the product once.  If the context has no data, it is only timed.  Each run needs a context
 // of its own, since the op log is counted from its begin.  Throws DeviceError KB-M010 if the
-// operands do not fit the HBM of their PEs, and what tl.composite throws; InternalError if the run
-// is faster than the roofline allows.
+// operands do not fit the HBM of their PEs, and what tl.composite throws.
 GemmRow run_gemm(RuntimeContext& torch, const GemmInput& input);
 
 }  // namespace kernbench::benches::gemm

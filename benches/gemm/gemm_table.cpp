@@ -33,7 +33,7 @@ Row to_row(const GemmRow& row) {
       .set("n", input.size.n)
       .set("k", input.size.k)
       .set("dtype", name_of(input.dtype))
-      .set("pes", row.pes)
+      .set("pes", std::ssize(row.shares))
       .set("time_ns", to_ns(row.time))
       .set("tflops", row.tflops())
       .set("peak_tflops", row.peak_tflops)

@@ -29,8 +29,17 @@ bool touch(const sim::MatrixAt& a, const sim::ElementRange& in_a, const sim::Mat
 std::string_view overlapped_operand(const sim::CompositePlan& plan) {
   const auto& [m, n, k] = plan.size;
   const sim::ElementRange c = plan.c.block(0, 0, m, n);
-  if (touch(plan.c, c, plan.a, plan.a.block(0, 0, m, k))) return "a";
-  if (touch(plan.c, c, plan.b, plan.b.block(0, 0, k, n))) return "b";
+  const auto overlaps_c = [&](const sim::OperandAt& operand, std::int64_t rows,
+                              std::int64_t columns) {
+    bool overlaps = false;
+    operand.for_each_part(0, 0, rows, columns,
+                          [&](const sim::MatrixAt& block, const sim::ElementRange& elements) {
+                            overlaps = overlaps || touch(plan.c, c, block, elements);
+                          });
+    return overlaps;
+  };
+  if (overlaps_c(plan.a, m, k)) return "a";
+  if (overlaps_c(plan.b, k, n)) return "b";
   if (plan.bias && touch(plan.c, c, *plan.bias, plan.bias->block(0, 0, 1, n))) return "bias";
   return "";
 }
@@ -61,6 +70,36 @@ sim::MatrixAt Context::matrix_at(std::string_view operand, const Pointer& pointe
   return {pointer.buffer_, pointer.offset(), distance};
 }
 
+sim::OperandAt Context::operand_at(std::string_view operand, const Pointer& first,
+                                   const std::vector<RowBlock>& further,
+                                   const CompositeGemm::Readers& readers, const Shape& shape,
+                                   std::int64_t pitch) const {
+  if (readers.in_cube < 0 || readers.in_launch < readers.in_cube) {
+    throw DeviceError("KB-K033",
+                      "{}: {} has {} readers in the cube and {} in the launch; none, or at least "
+                      "one in the cube and no fewer in the launch, are wanted",
+                      where("tl.composite"), operand, readers.in_cube, readers.in_launch);
+  }
+  const auto end_of = [&](std::size_t block) {
+    return block < further.size() ? further[block].row : shape[0];
+  };
+  const auto at = [&](const Pointer& pointer, std::int64_t row, std::size_t next) {
+    if (end_of(next) <= row) {
+      throw DeviceError("KB-K033",
+                        "{}: a block of {} begins at row {} and the next one at {}; rows in "
+                        "ascending order, below {}, are wanted",
+                        where("tl.composite"), operand, row, end_of(next), shape[0]);
+    }
+    return matrix_at(operand, pointer, {end_of(next) - row, shape[1]}, first.dtype(), pitch);
+  };
+  sim::OperandAt whole{at(first, 0, 0)};
+  whole.readers = {readers.in_cube, readers.in_launch};
+  for (std::size_t i = 0; i < further.size(); ++i) {
+    whole.further.push_back({further[i].row, at(further[i].pointer, further[i].row, i + 1)});
+  }
+  return whole;
+}
+
 sim::CompositePlan Context::make_plan(const CompositeGemm& gemm) const {
   check_sizes(gemm);
   if (gemm.a.dtype() != gemm.b.dtype()) {
@@ -69,8 +108,8 @@ sim::CompositePlan Context::make_plan(const CompositeGemm& gemm) const {
   }
   sim::CompositePlan plan;
   plan.size = {gemm.m, gemm.n, gemm.k};
-  plan.a = matrix_at("a", gemm.a, {gemm.m, gemm.k}, gemm.a.dtype(), gemm.a_pitch);
-  plan.b = matrix_at("b", gemm.b, {gemm.k, gemm.n}, gemm.b.dtype(), gemm.b_pitch);
+  plan.a = operand_at("a", gemm.a, gemm.a_further, gemm.a_readers, {gemm.m, gemm.k}, gemm.a_pitch);
+  plan.b = operand_at("b", gemm.b, gemm.b_further, gemm.b_readers, {gemm.k, gemm.n}, gemm.b_pitch);
   plan.c = matrix_at("c", gemm.c, {gemm.m, gemm.n}, gemm.out_dtype.value_or(gemm.c.dtype()),
                      gemm.c_pitch);
   if (gemm.bias) plan.bias = matrix_at("bias", *gemm.bias, {1, gemm.n}, gemm.bias->dtype(), 0);

@@ -17,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/tl/composite_gemm.h"
 #include "runtime/tl/values.h"
 #include "sim_engine/base/dtype.h"
 #include "sim_engine/base/shape.h"
@@ -40,6 +41,7 @@ struct Event;
 struct IpcqMessage;
 class KernelRun;
 struct MatrixAt;
+struct OperandAt;
 struct MessageBalance;
 struct Operation;
 class ProcessingElement;
@@ -70,34 +72,8 @@ struct DotOptions {
   DType out_dtype = DType::f32;
 };
 
-using sim::Activation;
-
 // a / b, rounded up.  Throws DeviceError KB-K022 unless b is positive.
 std::int64_t cdiv(std::int64_t a, std::int64_t b);
-
-// The arguments of tl.composite: c = activation(scale (a b) + bias), a tiled matrix product.
-//
-// a is [m, k], b [k, n], c [m, n] and bias [n], row by row.  A pitch is the distance in elements
-// between the beginnings of two rows, for matrices that are parts of wider ones; 0 means that rows
-// are adjacent.  A tile size of 0 is chosen by sim::choose_tile().
-struct CompositeGemm {
-  Pointer a;
-  Pointer b;
-  Pointer c;
-  std::int64_t m = 0;
-  std::int64_t n = 0;
-  std::int64_t k = 0;
-  std::int64_t a_pitch = 0;
-  std::int64_t b_pitch = 0;
-  std::int64_t c_pitch = 0;
-  std::int64_t tile_m = 0;
-  std::int64_t tile_n = 0;
-  std::int64_t tile_k = 0;
-  double scale = 1;
-  std::optional<Pointer> bias = std::nullopt;
-  Activation activation = Activation::none;
-  std::optional<DType> out_dtype = std::nullopt;  // if given, it must be c's
-};
 
 // A running kernel.  Every method may throw DeviceError, which names the kernel, the PE, the
 // operation and the remedy; and, if it issues a command, DeadlockError KB-D002 after so many
@@ -161,8 +137,8 @@ class Context {
   // whose scratch it could use, and, if the tiles need scratch that commands under way hold, for
   // those too.  Its parts count as commands; the op log records the whole and its parts.
   // KB-K031 if the types of a and b differ, KB-K032 for a pitch smaller than a row, KB-K033 for
-  // sizes that are invalid or make too many parts, KB-K034 if c overlaps an operand, KB-K035 if
-  // the tiles cannot fit scratch, KB-K021, KB-M010, KB-M020.
+  // sizes or blocks that are invalid, or too many parts, KB-K034 if c overlaps an operand, KB-K035
+  // if the tiles cannot fit scratch, KB-K021, KB-M010, KB-M020.
   void composite(const CompositeGemm& gemm);
 
   // Elementwise operations on PE_MATH.  values.h has + - * / and comparisons, and the rules for
@@ -303,6 +279,10 @@ class Context {
   void check_access(std::string_view operation, const Pointer& pointer, Extent count,
                     DType dtype) const;
   void check_axis(std::string_view operation, int axis) const;
+  sim::OperandAt operand_at(std::string_view operand, const Pointer& first,
+                            const std::vector<RowBlock>& further,
+                            const CompositeGemm::Readers& readers, const Shape& shape,
+                            std::int64_t pitch) const;
   sim::MatrixAt matrix_at(std::string_view operand, const Pointer& pointer, const Shape& shape,
                           DType dtype, std::int64_t pitch) const;
   sim::CompositePlan make_plan(const CompositeGemm& gemm) const;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -52,7 +53,10 @@ struct HbmAccess {
   AccessId id{};                        // while it is under way
   AccessIndex::Id noted = AccessIndex::kNone;  // by MemoryOrder
 };
-struct Load : HbmAccess {};
+struct Load : HbmAccess {
+  bool is_shared = false;  // comes by way of SharedTiles
+  Time asked{0};           // when a shared one was asked for
+};
 struct Store : HbmAccess {};
 struct Math {
   std::int64_t cycles = 0;
@@ -67,9 +71,8 @@ struct Gemm {
 struct Composite {
   const CompositePlan* plan = nullptr;
   Event start;  // called when the command is dispatched
-  // The ranges that MemoryOrder has noted, in the order of list_memory_uses().
-  std::array<AccessIndex::Id, 4> noted = {AccessIndex::kNone, AccessIndex::kNone,
-                                          AccessIndex::kNone, AccessIndex::kNone};
+  // What MemoryOrder has noted, in the order of list_memory_uses().
+  std::span<AccessIndex::Id> noted = {};
 };
 struct Message {
   IpcqChannel* channel = nullptr;

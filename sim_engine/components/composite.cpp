@@ -69,6 +69,7 @@ Composite::Composite(PeScheduler& scheduler, Command& command, const CompositePl
       waits_(waits),
       counts_(tile_counts(plan.size, plan.tile)),
       scratch_(std::move(scratch)),
+      noted_(list_memory_uses(plan).size(), AccessIndex::kNone),
       step_count_(counts_.m * counts_.n * counts_.k) {}
 
 Composite::Step Composite::step_at(std::int64_t index) const {
@@ -88,17 +89,15 @@ Composite::Step Composite::step_at(std::int64_t index) const {
 
 void Composite::open_accesses() {
   PeServices& services = scheduler_.services();
-  const std::vector<MemoryUse> uses = list_memory_uses(plan_);
-  for (std::size_t i = 0; i < uses.size(); ++i) {
-    accesses_.at(i) = services.accesses.begin(
-        uses[i].region, uses[i].elements, uses[i].writes ? Access::write : Access::read,
-        {"tl.composite", scheduler_.location(), kernel_}, services.engine.now());
+  for (const MemoryUse& use : list_memory_uses(plan_)) {
+    accesses_.push_back(services.accesses.begin(
+        use.region, use.elements, use.writes ? Access::write : Access::read,
+        {"tl.composite", scheduler_.location(), kernel_}, services.engine.now()));
   }
 }
 
 void Composite::close_accesses() {
-  const std::size_t count = plan_.bias ? 4 : 3;
-  for (std::size_t i = 0; i < count; ++i) scheduler_.services().accesses.end(accesses_.at(i));
+  for (const AccessId access : accesses_) scheduler_.services().accesses.end(access);
 }
 
 void Composite::start() {
@@ -127,25 +126,43 @@ Command& Composite::make_command() {
 
 void Composite::issue_step(const Step& step) {
   const auto& [m, n, k] = step.size;
-  const Tile a = load(plan_.a, plan_.a.block(step.row, step.depth, m, k), {});
-  const Tile b = load(plan_.b, plan_.b.block(step.depth, step.column, k, n), {});
+  const Tile a = load_tile(plan_.a, step.row, step.depth, m, k);
+  const Tile b = load_tile(plan_.b, step.depth, step.column, k, n);
   // The result reuses the scratch of the result before the last, so it waits for that one's store.
   Tile& place = stored_[static_cast<std::size_t>(results_issued_ % 2)];
   if (step.begins_result && plan_.bias) {
-    bias_ = load(*plan_.bias, plan_.bias->block(0, step.column, 1, n), place);
+    bias_ = load(*plan_.bias, plan_.bias->block(0, step.column, 1, n), false, place);
   }
   const Tile product = multiply(step, a, b);
   if (step.ends_result) issue_end_of_result(step, product);
 }
 
-Tile Composite::load(const MatrixAt& matrix, const ElementRange& elements, const Tile& not_before) {
+// A tile in several blocks is a load from each, whose rows follow each other in scratch.
+Tile Composite::load_tile(const OperandAt& operand, std::int64_t row, std::int64_t column,
+                          std::int64_t rows, std::int64_t columns) {
+  std::vector<Tile> parts;
+  std::vector<Value> values;
+  operand.for_each_part(row, column, rows, columns,
+                        [&](const MatrixAt& home, const ElementRange& elements) {
+                          parts.push_back(load(home, elements, operand.is_shared(), {}));
+                          values.push_back(parts.back()->value);
+                        });
+  if (parts.size() == 1) return parts.front();
+  PeServices& services = scheduler_.services();
+  const Tile whole = services.tiles.make_view(operand.buffer.dtype, rows * columns, parts);
+  whole->value = services.memory.concat(values);
+  return whole;
+}
+
+Tile Composite::load(const MatrixAt& matrix, const ElementRange& elements, bool is_shared,
+                     const Tile& not_before) {
   PeServices& services = scheduler_.services();
   Command& command = make_command();
   const Tile result = services.tiles.make_view(matrix.buffer.dtype, elements.count(), {});
   result->value = services.memory.declare(matrix.buffer.dtype, elements.count());
   command.result = result;
   command.bytes = result->bytes;
-  command.work = work::Load{{matrix.buffer, elements.simplified(), {}}};
+  command.work = work::Load{{matrix.buffer, elements.simplified(), {}}, is_shared};
   scheduler_.issue(command, std::span(&not_before, 1));
   return result;
 }

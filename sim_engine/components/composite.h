@@ -15,6 +15,8 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "sim_engine/components/command.h"
 #include "sim_engine/components/composite_plan.h"
@@ -32,6 +34,8 @@ class Composite final : private CommandIssuer {
   Composite& operator=(const Composite&) = delete;
 
   const CompositePlan& plan() const { return plan_; }
+  // For MemoryOrder: an id for each of list_memory_uses().
+  std::span<AccessIndex::Id> noted() { return noted_; }
 
   // The command has been dispatched.
   void start();
@@ -52,7 +56,10 @@ class Composite final : private CommandIssuer {
   Step step_at(std::int64_t index) const;
   void issue_step(const Step& step);
   void issue_end_of_result(const Step& step, Tile sum);
-  Tile load(const MatrixAt& matrix, const ElementRange& elements, const Tile& not_before);
+  Tile load_tile(const OperandAt& operand, std::int64_t row, std::int64_t column, std::int64_t rows,
+                 std::int64_t columns);
+  Tile load(const MatrixAt& matrix, const ElementRange& elements, bool is_shared,
+            const Tile& not_before);
   Tile multiply(const Step& step, const Tile& a, const Tile& b);
   Tile run_epilogue(const Step& step, const Tile& sum);
   Command& make_command();
@@ -66,7 +73,8 @@ class Composite final : private CommandIssuer {
   Waits& waits_;
   const GemmSize counts_;  // of tiles
   Tile scratch_;
-  std::array<AccessId, 4> accesses_;  // under way: to a, b, c and the bias, if there is one
+  std::vector<AccessId> accesses_;  // under way
+  std::vector<AccessIndex::Id> noted_;
   const std::int64_t step_count_;
   std::int64_t next_step_ = 0;
   std::int64_t results_issued_ = 0;

@@ -39,6 +39,79 @@ Wide to_picoseconds(Wide count, Rate<Unit> rate) {
   return rate.is_unlimited() ? Wide{0} : count * kPicosecondsPerSecond / rate.per_second;
 }
 
+// Bytes of each operand, and of what always comes from HBM or goes there.
+struct Parts {
+  Wide a = 0;
+  Wide b = 0;
+  Wide rest = 0;
+};
+
+Parts loaded_parts(const CompositePlan& plan) {
+  const auto& [m, n, k] = plan.size;
+  const GemmSize counts = tile_counts(plan.size, plan.tile);
+  return {Wide{m} * k * counts.n * size_of(plan.a.buffer.dtype),
+          Wide{k} * n * counts.m * size_of(plan.b.buffer.dtype),
+          plan.bias ? Wide{n} * counts.m * size_of(plan.bias->buffer.dtype) : 0};
+}
+
+// The time of loads and stores on their ways.
+//
+// Tiles of the result go row by row, so that a tile of a is needed again when the cube's PEs have
+// gone on by one tile along n, and one of b when they have gone through all of n.  SRAM keeps it if
+// what is loaded meanwhile fits.  Cubes take a tile from each other only as long as it stays where
+// it lies: there must be room for two steps of this cube's PEs, and for as much that others ask
+// for.
+class TimeOnWays {
+ public:
+  TimeOnWays(const CompositePlan& plan, const WaysOfTiles& ways) : plan_(plan), ways_(ways) {
+    if (!plan.a.is_shared() && !plan.b.is_shared()) return;
+    const auto& [m, n, k] = plan.tile;
+    const auto in_sram = [&](const OperandAt& operand, std::int64_t side, std::int64_t depth) {
+      const Bytes bytes = side * depth * size_of(operand.buffer.dtype);
+      return operand.is_shared() ? bytes * ways.pes_in_cube / operand.readers.in_cube : 0;
+    };
+    const Bytes of_a = in_sram(plan.a, m, plan.size.k);
+    keeps_a_ = of_a + in_sram(plan.b, n, plan.size.k) <= ways.sram_capacity;
+    keeps_b_ = of_a + in_sram(plan.b, plan.size.n, plan.size.k) <= ways.sram_capacity;
+    cubes_share_ = 4 * (in_sram(plan.a, m, k) + in_sram(plan.b, n, k)) <= ways.sram_capacity;
+  }
+
+  // Of these bytes, which belong to steps in the middle of the composite.
+  Wide of(const Parts& parts) const {
+    const GemmSize counts = tile_counts(plan_.size, plan_.tile);
+    return longer({from_hbm(plan_.a, parts.a, keeps_a_ ? counts.n : 1),
+                   from_hbm(plan_.b, parts.b, keeps_b_ ? counts.m : 1), parts.rest},
+                  parts);
+  }
+  // Of bytes that nobody has loaded before.
+  Wide of_first(const Parts& parts) const {
+    return longer({from_hbm(plan_.a, parts.a, 1), from_hbm(plan_.b, parts.b, 1), parts.rest},
+                  parts);
+  }
+  Time latency() const {
+    const bool uses_sram = plan_.a.is_shared() || plan_.b.is_shared();
+    return uses_sram ? std::max(ways_.hbm.latency, ways_.sram.latency) : ways_.hbm.latency;
+  }
+
+ private:
+  // What HBM gives this PE of a shared operand that is loaded so many times.
+  Wide from_hbm(const OperandAt& operand, Wide bytes, std::int64_t times) const {
+    if (!operand.is_shared()) return bytes;
+    return bytes / times / (cubes_share_ ? operand.readers.in_launch : operand.readers.in_cube);
+  }
+  Wide longer(const Parts& hbm, const Parts& all) const {
+    const Wide sram = (plan_.a.is_shared() ? all.a : 0) + (plan_.b.is_shared() ? all.b : 0);
+    return std::max(to_picoseconds(hbm.a + hbm.b + hbm.rest, ways_.hbm.bandwidth),
+                    to_picoseconds(sram, ways_.sram.bandwidth));
+  }
+
+  const CompositePlan& plan_;
+  const WaysOfTiles& ways_;
+  bool keeps_a_ = false;
+  bool keeps_b_ = false;
+  bool cubes_share_ = false;
+};
+
 // The cost of products on PE_GEMM: cycles of its array, and bytes over its two ports of TCM.
 struct Products {
   Wide cycles = 0;
@@ -84,7 +157,7 @@ Products sum_tile_costs(const CompositePlan& plan, const GemmSpec& array) {
 
 // The time of all steps in sequence.  A step takes at least as long as the next step's loads: a
 // short last step along k does not hide the loads of a whole slab.
-Wide time_of_steps(const CompositePlan& plan, const Topology::Pe& pe, const LinkSpec& way) {
+Wide time_of_steps(const CompositePlan& plan, const Topology::Pe& pe, const TimeOnWays& on_ways) {
   const Bytes of_a = size_of(plan.a.buffer.dtype);
   const Bytes of_b = size_of(plan.b.buffer.dtype);
   const Cut along_k(plan.size.k, plan.tile.k);
@@ -95,7 +168,7 @@ Wide time_of_steps(const CompositePlan& plan, const Topology::Pe& pe, const Link
         return tile_cost(plan, {m, n, k}, pe.gemm).time(pe);
       };
       const auto load = [&](std::int64_t k) {
-        return to_picoseconds(Wide{k} * (m * of_a + n * of_b), way.bandwidth);
+        return on_ways.of({Wide{k} * m * of_a, Wide{k} * n * of_b});
       };
       const Wide slab = product(along_k.whole);
       const Wide next_slab = load(along_k.whole);
@@ -130,20 +203,24 @@ struct Promise {
   Bytes moved;
 };
 
-Promise make_promise(const CompositePlan& plan, const Topology::Pe& pe, const LinkSpec& way) {
+Promise make_promise(const CompositePlan& plan, const Topology::Pe& pe, const WaysOfTiles& ways) {
   CompositePlan one = plan;  // of its tiles
   one.size = plan.tile;
+  const TimeOnWays on_ways(plan, ways);
   const GemmSize counts = tile_counts(plan.size, plan.tile);
-  const Bytes moved = loaded_bytes(plan) + stored_bytes(plan);
-  const Wide ends = to_picoseconds(Wide{loaded_bytes(one)} + stored_bytes(one), way.bandwidth);
+  const Bytes stored = stored_bytes(plan);
+  const Parts loaded = loaded_parts(plan);
+  Parts at_ends = loaded_parts(one);
+  at_ends.rest += stored_bytes(one);
+  const Wide ends = on_ways.of_first(at_ends);
   const Wide last = tile_cost(plan, plan.tile, pe.gemm).time(pe);
   const Wide products = sum_tile_costs(plan, pe.gemm).time(pe);
-  const Wide loads = to_picoseconds(Wide{loaded_bytes(plan)}, way.bandwidth);
-  const Wide latencies = Wide{counts.m} * counts.n * counts.k * way.latency.count();
-  const Wide time = std::max({time_of_steps(plan, pe, way) + ends,
-                              to_picoseconds(Wide{moved}, way.bandwidth) + last,
-                              (products + loads + latencies) / 2});
-  return {time, moved};
+  const Wide loads = on_ways.of(loaded);
+  const Wide latencies = Wide{counts.m} * counts.n * counts.k * on_ways.latency().count();
+  const Wide all = on_ways.of({loaded.a, loaded.b, loaded.rest + stored});
+  const Wide time = std::max(
+      {time_of_steps(plan, pe, on_ways) + ends, all + last, (products + loads + latencies) / 2});
+  return {time, loaded_bytes(plan) + stored};
 }
 
 // The longest k that fits beside m and n, and the sizes that cut k evenly into the same number of
@@ -168,17 +245,26 @@ std::array<std::int64_t, 4> candidates_of_k(CompositePlan plan, std::int64_t row
           ceil_divide(plan.size.k, 4 * count)};
 }
 
+// The loads of an operand's tiles, all of its rows once.
+Wide count_loads(const OperandAt& operand, std::int64_t tiles) {
+  return Wide{tiles} + std::ssize(operand.further);
+}
+
 }  // namespace
 
 std::vector<MemoryUse> list_memory_uses(const CompositePlan& plan) {
   const auto& [m, n, k] = plan.size;
-  const auto use = [](const MatrixAt& matrix, std::int64_t rows, std::int64_t columns,
-                      bool writes) -> MemoryUse {
-    return {matrix.buffer.region, matrix.block(0, 0, rows, columns).simplified(), writes};
+  std::vector<MemoryUse> uses;
+  const auto add = [&](const MatrixAt& matrix, const ElementRange& elements, bool writes) {
+    uses.push_back({matrix.buffer.region, elements.simplified(), writes});
   };
-  std::vector<MemoryUse> uses = {use(plan.a, m, k, false), use(plan.b, k, n, false),
-                                 use(plan.c, m, n, true)};
-  if (plan.bias) uses.push_back(use(*plan.bias, 1, n, false));
+  const auto read = [&](const MatrixAt& matrix, const ElementRange& elements) {
+    add(matrix, elements, false);
+  };
+  plan.a.for_each_part(0, 0, m, k, read);
+  plan.b.for_each_part(0, 0, k, n, read);
+  add(plan.c, plan.c.block(0, 0, m, n), true);
+  if (plan.bias) add(*plan.bias, plan.bias->block(0, 0, 1, n), false);
   return uses;
 }
 
@@ -189,8 +275,11 @@ GemmSize tile_counts(const GemmSize& size, const GemmSize& tile) {
 std::int64_t part_count(const CompositePlan& plan) {
   constexpr Wide kMost = std::numeric_limits<std::int64_t>::max();
   const GemmSize counts = tile_counts(plan.size, plan.tile);
-  const Wide each = 3 * Wide{counts.k} + 1 + (plan.bias ? 1 : 0) + (plan.has_epilogue() ? 1 : 0);
-  return static_cast<std::int64_t>(std::min(kMost, Wide{counts.m} * counts.n * each));
+  const Wide results = Wide{counts.m} * counts.n;
+  const Wide loads =
+      count_loads(plan.a, counts.m) * counts.n * counts.k + count_loads(plan.b, counts.k) * results;
+  const Wide others = counts.k + 1 + (plan.bias ? 1 : 0) + (plan.has_epilogue() ? 1 : 0);
+  return static_cast<std::int64_t>(std::min(kMost, loads + results * others));
 }
 
 Bytes working_set(const CompositePlan& plan) {
@@ -207,11 +296,13 @@ Bytes working_set(const CompositePlan& plan) {
 }
 
 Bytes loaded_bytes(const CompositePlan& plan) {
-  const auto& [m, n, k] = plan.size;
-  const GemmSize counts = tile_counts(plan.size, plan.tile);
-  return m * k * counts.n * size_of(plan.a.buffer.dtype) +
-         k * n * counts.m * size_of(plan.b.buffer.dtype) +
-         (plan.bias ? n * counts.m * size_of(plan.bias->buffer.dtype) : 0);
+  const auto [a, b, bias] = loaded_parts(plan);
+  return static_cast<Bytes>(a + b + bias);
+}
+
+Bytes unshared_bytes(const CompositePlan& plan) {
+  const auto [a, b, bias] = loaded_parts(plan);
+  return static_cast<Bytes>((plan.a.is_shared() ? 0 : a) + (plan.b.is_shared() ? 0 : b) + bias);
 }
 
 Bytes stored_bytes(const CompositePlan& plan) {
@@ -219,7 +310,8 @@ Bytes stored_bytes(const CompositePlan& plan) {
 }
 
 std::optional<GemmSize> choose_tile(const CompositePlan& plan, const GemmSize& wanted,
-                                    const Topology::Pe& pe, const LinkSpec& way, Bytes scratch) {
+                                    const Topology::Pe& pe, const WaysOfTiles& ways,
+                                    Bytes scratch) {
   struct Candidate {
     GemmSize tile;
     Promise promise;
@@ -228,7 +320,7 @@ std::optional<GemmSize> choose_tile(const CompositePlan& plan, const GemmSize& w
   CompositePlan tried = plan;
   const auto consider = [&](const GemmSize& tile) {
     tried.tile = tile;
-    if (working_set(tried) <= scratch) fitting.push_back({tile, make_promise(tried, pe, way)});
+    if (working_set(tried) <= scratch) fitting.push_back({tile, make_promise(tried, pe, ways)});
   };
   for (const std::int64_t m : candidates(plan.size.m, pe.gemm.rows, wanted.m)) {
     for (const std::int64_t n : candidates(plan.size.n, pe.gemm.columns, wanted.n)) {

@@ -3,7 +3,9 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <vector>
 
@@ -27,13 +29,48 @@ struct MatrixAt {
   }
 };
 
+// An operand: a matrix, or one whose rows lie in several blocks, on different PEs.
+struct OperandAt : MatrixAt {
+  struct Block {
+    std::int64_t row;  // the first of its rows in the operand
+    MatrixAt at;
+  };
+  // The PEs that compute with the same tiles: those of this PE's cube, and those of the launch.
+  struct Readers {
+    int in_cube = 0;  // 0: the PE takes its tiles from HBM, not by way of SharedTiles
+    int in_launch = 0;
+  };
+
+  std::vector<Block> further = {};  // blocks behind the first, ascending
+  Readers readers = {};
+
+  bool is_shared() const { return readers.in_cube > 0; }
+
+  // Calls use(matrix, elements) for what each block has of `rows` x `columns` elements at (row,
+  // column), in the order of rows.
+  template <class Use>
+  void for_each_part(std::int64_t row, std::int64_t column, std::int64_t rows, std::int64_t columns,
+                     const Use& use) const {
+    auto next = std::ranges::upper_bound(further, row, {}, &Block::row);
+    for (std::int64_t at = row; at < row + rows;) {
+      const bool is_first = next == further.begin();
+      const MatrixAt& home = is_first ? *this : std::prev(next)->at;
+      const std::int64_t first = is_first ? 0 : std::prev(next)->row;
+      const std::int64_t end = next == further.end() ? row + rows : std::min(row + rows, next->row);
+      use(home, home.block(at - first, column, end - at, columns));
+      at = end;
+      if (next != further.end()) ++next;
+    }
+  }
+};
+
 // c = activation(scale (a b) + bias), with the products summed and the rest computed in f32, and
 // one rounding to c's type.
 struct CompositePlan {
   GemmSize size;
   GemmSize tile;  // edges have smaller ones
-  MatrixAt a;
-  MatrixAt b;
+  OperandAt a;
+  OperandAt b;
   MatrixAt c;
   std::optional<MatrixAt> bias;  // one row of n
   float scale = 1;
@@ -63,23 +100,35 @@ std::int64_t part_count(const CompositePlan& plan);
 // or stored, while the other is worked on; a single tile where the matrix has only one.
 Bytes working_set(const CompositePlan& plan);
 
-// Bytes that the composite moves from and to HBM: with e bytes per element,
+// Bytes that the composite moves into and out of TCM: with e bytes per element,
 // (m k ceil(n / tile.n) + k n ceil(m / tile.m)) e + m n e_c, and the bias ceil(m / tile.m) times.
 Bytes loaded_bytes(const CompositePlan& plan);
+Bytes unshared_bytes(const CompositePlan& plan);  // those that are loaded from HBM by this PE alone
 Bytes stored_bytes(const CompositePlan& plan);
+
+// What a PE's tiles come over, to its TCM: its part of HBM's bandwidth, or, where they are shared,
+// of SRAM's.  The latencies include what the PE spends on a load.
+struct WaysOfTiles {
+  LinkSpec hbm;
+  LinkSpec sram = {};
+  Bytes sram_capacity = 0;
+  int pes_in_cube = 1;  // of the launch
+};
 
 // Chooses the tile sizes that `wanted` leaves open (0).  Among the sizes that fit `scratch`, it
 // estimates the time of the composite as the longest of these:
 //   - the first load, all steps, and the last store, where a step takes the longer of its product
 //     and the loads of the next step, and a product the longer of its cycles and of what crosses
 //     either port of pe.tcm.compute_bandwidth;
-//   - the time of all bytes on `way` and the last product;
-//   - half the sum of the products' time, that of all loads, and way.latency for each product: two
-//     products' operands are under way or in use at a time.
+//   - the time of all bytes on their ways and the last product;
+//   - half the sum of the products' time, that of all loads, and a load's latency for each product:
+//     two products' operands are under way or in use at a time.
+// Of a shared operand HBM gives each reader an equal part, once, or each time that SRAM could not
+// keep it.
 // Among the sizes within 1/64 of the shortest time, it takes the one that moves the fewest bytes,
 // since that traffic delays other PEs.  Candidates are sizes that cut a dimension evenly, and
 // multiples of the array's sides.  nullopt if none fits.
 std::optional<GemmSize> choose_tile(const CompositePlan& plan, const GemmSize& wanted,
-                                    const Topology::Pe& pe, const LinkSpec& way, Bytes scratch);
+                                    const Topology::Pe& pe, const WaysOfTiles& ways, Bytes scratch);
 
 }  // namespace kernbench::sim

@@ -163,12 +163,10 @@ Tile KernelRun::gemm(const GemmSize& size, const Tile& a, const Tile& b, const T
 std::optional<GemmSize> KernelRun::choose_tile(const CompositePlan& plan, const GemmSize& wanted,
                                                Bytes scratch) {
   PeServices& services = pe_.services();
-  const Topology::Pe& pe = services.topology.pe;
-  const Path& path = services.fabric.path({Endpoint::Kind::hbm, plan.a.buffer.home},
-                                          {Endpoint::Kind::tcm, pe_.location()});
-  return services.tile_choices.choose(
-      plan, wanted, pe, find_way_of_tiles(services.topology, path, operation_.slice_sharers),
-      scratch);
+  const PeLocation& home = plan.a.is_shared() ? pe_.location() : plan.a.buffer.home;
+  const WaysOfTiles ways = find_ways_of_tiles(services.topology, services.fabric, home,
+                                              pe_.location(), operation_.slice_sharers);
+  return services.tile_choices.choose(plan, wanted, services.topology.pe, ways, scratch);
 }
 
 void KernelRun::composite(const CompositePlan& plan) {
@@ -185,12 +183,12 @@ void KernelRun::composite(const CompositePlan& plan) {
   composites_.push_back(
       std::make_unique<Composite>(pe_.scheduler(), command, plan, std::move(scratch), id_, waits_));
   Composite& composite = *composites_.back();
-  command.work = work::Composite{&composite.plan(), Engine::call<&Composite::start>(&composite)};
+  command.work = work::Composite{&composite.plan(), Engine::call<&Composite::start>(&composite),
+                                 composite.noted()};
   command.result = done;
   submit(command);
-  auto& noted = std::get<work::Composite>(command.work).noted;
   for (std::size_t i = 0; i < uses.size(); ++i) {
-    order.note(accesses_, uses[i], command, noted.at(i));
+    order.note(accesses_, uses[i], command, composite.noted()[i]);
   }
 }
 
@@ -341,13 +339,13 @@ void KernelRun::completed(const Command& command) {
 
 void KernelRun::end(const work::Composite& composite, Time started) {
   composite_window_.add(started, pe_.services().engine.now());
-  traffic_.loaded += loaded_bytes(*composite.plan);
+  traffic_.loaded += unshared_bytes(*composite.plan);
   traffic_.stored += stored_bytes(*composite.plan);
   const GemmSize& size = composite.plan->size;
   traffic_.operations += 2 * size.m * size.n * size.k;
   const std::vector<MemoryUse> uses = list_memory_uses(*composite.plan);
   for (std::size_t i = 0; i < uses.size(); ++i) {
-    pe_.services().memory_order.forget(accesses_, uses[i].writes, composite.noted.at(i));
+    pe_.services().memory_order.forget(accesses_, uses[i].writes, composite.noted[i]);
   }
   std::erase_if(composites_, [&](const auto& other) { return &other->plan() == composite.plan; });
 }

@@ -107,7 +107,8 @@ class KernelRun final : public ReceiveIssuer {
     clock_cause_ = cause;
   }
 
-  // Bytes that the kernel's loads and stores have moved so far, and the operations of PE_GEMM and
+  // Bytes that the kernel's loads and stores have moved from and to HBM so far, without those of
+  // shared tiles, and the operations of PE_GEMM and
   // PE_MATH: two for each product and sum of a GEMM, one for each element of another result.
   struct Traffic {
     Bytes loaded = 0;

@@ -50,6 +50,7 @@ struct Machine::Parts {
                  machine.accesses_,
                  machine.op_log_,
                  trace.get(),
+                 {machine.topology_, fabric, queue_memory},
                  {},
                  {},
                  {}} {}
@@ -183,6 +184,10 @@ std::array<UnitClassUse, kUnitClassCount> Machine::unit_classes() const {
   return classes;
 }
 
+Bytes Machine::shared_bytes_read() const {
+  return parts_->services.shared_tiles.bytes_read();
+}
+
 ComputeTraffic Machine::compute_traffic() const {
   ComputeTraffic sum;
   for (const ProcessingElement& pe : parts_->pes) sum += pe.compute_traffic();
@@ -269,6 +274,7 @@ void Machine::abandon_work_under_way() {
   accesses_.clear();
   parts_->services.commands.reset();
   parts_->services.memory_order.clear();
+  parts_->services.shared_tiles.reset();
   for (ProcessingElement& pe : parts_->pes) pe.reset();
   for (IpcqChannel& channel : parts_->channels) channel.reset();
   for (SwitchSum& sum : parts_->switch_sums) sum.reset();

@@ -97,6 +97,7 @@ void PeScheduler::start(Command& command, work::Load& load) {
   // elements while the bytes are under way.
   services_.memory.bind(command.result->value,
                         services_.memory.load(load.buffer.region, load.elements));
+  if (load.is_shared) return load_shared(command, load);
   submit_dma(command.is_of_collective ? kCollectiveLoad : kLoad, command,
              load_path(load.buffer.home), command.bytes, translation_time(load));
 }
@@ -135,19 +136,59 @@ void PeScheduler::submit_message(Command& command, const IpcqChannel& channel, c
              services_.topology.pe.ipcq_latency + params.message_latency);
 }
 
+// Returns when the channel begins to set the command up.
+Time PeScheduler::reserve_dma(Channel channel, Command& command) {
+  const Time now = services_.engine.now();
+  const Time start = dma_[channel].reserve(now, services_.topology.pe.dma_setup);
+  if (start > now) command.issuer->waits()[WaitCause::dma] += start - now;
+  return start;
+}
+
+// The tile is asked for when the descriptor is set up and its pages are translated.
+void PeScheduler::load_shared(Command& command, const work::Load& load) {
+  const Time start = reserve_dma(kLoad, command);
+  const Time at = start + services_.topology.pe.dma_setup + translation_time(load);
+  services_.engine.schedule_after(cause_of_service(start, at, Cause::dma),
+                                  at - services_.engine.now(),
+                                  Engine::call<&PeScheduler::ask_for_tile>(this, command));
+}
+
+void PeScheduler::ask_for_tile(Command& command) {
+  work::Load& load = std::get<work::Load>(command.work);
+  load.asked = services_.engine.now();
+  const SharedTiles::Tile tile{load.buffer.region, services_.memory.write_count(load.buffer.region),
+                               load.elements, load.buffer.home, command.bytes};
+  if (services_.shared_tiles.bring(tile, location_,
+                                   Engine::call<&PeScheduler::take_tile>(this, command))) {
+    return;
+  }
+  services_.shared_tiles.count_read(command.bytes);
+  const Path& path = load_path(load.buffer.home);
+  services_.fabric.send(path, command.bytes, end_of_transfer(path, command));
+}
+
+void PeScheduler::take_tile(Command& command) {
+  const Time waited = services_.engine.now() - std::get<work::Load>(command.work).asked;
+  if (waited > Time{0}) command.issuer->waits()[WaitCause::hbm] += waited;
+  const Path& path = services_.shared_tiles.path_to(location_);
+  services_.fabric.send(path, command.bytes, end_of_transfer(path, command));
+}
+
 void PeScheduler::submit_dma(Channel channel, Command& command, const Path& path, Bytes bytes,
                              Time extra) {
   const Time now = services_.engine.now();
   const Time setup = services_.topology.pe.dma_setup;
-  const Time start = dma_[channel].reserve(now, setup);
-  if (start > now) command.issuer->waits()[WaitCause::dma] += start - now;
-  const Event end = path.hops.empty() ? Engine::call<&PeScheduler::finish>(this, command)
-                                      : Engine::call<&PeScheduler::transferred>(this, command);
+  const Time start = reserve_dma(channel, command);
   // Collectives' traffic goes ahead of users' at links with packets, since other PEs wait for it.
   const bool is_users = channel == kLoad || channel == kStore;
-  services_.fabric.send(path, bytes, end, start + setup + extra - now,
+  services_.fabric.send(path, bytes, end_of_transfer(path, command), start + setup + extra - now,
                         is_users ? Priority::bulk : Priority::communication,
                         cause_of_service(start, start + setup + extra, Cause::dma));
+}
+
+Event PeScheduler::end_of_transfer(const Path& path, Command& command) {
+  return path.hops.empty() ? Engine::call<&PeScheduler::finish>(this, command)
+                           : Engine::call<&PeScheduler::transferred>(this, command);
 }
 
 void PeScheduler::transferred(Command& command) {

@@ -90,8 +90,13 @@ class PeScheduler {
   void start(Command& command, const work::Send& send);
   void start(Command& command, const work::CopyTo& copy);
   void start(Command& command, const work::Receive& receive);
+  Event end_of_transfer(const Path& path, Command& command);
   void transferred(Command& command);
   void submit_message(Command& command, const IpcqChannel& channel, const Path& path);
+  Time reserve_dma(Channel channel, Command& command);
+  void load_shared(Command& command, const work::Load& load);
+  void ask_for_tile(Command& command);
+  void take_tile(Command& command);
   void submit_dma(Channel channel, Command& command, const Path& path, Bytes bytes, Time extra);
   void compute(ComputeUnit& unit, Command& command, Time cycles, const ComputeTraffic& traffic);
   CauseLog::Id cause_of_service(Time start, Time end, Cause why) const;

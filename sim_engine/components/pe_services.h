@@ -7,6 +7,7 @@
 #include "sim_engine/components/command.h"
 #include "sim_engine/components/fabric.h"
 #include "sim_engine/components/memory_order.h"
+#include "sim_engine/components/shared_tiles.h"
 #include "sim_engine/components/tile.h"
 #include "sim_engine/components/tile_choices.h"
 #include "sim_engine/core/engine.h"
@@ -26,6 +27,7 @@ struct PeServices {
   AccessTracker& accesses;
   CommandLog& op_log;
   TraceRecorder* trace;  // may be null
+  SharedTiles shared_tiles;
   TilePool tiles;
   CommandPool commands;
   MemoryOrder memory_order;

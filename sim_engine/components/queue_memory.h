@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <vector>
 
@@ -21,6 +22,11 @@ class QueueMemory {
   // DeviceError KB-M010, naming what fills the memory, if they do not fit.
   void take(ProcessingElement& receiver, const IpcqParams& params);
   void give_back_all();
+
+  // Bytes of the SRAM of this PE's cube that queues hold.
+  Bytes sram_held(const PeLocation& at) const {
+    return sram_[static_cast<std::size_t>(at.sip * topology_.cube_count() + at.cube)];
+  }
 
  private:
   struct HbmBlock {

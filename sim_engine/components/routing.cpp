@@ -298,7 +298,8 @@ Path Routing::route(const Endpoint& from, const Endpoint& to) const {
   };
   Path path;
   path.is_of_launch = !is_memory(from.kind) && !is_memory(to.kind);
-  path.is_of_kernels = from.kind == Endpoint::Kind::tcm || to.kind == Endpoint::Kind::tcm;
+  path.is_of_kernels = from.kind == Endpoint::Kind::tcm || to.kind == Endpoint::Kind::tcm ||
+                       (is_memory(from.kind) && is_memory(to.kind));
   const bool stays = from.at.sip == to.at.sip && from.at.cube == to.at.cube && find_corner(from) &&
                      find_corner(from) == find_corner(to);
   leave(from, path.links);

@@ -12,18 +12,26 @@ std::int64_t element_bytes(const MatrixAt& matrix) {
 
 }  // namespace
 
-LinkSpec find_way_of_tiles(const Topology& topology, const Path& path, int slice_sharers) {
-  const Topology::Pe& pe = topology.pe;
-  const Bandwidth slice = Routing::hbm_slice(topology).bandwidth;
-  const Bandwidth share =
-      slice.is_unlimited() ? slice : Bandwidth{slice.per_second / slice_sharers};
-  return {std::min(path.bottleneck, share),
-          path.latency + 2 * pe.scheduler_dispatch + pe.dma_setup + pe.mmu_latency};
+WaysOfTiles find_ways_of_tiles(const Topology& topology, Fabric& fabric, const PeLocation& home,
+                               const PeLocation& pe, int slice_sharers) {
+  const Topology::Pe& unit = topology.pe;
+  const Time overhead = 2 * unit.scheduler_dispatch + unit.dma_setup + unit.mmu_latency;
+  const auto way = [&](const Path& path, Bandwidth all, int sharers) -> LinkSpec {
+    const Bandwidth share = all.is_unlimited() ? all : Bandwidth{all.per_second / sharers};
+    return {std::min(path.bottleneck, share), path.latency + overhead};
+  };
+  const Endpoint to{Endpoint::Kind::tcm, pe};
+  const Path& from_hbm = fabric.path({Endpoint::Kind::hbm, home}, to);
+  const Path& from_sram = fabric.path({Endpoint::Kind::sram, {pe.sip, pe.cube, 0}}, to);
+  return {.hbm = way(from_hbm, Routing::hbm_slice(topology).bandwidth, slice_sharers),
+          .sram = way(from_sram, topology.cube.sram.bandwidth, topology.pe_count()),
+          .sram_capacity = topology.cube.sram.capacity,
+          .pes_in_cube = slice_sharers * Routing::hbm_slice_count(topology)};
 }
 
 const std::optional<GemmSize>& TileChoices::choose(const CompositePlan& plan,
                                                    const GemmSize& wanted, const Topology::Pe& pe,
-                                                   const LinkSpec& way, Bytes scratch) {
+                                                   const WaysOfTiles& ways, Bytes scratch) {
   const Arguments arguments = {plan.size.m,
                                plan.size.n,
                                plan.size.k,
@@ -34,11 +42,18 @@ const std::optional<GemmSize>& TileChoices::choose(const CompositePlan& plan,
                                element_bytes(plan.b),
                                element_bytes(plan.c),
                                plan.bias ? element_bytes(*plan.bias) : 0,
-                               way.bandwidth.per_second,
-                               way.latency.count(),
+                               plan.a.readers.in_cube,
+                               plan.a.readers.in_launch,
+                               plan.b.readers.in_cube,
+                               plan.b.readers.in_launch,
+                               ways.hbm.bandwidth.per_second,
+                               ways.hbm.latency.count(),
+                               ways.sram.bandwidth.per_second,
+                               ways.sram.latency.count(),
+                               ways.pes_in_cube,
                                scratch};
   const auto [found, is_new] = chosen_.try_emplace(arguments);
-  if (is_new) found->second = choose_tile(plan, wanted, pe, way, scratch);
+  if (is_new) found->second = choose_tile(plan, wanted, pe, ways, scratch);
   return found->second;
 }
 

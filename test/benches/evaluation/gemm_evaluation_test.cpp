@@ -32,11 +32,13 @@ TEST_CASE("a row is wrong if any figure is not the theory's", "[evaluation]") {
   CHECK_FALSE(is_right(row_with("exact", "window_ns", 99.999)));
 }
 
-TEST_CASE("where the theory is a bound times may be longer, and counts may not differ",
+TEST_CASE("where the theory is a bound no figure may be less, and products may not differ",
           "[evaluation]") {
   CHECK(is_right(row_with("bound", "time_ns", 120)));
   CHECK_FALSE(is_right(row_with("bound", "time_ns", 80)));
-  CHECK_FALSE(is_right(row_with("bound", "hbm_bytes", 120)));
+  CHECK(is_right(row_with("bound", "hbm_bytes", 120)));
+  CHECK_FALSE(is_right(row_with("bound", "hbm_bytes", 80)));
+  CHECK_FALSE(is_right(row_with("bound", "gemm_count", 120)));
 }
 
 }  // namespace

@@ -50,6 +50,27 @@ TEST_CASE("pitches smaller than a row are refused", "[tl][composite][error]") {
              Says("KB-K032", "tl.composite (a)", kWhere, "[8, 6]", "5 elements"));
 }
 
+TEST_CASE("blocks and readers that cannot be are refused", "[tl][composite][error]") {
+  CHECK_THAT(refusal([](auto& gemm) {
+               gemm.a_further = {{4, gemm.a}, {4, gemm.a}};
+             }),
+             Says("KB-K033", kWhere, "a begins at row 4 and the next one at 4", "below 8"));
+  CHECK_THAT(refusal([](auto& gemm) {
+               gemm.b_further = {{6, gemm.b}};
+             }),
+             Says("KB-K033", kWhere, "b begins at row 6", "below 6"));
+  CHECK_THAT(refusal([](auto& gemm) {
+               gemm.b_further = {{-1, gemm.b}};
+             }),
+             Says("KB-K033", kWhere, "b begins at row 0 and the next one at -1"));
+  CHECK_THAT(refusal([](auto& gemm) {
+               gemm.a_further = {{4, gemm.c}};
+             }),
+             Says("KB-K021", "tl.composite (a)", kWhere));
+  CHECK_THAT(refusal([](auto& gemm) { gemm.a_readers = {.in_cube = 2, .in_launch = 1}; }),
+             Says("KB-K033", kWhere, "a has 2 readers in the cube and 1 in the launch"));
+}
+
 TEST_CASE("types that do not fit are refused", "[tl][composite][error]") {
   CHECK_THAT(refusal([](auto& gemm) { gemm.out_dtype = DType::f16; }),
              Says("KB-K021", "tl.composite (c)", kWhere, "'c' is f32, not f16"));

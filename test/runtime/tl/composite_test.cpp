@@ -275,6 +275,43 @@ TEST_CASE("every PE has its own part of the work", "[tl][composite]") {
   CHECK(torch.engine().hbm_bytes_stored() == 40 * 30 * 4);
 }
 
+// Two PEs of each of two cubes; a lies on the cubes in blocks of 20 rows, and b in blocks of 12.
+// Each PE computes 20 rows and 15 columns, in tiles that do not end where blocks do.
+TEST_CASE("operands may lie in blocks on several PEs, and PEs may share them", "[tl][composite]") {
+  const bool shares = GENERATE(false, true);
+  const sim::GemmSize tile = GENERATE(sim::GemmSize{20, 15, 24}, sim::GemmSize{7, 4, 5});
+  RuntimeContext torch(small_topology());
+  const DPPolicy blocks{.cube = Shard::row_wise, .pe = Shard::replicate, .num_pes = 1};
+  const Floats a_elements = small_integers(40 * 24, 1);
+  const Floats b_elements = small_integers(24 * 30, 2);
+  Tensor a = torch.empty({40, 24}, {.dtype = DType::f16, .dp = blocks});
+  Tensor b = torch.empty({24, 30}, {.dtype = DType::f16, .dp = blocks});
+  const Tensor c = torch.empty(
+      {40, 30}, {.dtype = DType::f32, .dp = {.cube = Shard::row_wise, .pe = Shard::column_wise}});
+  a.copy_(RuntimeContext::tensor(a_elements, {40, 24}));
+  b.copy_(RuntimeContext::tensor(b_elements, {24, 30}));
+  torch.launch(
+      "gemm",
+      [&](tl::Context& tl, tl::Pointer pc) {
+        const auto at = [](const Tensor& tensor, int cube) {
+          return RuntimeContext::pointer_to(tensor, {0, cube, 0});
+        };
+        const std::int64_t column = 15 * tl.pe_id();
+        tl::CompositeGemm gemm =
+            composite_of(at(a, tl.cube_id()), at(b, 0) + column, pc, {20, 15, 24}, tile);
+        gemm.b_pitch = 30;
+        gemm.b_further = {{12, at(b, 1) + column}};
+        if (shares) {
+          gemm.a_readers = {.in_cube = 2, .in_launch = 2};
+          gemm.b_readers = {.in_cube = 1, .in_launch = 2};
+        }
+        tl.composite(gemm);
+      },
+      c);
+  const std::vector<double> exact = product_of({40, 30, 24}, a_elements, b_elements);
+  CHECK(c.to_vector() == Floats(exact.begin(), exact.end()));
+}
+
 TEST_CASE("the same composite twice has the same fingerprint, and bits on any number of threads",
           "[tl][composite][determinism]") {
   std::vector<Floats> results;

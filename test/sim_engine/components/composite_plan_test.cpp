@@ -10,7 +10,7 @@ namespace kernbench::sim::composite_plan_test {
 
 namespace {
 
-constexpr LinkSpec kWay{Bandwidth{100'000'000'000}, Time{100'000}};
+constexpr WaysOfTiles kWay{{Bandwidth{100'000'000'000}, Time{100'000}}};
 
 // An array of 32 x 32, whose ports of TCM have this bandwidth; unlimited ones delay nothing.
 Topology::Pe pe_with(Bandwidth port, Dataflow dataflow = Dataflow::output_stationary) {
@@ -154,11 +154,24 @@ TEST_CASE("tile sizes that are looked up are those that are chosen", "[composite
   struct Asked {
     CompositePlan plan;
     GemmSize wanted = {};
-    LinkSpec way = kWay;
+    WaysOfTiles ways = kWay;
     Bytes scratch = 1 << 20;
   };
   CompositePlan biased = plan_of({1000, 1000, 1000});
   biased.bias.emplace().buffer.dtype = DType::f32;
+  const auto with_ways = [](const auto& change) {
+    WaysOfTiles ways = kWay;
+    ways.sram = {Bandwidth{200'000'000'000}, Time{10'000}};
+    ways.sram_capacity = 4 << 20;
+    change(ways);
+    return ways;
+  };
+  const auto shared = [](int readers_of_a, int readers_of_b) {
+    CompositePlan plan = plan_of({1000, 1000, 1000});
+    plan.a.readers = {readers_of_a, readers_of_a};
+    plan.b.readers = {readers_of_b, readers_of_b};
+    return plan;
+  };
   const std::vector<Asked> all = {
       {plan_of({1000, 1000, 1000})},
       {plan_of({999, 1000, 1000})},
@@ -169,16 +182,20 @@ TEST_CASE("tile sizes that are looked up are those that are chosen", "[composite
       {plan_of({1000, 1000, 1000}), {48, 0, 0}},
       {plan_of({1000, 1000, 1000}), {0, 48, 0}},
       {plan_of({1000, 1000, 1000}), {0, 0, 48}},
-      {plan_of({1000, 1000, 1000}), {}, {Bandwidth{1'000'000'000}, kWay.latency}},
-      {plan_of({1000, 1000, 1000}), {}, {kWay.bandwidth, Time{100'000'000}}},
+      {plan_of({1000, 1000, 1000}), {}, {{Bandwidth{1'000'000'000}, kWay.hbm.latency}}},
+      {plan_of({1000, 1000, 1000}), {}, {{kWay.hbm.bandwidth, Time{100'000'000}}}},
       {plan_of({1000, 1000, 1000}), {}, kWay, 1 << 16},
+      {shared(1, 8), {}, with_ways([](WaysOfTiles&) {})},
+      {shared(8, 1), {}, with_ways([](WaysOfTiles&) {})},
+      {shared(1, 8), {}, with_ways([](WaysOfTiles& ways) { ways.sram.latency = Time{9'000'000}; })},
+      {shared(1, 8), {}, with_ways([](WaysOfTiles& ways) { ways.pes_in_cube = 8; })},
       {plan_of({1000, 1000, 1000}), {1000, 1000, 1000}},  // none fits
   };
   TileChoices choices;
   for (int time = 0; time < 2; ++time) {
     for (const Asked& asked : all) {
-      CHECK(choices.choose(asked.plan, asked.wanted, kPe, asked.way, asked.scratch) ==
-            choose_tile(asked.plan, asked.wanted, kPe, asked.way, asked.scratch));
+      CHECK(choices.choose(asked.plan, asked.wanted, kPe, asked.ways, asked.scratch) ==
+            choose_tile(asked.plan, asked.wanted, kPe, asked.ways, asked.scratch));
     }
   }
 }

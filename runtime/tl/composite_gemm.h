@@ -1,0 +1,63 @@
+// The arguments of tl.composite, a tiled matrix product.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "runtime/tl/values.h"
+#include "sim_engine/base/dtype.h"
+#include "sim_engine/values/compute_ops.h"
+
+namespace kernbench::tl {
+
+using sim::Activation;
+
+// Where the rows of an operand of tl.composite lie, from `row` on.
+struct RowBlock {
+  std::int64_t row = 0;
+  Pointer pointer;
+};
+
+// The arguments of tl.composite: c = activation(scale (a b) + bias), a tiled matrix product.
+//
+// a is [m, k], b [k, n], c [m, n] and bias [n], row by row.  A pitch is the distance in elements
+// between the beginnings of two rows, for matrices that are parts of wider ones; 0 means that rows
+// are adjacent.  A tile size of 0 is chosen by sim::choose_tile().
+//
+// The rows of an operand may lie in several blocks, on different PEs: `a` or `b` points to the
+// first of them.
+//
+// The PEs of a launch that compute with the same rows of a, or columns of b, may share it: its
+// tiles come by way of the SRAM of cubes, where they stay a while, and are read from HBM once
+// (sim::SharedTiles).  The numbers of readers decide the tiles that are chosen, not the result.
+struct CompositeGemm {
+  struct Readers {
+    int in_cube = 0;  // PEs of this PE's cube that share the operand; 0: it takes its tiles itself
+    int in_launch = 0;  // those of the whole launch
+  };
+
+  Pointer a;
+  Pointer b;
+  Pointer c;
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  std::int64_t a_pitch = 0;
+  std::int64_t b_pitch = 0;
+  std::int64_t c_pitch = 0;
+  std::int64_t tile_m = 0;
+  std::int64_t tile_n = 0;
+  std::int64_t tile_k = 0;
+  double scale = 1;
+  std::optional<Pointer> bias = std::nullopt;
+  Activation activation = Activation::none;
+  std::optional<DType> out_dtype = std::nullopt;  // if given, it must be c's
+  std::vector<RowBlock> a_further = {};  // the blocks behind the first, in the order of rows
+  std::vector<RowBlock> b_further = {};
+  Readers a_readers = {};
+  Readers b_readers = {};
+};
+
+}  // namespace kernbench::tl
