@@ -26,6 +26,7 @@
 #include "benches/bench/settings.h"
 #include "ccl/core/config.h"
 #include "runtime/torch/runtime_context.h"
+#include "sim_engine/base/units.h"
 #include "sim_engine/topology/topology.h"
 
 namespace kernbench::benches {
@@ -145,7 +146,8 @@ bool register_bench(BenchInfo info);
 
 namespace kernbench::benches {
 
-// A sweep: independent points, each simulated with engines of its own, on all cores.
+// A sweep: independent points, each simulated with engines of its own, on all cores: with several
+// jobs in processes that are copies of this one (ADR-0054).
 //
 //   benches::Sweep sweep(bench, "latency");
 //   for (const std::int64_t n_elem : sizes) {
@@ -167,8 +169,9 @@ namespace kernbench::benches {
 
 class SweepRun;
 
-// The interface that the function of a point gets.  The function runs on its own thread at the same
-// time as other points, so it must not write to anything that it shares with them.
+// The interface that the function of a point gets.  The function runs in a process or on a thread
+// of its own at the same time as other points, so nothing outside of it may be written: what it has
+// found are its rows.
 class PointContext {
  public:
   PointContext(const Bench& bench, ContextSet& contexts) : bench_(bench), contexts_(contexts) {}
@@ -209,9 +212,13 @@ class Sweep {
 
   // Adds a point.  `key` is readable, unique in its sweep, and different from the keys of all other
   // points that this bench could have in any run with the same inputs.  `simulate` returns a Row or
-  // a vector of them.
+  // a vector of them.  `memory`: what it needs, for limit_memory().
   template <class Function>
-  void add(std::string key, Function simulate);
+  void add(std::string key, Function simulate, Bytes memory = 0);
+
+  // Points that run at once need no more memory than this in a process and its children together.
+  // One that needs more runs alone.
+  void limit_memory(Bytes all);
 
   // Keeps the journal when the run has ended, as its saved results.  A later run with the same
   // inputs simulates all points again, unless it wants to `reuse` them.  Call it before run().
@@ -219,26 +226,28 @@ class Sweep {
 
   // Simulates all points, adds their rows to the bench's report, and returns them.  Other processes
   // of the bench's team (process_team.h) simulate points too, and get the same rows.  If points
-  // fail, throws the error of the first one in order; the rows before it are in the report.  Throws
-  // Error KB-S001 if the bench is interrupted; all finished rows are in the report.  Throws IoError
+  // fail, throws the error of the first one in order; the rows before it are in the report.  If
+  // something has ended the process of a point, the others go on, and it throws Error KB-B004; if
+  // the bench is interrupted, KB-S001.  All finished rows are in the report then.  Throws IoError
   // KB-I010 if the journal cannot be created, LimitError KB-L003 if the host lets no thread start.
   // REQUIRES: not called before
   std::vector<Row> run();
 
  private:
-  void add_point(std::string key, PointFunction simulate);
+  void add_point(std::string key, PointFunction simulate, Bytes memory);
 
   const std::unique_ptr<SweepRun> run_;
 };
 
 template <class Function>
-void Sweep::add(std::string key, Function simulate) {
+void Sweep::add(std::string key, Function simulate, Bytes memory) {
   if constexpr (std::same_as<std::invoke_result_t<Function&, PointContext&>, Row>) {
-    add_point(std::move(key), [simulate = std::move(simulate)](PointContext& point) mutable {
+    auto one_row = [simulate = std::move(simulate)](PointContext& point) mutable {
       return std::vector<Row>{simulate(point)};
-    });
+    };
+    add_point(std::move(key), std::move(one_row), memory);
   } else {
-    add_point(std::move(key), std::move(simulate));
+    add_point(std::move(key), std::move(simulate), memory);
   }
 }
 

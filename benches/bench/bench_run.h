@@ -34,6 +34,18 @@ struct FinishedPoint {
   std::size_t first_system = 0;  // the number of its first system among those of the run
 };
 
+// Every n-th point of a sweep: the shard 2/3 has the second, the fifth, ...
+struct SweepShard {
+  std::size_t number = 1;
+  std::size_t count = 1;
+};
+
+// Thrown when the shard's points of a sweep are in its journal and others are missing: the run ends
+// well, without results.
+struct ShardEnded {
+  std::string text;
+};
+
 // The request that the command line of `kernbench run` makes.
 struct BenchRequest {
   Topology topology;
@@ -49,6 +61,8 @@ struct BenchRequest {
   std::string inputs = {};                   // the texts of all files that were read
   ProcessTeam* team = nullptr;               // shares the points of sweeps; null: none
   bool shows_progress = true;                // of sweeps, to people
+  SweepShard shard = {};                     // of each sweep; part of it: output_folder is given
+  std::vector<std::filesystem::path> journals = {};  // folders whose journals have points too
   // Points of another run that are taken over, so that the others alone are simulated.
   std::span<const FinishedPoint> known = {};
   // Gets the first rows as soon as there are any, and throws what is wrong with them; may be null.

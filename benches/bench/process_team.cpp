@@ -16,11 +16,13 @@ namespace {
 
 constexpr std::chrono::milliseconds kPoll{1};
 
+}  // namespace
+
 std::string to_text(const TeamMessage& message) {
   return fmt::format("{}{} {}", static_cast<char>(message.kind), message.number, message.text);
 }
 
-TeamMessage parse(const std::string& text, int from) {
+TeamMessage parse_message(const std::string& text, int from) {
   TeamMessage message{.kind = static_cast<TeamMessage::Kind>(text.at(0)), .peer = from};
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data() + 1, end, message.number);
@@ -28,8 +30,6 @@ TeamMessage parse(const std::string& text, int from) {
   message.text.assign(stop + 1, end);
   return message;
 }
-
-}  // namespace
 
 ProcessTeam::ProcessTeam(std::unique_ptr<TeamTransport> transport)
     : transport_(std::move(transport)) {
@@ -68,7 +68,7 @@ void ProcessTeam::send(int to, const TeamMessage& message) {
 std::optional<TeamMessage> ProcessTeam::next() {
   const std::optional<TeamTransport::Received> received = transport_->receive();
   if (!received) return std::nullopt;
-  TeamMessage message = parse(received->text, received->from);
+  TeamMessage message = parse_message(received->text, received->from);
   if (message.kind == TeamMessage::Kind::dismiss) {
     has_left_ = true;
     send(0, {.kind = TeamMessage::Kind::bye});

@@ -13,13 +13,14 @@
 
 namespace kernbench::benches {
 
-// A message between processes of a team.
+// A message between processes of a team, and between a process and its children (point_workers.h).
 struct TeamMessage {
   enum class Kind : char {
     want = 'w',     // to the leader: give me points; `number` at a time, of the sweep `text`
     take = 't',     // from the leader: simulate point `number`
     outcome = 'o',  // either way: of point `number`, as a line (point_outcome.h)
     failed = 'f',   // to the leader: point `number` has thrown here
+    crashed = 'c',  // to the leader: point `number` has ended its process, as `text` says
     end = 'e',      // from the leader: the sweep is complete
     leave = 'l',    // to the leader: I cannot go on, for the reason `text`
     dismiss = 'd',  // from the leader: there is nothing more to do
@@ -30,6 +31,10 @@ struct TeamMessage {
   std::string text = {};
   int peer = 0;  // the sender's rank
 };
+
+// A message without its sender as one line, and the inverse.
+std::string to_text(const TeamMessage& message);
+TeamMessage parse_message(const std::string& text, int from);
 
 // Carries texts between the processes of a team, each pair's in order.  For one thread.
 class TeamTransport {

@@ -5,6 +5,9 @@
 
 #include <cerrno>
 #include <cstring>
+#include <functional>
+#include <optional>
+#include <utility>
 
 #include "benches/bench/console.h"
 #include "benches/bench/output_file.h"
@@ -33,6 +36,14 @@ std::string read_journal(const fs::path& path) {
   }
 }
 
+// A torn line, at the end, is none.
+void for_each_line(std::string_view text, const std::function<void(std::string_view)>& action) {
+  for (std::size_t end = text.find('\n'); end != text.npos; end = text.find('\n')) {
+    action(text.substr(0, end));
+    text.remove_prefix(end + 1);
+  }
+}
+
 }  // namespace
 
 SweepJournal::SweepJournal(fs::path path, std::uint64_t inputs)
@@ -57,30 +68,35 @@ void SweepJournal::forget(const fs::path& path, std::uint64_t inputs) {
   if (!fs::exists(path, ignored)) return;
   const std::string text = read_journal(path);
   std::string others;
-  for (std::size_t begin = 0, end = 0; (end = text.find('\n', begin)) != text.npos;
-       begin = end + 1) {
-    const std::string_view line = std::string_view(text).substr(begin, end - begin);
+  for_each_line(text, [&](std::string_view line) {
     const std::optional<NamedOutcome> named = parse_line(line);
     if (named && named->inputs != inputs) others.append(line).push_back('\n');
-  }
+  });
   others.empty() ? static_cast<void>(fs::remove(path, ignored))
                  : OutputFile(path.string()).commit(others);
+}
+
+SweepJournal::Points SweepJournal::read(const fs::path& path, std::uint64_t inputs) {
+  Points points;
+  for_each_line(read_journal(path), [&](std::string_view line) {
+    std::optional<NamedOutcome> named = parse_line(line);
+    if (named && named->inputs == inputs) points[named->point] = std::move(named->outcome);
+  });
+  return points;
 }
 
 // Enters the points of the same inputs, and returns all whole lines; lines of other inputs are
 // kept, since their run may be resumed.
 std::string SweepJournal::whole_lines(std::string_view text) {
   std::string whole;
-  for (std::size_t end = text.find('\n'); end != text.npos; end = text.find('\n')) {
-    const std::string_view line = text.substr(0, end);
+  for_each_line(text, [&](std::string_view line) {
     if (std::optional<NamedOutcome> named = parse_line(line)) {
       whole.append(line).push_back('\n');
       if (named->inputs == inputs_) found_[named->point] = std::move(named->outcome);
     } else {
       ++damaged_count_;
     }
-    text.remove_prefix(end + 1);
-  }
+  });
   return whole;
 }
 

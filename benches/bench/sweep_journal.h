@@ -27,6 +27,9 @@ class SweepJournal {
   // Removes the lines of a run with these inputs, whose results are all written.  Lines of other
   // inputs stay, since their run may be resumed.
   static void forget(const std::filesystem::path& path, std::uint64_t inputs);
+  // The points of a run with these inputs in the journal of another folder.
+  using Points = std::map<std::string, PointOutcome>;
+  static Points read(const std::filesystem::path& path, std::uint64_t inputs);
   SweepJournal(const SweepJournal&) = delete;
   SweepJournal& operator=(const SweepJournal&) = delete;
 
@@ -48,7 +51,7 @@ class SweepJournal {
 
   const std::filesystem::path path_;
   const std::uint64_t inputs_;
-  std::map<std::string, PointOutcome> found_;  // by point
+  Points found_;
   int damaged_count_ = 0;
   bool is_empty_ = true;
   int descriptor_ = -1;

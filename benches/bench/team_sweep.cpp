@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
+#include <deque>
 
-#include "benches/bench/worker_threads.h"
+#include "benches/bench/every.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 
@@ -28,10 +28,6 @@ std::string_view name_in(std::string_view described) {
   return described.substr(described.find(' ') + 1);
 }
 
-std::string format_line(const TeamSweep& sweep, std::size_t point, const PointOutcome& outcome) {
-  return to_line({sweep.inputs, std::to_string(point), outcome}).value_or("");
-}
-
 }  // namespace
 
 SweepLeader::SweepLeader(ProcessTeam& team, TeamSweep sweep, Points points)
@@ -43,26 +39,12 @@ void SweepLeader::poll() {
 }
 
 void SweepLeader::take_in(const TeamMessage& message) {
-  switch (message.kind) {
-    case Kind::want:
-      return enter(message);
-    case Kind::outcome: {
-      const std::optional<NamedOutcome> named = parse_line(message.text);
-      KB_CHECK(named, "process {} has sent '{}'", message.peer, message.text);
-      points_.finish(message.number, named->outcome);
-      break;
-    }
-    case Kind::failed:  // a thread that had no memory for it would give back the next one too
-      points_.give_back(message.number);
-      given_.erase(message.number);
-      return;
-    case Kind::leave:
-      return lose(message);
-    default:
-      KB_CHECK(false, "process {} has sent '{}'", message.peer, static_cast<char>(message.kind));
-  }
+  if (message.kind == Kind::want) return enter(message);
+  if (message.kind == Kind::leave) return lose(message);
+  points_.end(message.number, to_end(message));
   given_.erase(message.number);
-  ++idle_[message.peer];
+  // A process that had no memory for a point would give back the next one too.
+  if (message.kind != Kind::failed) ++idle_[message.peer];
 }
 
 // A process that comes late to an earlier sweep is ignored: it will receive that sweep's results.
@@ -111,9 +93,7 @@ void SweepLeader::hand_out() {
 void SweepLeader::end(std::span<const std::pair<std::size_t, const PointOutcome*>> outcomes) {
   for (const int member : team_.members()) {
     for (const auto& [point, outcome] : outcomes) {
-      team_.send(
-          member,
-          {.kind = Kind::outcome, .number = point, .text = format_line(sweep_, point, *outcome)});
+      team_.send(member, to_message(point, {.outcome = *outcome}));
     }
     team_.send(member, {.kind = Kind::end});
   }
@@ -122,28 +102,20 @@ void SweepLeader::end(std::span<const std::pair<std::size_t, const PointOutcome*
 SweepMember::SweepMember(ProcessTeam& team, TeamSweep sweep, Points points)
     : team_(team), sweep_(std::move(sweep)), points_(std::move(points)) {}
 
-void SweepMember::serve(std::size_t jobs) {
-  asio::io_context loop;  // of this thread, which alone talks to the leader
-  std::size_t idle = 0;
-  bool goes_on = true;
-  const auto simulate = [&](std::size_t point) {
-    const std::optional<PointOutcome> outcome = points_.simulate(point);
-    std::string line = outcome ? format_line(sweep_, point, *outcome) : "";
-    const Kind kind = line.empty() ? Kind::failed : Kind::outcome;
-    asio::post(loop, [&, result = TeamMessage{kind, point, std::move(line)}] {
-      ++idle;
-      team_.send(0, result);
-    });
+void SweepMember::serve(const PointWorkers::Limits& limits) {
+  asio::io_context loop;
+  std::deque<std::size_t> taken;  // and not begun
+  PointCalls calls = points_.simulated;
+  calls.end = [&](std::size_t point, const PointEnd& end) {
+    team_.send(0, to_message(point, end));
   };
-  WorkerThreads threads(jobs);  // ends before what it uses
-  idle = threads.size();
+  PointWorkers workers(loop, limits, std::move(calls));
+  bool goes_on = true;
   const auto obey = [&](const TeamMessage& message) {
     if (message.kind == Kind::take) {
-      KB_CHECK(idle > 0, "the leader has given more points than were wanted");
-      --idle;
-      threads.post([&, point = message.number] { simulate(point); });
+      taken.push_back(message.number);
     } else if (message.kind == Kind::outcome) {
-      points_.finish(message.number, parse_line(message.text).value().outcome);
+      points_.finish(message.number, to_end(message).outcome.value());
     }
     goes_on = message.kind != Kind::end;
   };
@@ -153,13 +125,13 @@ void SweepMember::serve(std::size_t jobs) {
     }
     if (points_.is_interrupted()) throw Dismissed{};
   };
-  try {
-    team_.send(0, {.kind = Kind::want, .number = idle, .text = describe(sweep_)});
-    const Every polling(loop, kMessagePoll, poll);
-    while (goes_on) loop.run_one();
-  } catch (...) {
-    points_.interrupt();
-    throw;
+  team_.send(0, {.kind = Kind::want, .number = limits.count, .text = describe(sweep_)});
+  const Every polling(loop, kMessagePoll, poll);
+  while (goes_on) {
+    loop.run_one();
+    while (!taken.empty() && workers.has_room(taken.front()) && workers.start(taken.front())) {
+      taken.pop_front();
+    }
   }
 }
 

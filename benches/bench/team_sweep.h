@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "benches/bench/point_outcome.h"
+#include "benches/bench/point_workers.h"
 #include "benches/bench/process_team.h"
 
 namespace kernbench::benches {
@@ -27,8 +28,8 @@ class SweepLeader {
  public:
   struct Points {
     std::function<std::optional<std::size_t>()> take;  // the next one to simulate
-    std::function<void(std::size_t point, PointOutcome outcome)> finish;
-    std::function<void(std::size_t point)> give_back;  // to be simulated in this process
+    std::function<void(std::size_t point, PointEnd end)> end;
+    std::function<void(std::size_t point)> give_back;  // its process has left
     std::function<void(int process, const std::string& reason)> lost;
   };
 
@@ -58,23 +59,21 @@ class SweepLeader {
   std::map<std::size_t, int> given_;
 };
 
-// Simulates what the leader hands out, on `jobs` threads, until the sweep is complete.
+// Simulates what the leader hands out until the sweep is complete.
 class SweepMember {
  public:
   struct Points {
-    // Called on another thread; returns nullopt if the point has failed.
-    std::function<std::optional<PointOutcome>(std::size_t point)> simulate;
-    // Called on this thread for every point that has an outcome, when the sweep is complete.
+    PointCalls simulated;  // here; their `end` is not called
+    // Called for every point that has an outcome, when the sweep is complete.
     std::function<void(std::size_t point, PointOutcome outcome)> finish;
     std::function<bool()> is_interrupted;
-    std::function<void()> interrupt;  // the running simulations are no longer needed
   };
 
   // REQUIRES: !team.leads()
   SweepMember(ProcessTeam& team, TeamSweep sweep, Points points);
 
   // Throws Dismissed if the leader gives up.
-  void serve(std::size_t jobs);
+  void serve(const PointWorkers::Limits& limits);
 
  private:
   ProcessTeam& team_;

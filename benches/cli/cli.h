@@ -48,6 +48,8 @@ struct RunArguments {
   std::string shuffle_ties;  // a seed; empty: they are not shuffled
   std::string tie_orders;    // empty: the bench says how many
   std::string jobs;          // empty: the number of hardware threads
+  std::string shard;         // "i/n"; empty: all points
+  std::string journals;      // folders, between commas
   std::string plot;          // "x=COLUMN,y=COLUMN,by=COLUMN", or empty
   bool yes = false;          // to a grid of any size
   bool quiet = false;

@@ -108,6 +108,10 @@ void add_run(CLI::App& app, RunArguments& arguments) {
   add_bench_name(run, arguments)->required();
   add_run_options(run, arguments);
   add_grid_options(run, arguments);
+  add(run, "--shard", "I/N", arguments.shard,
+      "Simulate points I, I + N, ... of a sweep, and keep them in --out for --journals");
+  add(run, "--journals", "DIR,DIR", arguments.journals,
+      "Take the points that shards have left in these folders; wants --out");
   add(run, "--plot", "x=,y=,by=", arguments.plot,
       "Draw a column of the rows over another, a curve for each\nvalue of a third; wants --out");
   run->footer(

@@ -6,13 +6,17 @@
 #include <array>
 #include <charconv>
 #include <chrono>
+#include <filesystem>
 #include <optional>
+#include <system_error>
 #include <thread>
+#include <utility>
 
 #include "benches/bench/bench_run.h"
 #include "benches/bench/head_and_foot.h"
 #include "benches/bench/interrupt.h"
 #include "benches/bench/report.h"
+#include "benches/bench/split_list.h"
 #include "benches/cli/commands.h"
 #include "benches/cli/outputs.h"
 #include "benches/cli/perform.h"
@@ -76,6 +80,49 @@ int parse_jobs(const std::string& text) {
                    kMaxJobs);
 }
 
+SweepShard parse_shard(const std::string& text) {
+  if (text.empty()) return {};
+  const std::size_t slash = std::min(text.find('/'), text.size());
+  const auto number = parse_whole<std::size_t>(text.substr(0, slash));
+  const auto count = parse_whole<std::size_t>(text.substr(std::min(slash + 1, text.size())));
+  if (number && count && *number >= 1 && *number <= *count) return {*number, *count};
+  throw UsageError("KB-U012", "--shard {}: expected I/N with I from 1 to N, such as 1/3",
+                   in_quotes(text));
+}
+
+std::vector<std::filesystem::path> parse_journals(const std::string& text) {
+  std::vector<std::filesystem::path> folders;
+  if (text.empty()) return folders;
+  for (const std::string_view folder : split_list("--journals", text)) {
+    std::error_code ignored;
+    if (!std::filesystem::is_directory(folder, ignored)) {
+      throw UsageError("KB-U012",
+                       "--journals {}: {} is no folder; give those of --out of the shards",
+                       in_quotes(text), in_quotes(folder));
+    }
+    folders.emplace_back(folder);
+  }
+  return folders;
+}
+
+// What a shard leaves are points, which have recorded nothing.
+void check_shards(const RunArguments& arguments) {
+  for (const auto& [option, value] :
+       {std::pair("--shard", arguments.shard), std::pair("--journals", arguments.journals)}) {
+    if (value.empty()) continue;
+    if (arguments.output_folder.empty()) {
+      throw UsageError("KB-U012", "{} {}: add --out DIR, where the journal is", option,
+                       in_quotes(value));
+    }
+    if (!arguments.trace.empty() || needs_profile(arguments)) {
+      throw UsageError("KB-U012",
+                       "{} {}: a finished point has no trace and no profile: leave out --trace, "
+                       "--explain, --summary, --report and --kineto",
+                       option, in_quotes(value));
+    }
+  }
+}
+
 std::optional<runtime::TraceLevel> parse_trace(const RunArguments& arguments) {
   constexpr std::array<std::string_view, 3> kLevels = {"ranks", "kernels", "units"};  // in order
   const bool is_given = !arguments.trace_level.empty();
@@ -120,6 +167,8 @@ BenchRequest make_request(const BenchInfo& info, const RunArguments& arguments, 
           .inputs = work.inputs,
           .team = team,
           .shows_progress = !arguments.quiet,
+          .shard = parse_shard(arguments.shard),
+          .journals = parse_journals(arguments.journals),
           .known = {},
           .check_first = check_of_first_row(info, arguments, work)};
 }
@@ -159,6 +208,7 @@ int run(const RunArguments& arguments, ProcessTeam* team) {
 
 int run(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* team) {
   check_outputs(arguments);
+  check_shards(arguments);
   const variants::VariantMaker maker(variant_request(info, arguments));
   if (maker.count() > kMostVariants && !arguments.yes) {
     throw UsageError("KB-U016", "the grid has {} points; --yes runs more than {}",
@@ -214,6 +264,11 @@ int perform(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* t
     explanation = add_to(bench, arguments, work, leads);
     watch.run_ended();
     run.check_contract(info.name);
+  } catch (const ShardEnded& shard) {
+    watch.run_ended();
+    run.console.print_behind_opening(note_line("shard", shard.text));
+    run.console.finish();
+    return static_cast<int>(run.ok() ? ExitCode::ok : ExitCode::worker_failed);
   } catch (...) {
     watch.run_ended();
     if (leads && has_done_something(run)) keep_the_finished(report_now(), run, outputs);

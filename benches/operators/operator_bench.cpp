@@ -16,7 +16,6 @@
 #include "benches/operators/case_check.h"
 #include "benches/operators/correctness.h"
 #include "benches/operators/measurement.h"
-#include "benches/operators/memory_budget.h"
 #include "benches/operators/operator_cases.h"
 #include "benches/operators/perf_rows.h"
 #include "runtime/simulation/simulation.h"
@@ -102,17 +101,17 @@ std::string make_file_name(const Request& request, DType dtype, Direction direct
 
 std::vector<Row> check(Bench& bench, const Request& request, DType dtype) {
   Sweep sweep(bench, sweep_name(request, dtype, "check"));
-  MemoryBudget budget(kMostCheckedBytes);
+  sweep.limit_memory(kMostCheckedBytes);
   const std::size_t providers = request.operator_case.providers().size();
   std::uint64_t seed = bench.seed();  // other elements for each: two sizes may be one matrix
   for (const ProblemSize& size : request.operator_case.checked_sizes()) {
     const Problem problem{size, dtype, seed++};
-    sweep.add(describe(problem), [&request, &budget, providers, problem](PointContext& point) {
-      const MemoryBudget::Share share(
-          budget, checked_bytes(define(request.operator_case, problem), providers),
-          [&] { point.throw_if_interrupted(); });
-      return check_providers(point, request.operator_case, problem);
-    });
+    sweep.add(
+        describe(problem),
+        [&request, problem](PointContext& point) {
+          return check_providers(point, request.operator_case, problem);
+        },
+        checked_bytes(define(request.operator_case, problem), providers));
   }
   return sweep.run();
 }

@@ -3,17 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <exception>
 #include <limits>
-#include <map>
-#include <mutex>
 #include <optional>
 #include <utility>
+#include <variant>
 
 #include "benches/bench/bench.h"
 #include "benches/bench/bench_run.h"
 #include "benches/bench/cell.h"
 #include "benches/bench/cell_text.h"
+#include "benches/bench/context_set.h"
 #include "benches/variants/what_if.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/base/line_width.h"
@@ -130,64 +129,57 @@ Row error_row(const Variant& variant, const Error& error) {
   return with_cells(variant.varied, Row()).set("error", text.substr(0, text.find('\n')));
 }
 
-// The variants of one call of run_variants().
-class VariantRuns {
- public:
-  VariantRuns(const BenchInfo& info, std::span<const Variant> variants, const VariantSweep& options)
-      : info_(info), variants_(variants), options_(options) {}
+double simulated_by_all(const PointContext& point) {
+  Time simulated{0};
+  for (const EngineStatistics& system : point.contexts().statistics()) {
+    simulated += system.simulated;
+  }
+  return to_ns(simulated);
+}
 
-  // May be called by several threads.
-  std::vector<Row> run(PointContext& point, std::size_t number) {
-    const Variant& variant = variants_[number];
-    std::vector<Row> rows;
-    try {
-      rows = run_variant(point, info_, variant);
-    } catch (const Error& error) {
-      if (!options_.goes_on || ends_run(error)) throw;
-      note(number, std::current_exception());
-      point.check(false);
-      return {error_row(variant, error)};
+std::vector<Row> run_or_say_why_not(PointContext& point, const BenchInfo& info,
+                                    const Variant& variant, const VariantSweep& options) {
+  try {
+    std::vector<Row> rows = run_variant(point, info, variant);
+    if (options.adds_simulated && !rows.empty()) {
+      rows.front().set(kSimulated, simulated_by_all(point));
     }
-    if (options_.adds_simulated && !rows.empty()) rows.front().set(kSimulated, of_all(point));
-    if (number == 0 && options_.check_first) options_.check_first(rows);
     return rows;
+  } catch (const Error& error) {
+    if (!options.goes_on || ends_run(error)) throw;
+    point.check(false);
+    return {error_row(variant, error)};
   }
+}
 
-  void throw_if_all_failed() const {
-    if (failures_.size() == variants_.size()) std::rethrow_exception(failures_.begin()->second);
-  }
-
- private:
-  static double of_all(const PointContext& point) {
-    Time simulated{0};
-    for (const EngineStatistics& system : point.contexts().statistics()) {
-      simulated += system.simulated;
-    }
-    return to_ns(simulated);
-  }
-  void note(std::size_t number, std::exception_ptr failure) {
-    const std::lock_guard lock(mutex_);
-    failures_[number] = std::move(failure);
-  }
-
-  const BenchInfo& info_;
-  const std::span<const Variant> variants_;
-  const VariantSweep& options_;
-  std::mutex mutex_;
-  std::map<std::size_t, std::exception_ptr> failures_;
-};
+// True if the row is the only one of a variant that has failed.
+bool is_error_row(const Row& row) {
+  const Cell* const error = row.find("error");
+  return error != nullptr && std::holds_alternative<std::string>(*error);
+}
 
 }  // namespace
 
 std::vector<Row> run_variants(Bench& bench, std::string sweep_name, const BenchInfo& info,
                               std::span<const Variant> variants, const VariantSweep& options) {
-  VariantRuns runs(info, variants, options);
   Sweep sweep(bench, std::move(sweep_name));
-  for (std::size_t i = 0; i < variants.size(); ++i) {
-    sweep.add(variants[i].name, [&runs, i](PointContext& point) { return runs.run(point, i); });
+  for (const Variant& variant : variants) {
+    const bool is_first = &variant == variants.data();
+    sweep.add(variant.name, [&, is_first](PointContext& point) {
+      std::vector<Row> rows = run_or_say_why_not(point, info, variant, options);
+      const bool has_failed = std::ranges::any_of(rows, is_error_row);
+      if (is_first && !has_failed && options.check_first) options.check_first(rows);
+      return rows;
+    });
   }
   std::vector<Row> rows = sweep.run();
-  runs.throw_if_all_failed();
+  if (options.goes_on && rows.size() == variants.size() &&
+      std::ranges::all_of(rows, is_error_row)) {
+    // Throws what the first one has thrown, with its exit code.
+    ContextSet contexts(bench.run().contexts);
+    PointContext again(bench, contexts);
+    run_variant(again, info, variants.front());
+  }
   return rows;
 }
 

@@ -8,8 +8,11 @@
 #include <optional>
 #include <string_view>
 #include <utility>
+#include <variant>
 
 #include "benches/bench/bench.h"
+#include "benches/bench/cell.h"
+#include "benches/bench/row_cells.h"
 #include "benches/variants/reruns.h"
 #include "benches/variants/variant_sweep.h"
 #include "benches/variants/what_if.h"
@@ -122,21 +125,16 @@ Explained explained_system(const BenchRun& run, std::span<const Variant> variant
 }
 
 // Repeats a variant, for the time of one of its systems.
-void repeat(Improvement& one, PointContext& point, const BenchInfo& info, const Variant& variant,
-            std::size_t system) {
+Row repeat(PointContext& point, const BenchInfo& info, const Variant& variant, std::size_t system) {
   try {
     run_variant(point, info, variant);
   } catch (const Error& error) {
     point.throw_if_interrupted();
-    one.fault = error.what();
-    return;
+    return Row().set("fault", error.what());
   }
   const std::vector<EngineStatistics> systems = point.contexts().statistics();
-  if (system >= systems.size()) {
-    one.fault = "the bench simulates fewer systems then";
-    return;
-  }
-  one.after = systems[system].simulated;
+  if (system >= systems.size()) return Row().set("fault", "the bench simulates fewer systems then");
+  return Row().set("after", systems[system].simulated.count());
 }
 
 std::string sentence(const Improvement& one) {
@@ -193,11 +191,15 @@ std::vector<Improvement> what_helps(Bench& bench, const RunVariants& ran,
   Sweep sweep(reruns.bench(), "explain");
   for (std::size_t i = 0; i < faster.size(); ++i) {
     sweep.add(improvements[i].key, [&, i](PointContext& point) {
-      repeat(improvements[i], point, *ran.request.bench, faster[i], explained.number);
-      return Row();
+      return repeat(point, *ran.request.bench, faster[i], explained.number);
     });
   }
-  sweep.run();
+  const std::vector<Row> rows = sweep.run();
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Cell* const after = rows[i].find("after");
+    if (after == nullptr) improvements[i].fault = text_in(rows[i], "fault");
+    if (after != nullptr) improvements[i].after = Time{std::get<std::int64_t>(*after)};
+  }
   return improvements;
 }
 

@@ -172,6 +172,8 @@ void ProcessWatch::plan_look(Watchdog& watchdog) {
 
 void ProcessWatch::print_states() {
   const auto held = lock();
+  for (const pid_t child : children_) ::kill(child, SIGUSR1);
+  if (loop_->looks.empty() && (is_child_ || !children_.empty())) return;  // others have them
   print_error(fmt::format("kernbench: state of {} context{}\n", loop_->looks.size(),
                           loop_->looks.size() == 1 ? "" : "s"));
   for (const auto& [watchdog, timer] : loop_->looks) watchdog->print_state(STDERR_FILENO);
@@ -181,6 +183,16 @@ void ProcessWatch::print_running(int descriptor) {
   const auto held = lock();
   if (loop_ == nullptr) return;
   for (const auto& [watchdog, timer] : loop_->looks) watchdog->print_running(descriptor);
+}
+
+void ProcessWatch::add_child(pid_t child) {
+  const auto held = lock();
+  children_.insert(child);
+}
+
+void ProcessWatch::forget_child(pid_t child) {
+  const auto held = lock();
+  children_.erase(child);
 }
 
 void ProcessWatch::stop(int signal) {
@@ -236,6 +248,8 @@ void ProcessWatch::after_fork_in_child() {
   watch.has_thread_ = false;
   watch.on_stop_ = {};  // it would write the parent's results
   watch.is_stopping_ = false;
+  watch.children_.clear();
+  watch.is_child_ = true;
   stopped_at = Clock::time_point{};
   if (watch.loop_ != nullptr) {
     watch.loop_->context.notify_fork(asio::io_context::fork_child);

@@ -10,11 +10,13 @@
 #pragma once
 
 #include <pthread.h>
+#include <sys/types.h>
 
 #include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 
 namespace kernbench::runtime {
 
@@ -48,6 +50,10 @@ class ProcessWatch {
   // Prints what the watchdogs of all contexts see running at present.
   void print_running(int descriptor);
 
+  // A child that simulates for this process: SIGUSR1 is passed on to it.
+  void add_child(pid_t child);
+  void forget_child(pid_t child);
+
  private:
   struct Loop;
 
@@ -73,6 +79,8 @@ class ProcessWatch {
   bool has_thread_ = false;
   bool is_stopping_ = false;  // a signal has come
   StopHandler on_stop_;
+  std::set<pid_t> children_;
+  bool is_child_ = false;
 };
 
 }  // namespace kernbench::runtime

@@ -1,8 +1,10 @@
 // Signals and limits of the host, while the program works: exit codes, what is kept, what is left.
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "test/benches/program_under_test.h"
@@ -13,6 +15,7 @@ namespace kernbench::test::cli_signals_test {
 using Catch::Contains;
 using Catch::StartsWith;
 using Json = nlohmann::ordered_json;
+namespace fs = std::filesystem;
 
 namespace {
 
@@ -82,11 +85,39 @@ TEST_CASE("an interrupt names the rank that computes", "[cli][signals]") {
                                         "barrier#0 at own_benches.cpp:[0-9]+\n"));
 }
 
-TEST_CASE("points that are finished are kept when another one computes", "[cli][signals]") {
+// The number of processes that work in a folder.
+int processes_in(const TemporaryFolder& folder) {
+  int count = 0;
+  for (const auto& process : fs::directory_iterator("/proc")) {
+    std::error_code ignored;
+    const fs::path works_in = fs::read_symlink(process.path() / "cwd", ignored);
+    if (works_in == fs::path(folder.path("")).parent_path()) ++count;
+  }
+  return count;
+}
+
+TEST_CASE("points that are finished are kept when another one computes", "[cli][signals][sweep]") {
+  const std::string jobs = GENERATE("1", "3");
   const TemporaryFolder folder;
-  const ProgramResult result = run_until(SIGINT, "point-computes", folder);
+  const ProgramResult result = run_program(
+      {"run", "--bench", "point-computes", "--topology", "tiny", "--json", "r.json", "--jobs",
+       jobs},
+      {.program = OWN_BENCHES_PROGRAM, .folder = folder.path(""), .interrupt_after_s = 1});
+  CHECK(processes_in(folder) == 0);
   CHECK(result.exit_code == 130);
   CHECK(Json::parse(folder.read("r.json"))["rows"] == Json::parse(R"([{"i": 0}, {"i": 1}])"));
+}
+
+TEST_CASE("processes of points end with the program, whatever ends it", "[cli][signals][sweep]") {
+  const TemporaryFolder folder;
+  const ProgramResult result =
+      run_program({"run", "--bench", "point-computes", "--topology", "tiny", "--jobs", "3"},
+                  {.program = OWN_BENCHES_PROGRAM,
+                   .folder = folder.path(""),
+                   .interrupt_after_s = 1,
+                   .signal = SIGKILL});
+  CHECK(result.exit_code == 128 + SIGKILL);
+  while (processes_in(folder) > 0) ::usleep(1'000);  // the suite's time limit ends a failing test
 }
 
 #if !defined(__SANITIZE_ADDRESS__)  // which takes SIGSEGV
@@ -113,6 +144,19 @@ TEST_CASE("SIGUSR1 prints the state of all ranks, and the run goes on", "[cli][s
   CHECK_THAT(result.err, Contains("kernbench: state of 1 context\n  rank 0 waits; its last call: "
                                   "barrier#") &&
                              Contains("\n  rank 1 runs; its last call: barrier#0 at "));
+}
+
+TEST_CASE("SIGUSR1 prints the state of ranks in the processes of points too",
+          "[cli][signals][sweep]") {
+  const ProgramResult result =
+      run_program({"run", "--bench", "point-computes", "--topology", "tiny", "--jobs", "3"},
+                  {.program = OWN_BENCHES_PROGRAM,
+                   .cpu_limit_s = 2,
+                   .interrupt_after_s = 1,
+                   .signal = SIGUSR1});
+  CHECK(result.exit_code == 1);
+  CHECK_THAT(result.err, StartsWith("kernbench: state of 1 context\n  rank 0 runs"));
+  CHECK_THAT(result.err, test::Says("KB-B004", "'point 2'", "killed by signal 9"));
 }
 
 #if !defined(__SANITIZE_ADDRESS__)  // which needs terabytes of addresses

@@ -136,8 +136,9 @@ KERNBENCH_BENCH("point-computes", "a sweep whose third point is without end") {
   kb::benches::Sweep sweep(bench, "points");
   for (int i = 0; i < 3; ++i) {
     sweep.add(fmt::format("point {}", i), [i](kb::benches::PointContext& point) {
-      point.make_context()->ones({1, 4}).copy_(kb::RuntimeContext::tensor({1, 2, 3, 4}, {1, 4}));
-      if (i == 2) compute_for_ever();
+      const auto torch = point.make_context();
+      torch->ones({1, 4}).copy_(kb::RuntimeContext::tensor({1, 2, 3, 4}, {1, 4}));
+      if (i == 2) torch->multiprocessing.spawn([](int) { compute_for_ever(); }, {}, 1);
       return Row().set("i", i);
     });
   }
@@ -153,17 +154,26 @@ KERNBENCH_BENCH("makes-nothing", "not even a context") {
   bench.add_row(Row().set("ns", 1));
 }
 
-// With INTERRUPT_AT=N point N sends itself a signal and then waits for its effect.
+// True if the variable names this point.
+bool is_at(const char* variable, int point) {
+  const char* const text = std::getenv(variable);
+  return text != nullptr && std::atoi(text) == point;
+}
+
+// With INTERRUPT_AT=N point N sends the program a signal and then waits for its effect; with
+// CRASH_AT=N it ends its process, with THROW_AT=N it throws.
 KERNBENCH_BENCH("sweeps", "12 copies, and what is drawn of them") {
   bench.output_folder("own/sweeps");
-  const char* interrupt_at = std::getenv("INTERRUPT_AT");
+  const pid_t program = ::getpid();
   kb::benches::Sweep sweep(bench, "copies");
   for (int i = 0; i < 12; ++i) {
-    const bool is_last = interrupt_at != nullptr && i == std::atoi(interrupt_at);
-    sweep.add(fmt::format("copy {}", i), [i, is_last](kb::benches::PointContext& point) {
+    const bool is_last = is_at("INTERRUPT_AT", i);
+    sweep.add(fmt::format("copy {}", i), [i, is_last, program](kb::benches::PointContext& point) {
+      if (is_at("CRASH_AT", i)) std::raise(SIGSEGV);
+      if (is_at("THROW_AT", i)) throw kb::DeviceError("KB-M010", fmt::format("copy {} is ill", i));
       const auto torch = point.make_context();
       kb::Tensor x = torch->zeros({1, 64 * (i + 1)});
-      if (is_last) std::raise(std::getenv("SIGNAL") == nullptr ? SIGINT : SIGTERM);
+      if (is_last) ::kill(program, std::getenv("SIGNAL") == nullptr ? SIGINT : SIGTERM);
       do {
         x.copy_(kb::RuntimeContext::from_blob(std::vector<float>(64 * 12).data(), x.shape()));
       } while (is_last);

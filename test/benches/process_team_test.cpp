@@ -242,6 +242,32 @@ TEST_CASE("the points of a process that leaves are done by the first", "[sweep][
   CHECK(outcome.results == run_sweep(nullptr, nothing).results);
 }
 
+TEST_CASE("a point that has ended a process of another machine is lost alone", "[sweep][team]") {
+  Wires wires;
+  PlayedMember member(wires);
+  Outcome outcome;
+  std::latch has_point(1);
+  std::thread leader([&] {
+    ProcessTeam team(std::make_unique<Wire>(wires, 0, 2));
+    outcome = run_sweep(&team, [&](int, int) { has_point.wait(); });
+  });
+  BenchRequest request = BenchUnderTest::request_of(1);
+  request.recording = {};
+  request.inputs = "files";
+  const BenchUnderTest test(request);
+  member.send(fmt::format("w1 {:016x} first", test.run.inputs_hash()));
+  const std::string point = member.receive().substr(1);
+  member.send("c" + point + "killed by signal 9 (Killed)");
+  // Given the next one, it has no more of them.
+  CHECK(member.receive().starts_with("t"));
+  member.send("l0 enough");
+  has_point.count_down();
+  CHECK(member.is_dismissed());
+  member.send("b0 ");
+  leader.join();
+  CHECK_THAT(outcome.error, test::Says("KB-B004", "killed by signal 9 (Killed)", "8 of 9"));
+}
+
 TEST_CASE("a process that is dismissed is heard out: a transport may hold large texts back",
           "[sweep][team]") {
   Wires wires;

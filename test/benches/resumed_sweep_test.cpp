@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <set>
 
 #include "benches/bench/bench.h"
@@ -190,6 +191,102 @@ TEST_CASE("all jobs of a program are interrupted", "[sweep][cli]") {
   const ProgramRun first = run_sweeps(folder, "4", {{"INTERRUPT_AT", "3"}});
   CHECK(first.result.exit_code == 130);
   CHECK(run_sweeps(folder, "4").result.exit_code == 0);
+}
+
+TEST_CASE("what ends the process of a point costs that point", "[sweep][cli][errors]") {
+  const TemporaryFolder folder;
+  const TemporaryFolder other;
+  const ProgramRun first = run_sweeps(folder, "3", {{"CRASH_AT", "4"}});
+  CHECK(first.result.exit_code == 1);
+  CHECK_THAT(first.result.err, test::Says("KB-B004", "'copy 4'", "'copies'",
+                                          "killed by signal 11 (Segmentation fault)", "11 of 12",
+                                          "'own/sweeps/copies.journal'"));
+  CHECK(first.report["rows"].size() == 11);
+
+  const ProgramRun second = run_sweeps(folder, "3");
+  CHECK(second.result.exit_code == 0);
+  CHECK_THAT(second.result.out, Contains("#   resumed       11 of 12 points of copies "));
+  CHECK(second.report == run_sweeps(other, "1").report);
+}
+
+TEST_CASE("an error of a point is the same for any number of jobs", "[sweep][cli][errors]") {
+  const TemporaryFolder one;
+  const TemporaryFolder eight;
+  const ProgramRun serial = run_sweeps(one, "1", {{"THROW_AT", "5"}});
+  const ProgramRun parallel = run_sweeps(eight, "8", {{"THROW_AT", "5"}});
+  CHECK(serial.result.exit_code == 22);
+  CHECK(serial.result.err == "kernbench: error: [KB-M010] copy 5 is ill\n");
+  CHECK(parallel.result.exit_code == serial.result.exit_code);
+  CHECK(parallel.result.err == serial.result.err);
+  CHECK(parallel.report == serial.report);
+}
+
+namespace {
+
+ProgramResult run_shard(const TemporaryFolder& folder, std::vector<std::string> more) {
+  std::vector<std::string> words = {"run", "--bench", "sweeps", "--topology", "tiny"};
+  words.insert(words.end(), more.begin(), more.end());
+  return run_program(words, {.program = OWN_BENCHES_PROGRAM, .folder = folder.path("")});
+}
+
+std::string without_wall_time(std::string text) {
+  return std::regex_replace(std::move(text),
+                            std::regex("\"(wall_s|events_per_s)\": [^\n]*|wall[^\n]*"), "");
+}
+
+}  // namespace
+
+TEST_CASE("shards that are merged are what one run is", "[sweep][cli][journal]") {
+  const TemporaryFolder folder;
+  const TemporaryFolder whole;
+  for (const std::string number : {"1", "2", "3"}) {
+    const ProgramResult shard =
+        run_shard(folder, {"--out", "part" + number, "--shard", number + "/3"});
+    CHECK(shard.exit_code == 0);
+    CHECK_THAT(shard.out,
+               Contains("#   shard         " + number + "/3: 4 of 12 points of copies are in part" +
+                        number + "/copies.journal; "));
+    CHECK(shard.err.empty());
+  }
+  CHECK(std::filesystem::exists(folder.path("part3/copies.journal")));
+  CHECK_FALSE(std::filesystem::exists(folder.path("part3/report.json")));
+  // CRASH_AT shows that nothing is simulated any more.
+  const ProgramResult merged =
+      run_program({"run", "--bench", "sweeps", "--topology", "tiny", "--jobs", "2", "--out", "all",
+                   "--journals", "part1,part2,part3"},
+                  {.program = OWN_BENCHES_PROGRAM,
+                   .folder = folder.path(""),
+                   .environment = {{"CRASH_AT", "4"}}});
+  const ProgramResult alone = run_shard(whole, {"--out", "all"});
+  CHECK(merged.exit_code == 0);
+  CHECK(without_wall_time(merged.out) == without_wall_time(alone.out));
+  for (const char* const file : {"report.csv", "summary.csv", "report.json"}) {
+    CHECK(without_wall_time(folder.read("all/" + std::string(file))) ==
+          without_wall_time(whole.read("all/" + std::string(file))));
+  }
+}
+
+TEST_CASE("journals of other inputs are told and not used", "[sweep][cli][journal]") {
+  const TemporaryFolder folder;
+  CHECK(run_shard(folder, {"--out", "part", "--shard", "1/2", "--seed", "1"}).exit_code == 0);
+  const ProgramResult merged = run_shard(folder, {"--out", "all", "--journals", "part"});
+  CHECK(merged.exit_code == 0);
+  CHECK_THAT(merged.out, Contains("#   journal       part/copies.journal is of another build or of "
+                                  "other inputs: not used\n"));
+}
+
+TEST_CASE("a shard that cannot be is refused", "[sweep][cli][errors]") {
+  const TemporaryFolder folder;
+  for (const char* const text : {"0/2", "3/2", "1", "1/", "/2", "a/b", "1/2/3", "-1/2"}) {
+    const ProgramResult result = run_shard(folder, {"--out", "out", "--shard", text});
+    CHECK(result.exit_code == 2);
+    CHECK_THAT(result.err, test::Says("KB-U012", "--shard", text, "I/N", "1/3"));
+  }
+  CHECK_THAT(run_shard(folder, {"--shard", "1/2"}).err, test::Says("KB-U012", "--out DIR"));
+  CHECK_THAT(run_shard(folder, {"--out", "out", "--shard", "1/2", "--explain"}).err,
+             test::Says("KB-U012", "--shard", "--explain"));
+  CHECK_THAT(run_shard(folder, {"--out", "out", "--journals", "nowhere"}).err,
+             test::Says("KB-U012", "'nowhere'", "folder"));
 }
 
 TEST_CASE("a damaged journal is told, and its points are simulated again", "[sweep][cli]") {

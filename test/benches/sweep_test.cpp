@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <latch>
 #include <semaphore>
@@ -73,6 +75,47 @@ void never_end(PointContext& point) {
 }
 
 }  // namespace
+
+TEST_CASE("rows are the same in one process and in several", "[sweep][determinism]") {
+  const auto results = [](int jobs) {
+    BenchRequest request = BenchUnderTest::request_of(jobs);
+    request.recording = {};
+    BenchUnderTest test(request);
+    Sweep sweep(test.bench, "all_reduce");
+    for (const int n_elem : kSizes) {
+      sweep.add(fmt::format("{}", n_elem),
+                [n_elem](PointContext& point) { return all_reduce(point, n_elem); });
+    }
+    CHECK(sweep.run().size() == kSizes.size());
+    return test.results();
+  };
+  const std::string alone = results(1);
+  CHECK_THAT(alone, Catch::Contains("\"sum\": 2"));
+  CHECK(results(2) == alone);
+  CHECK(results(8) == alone);
+}
+
+TEST_CASE("points that run at once share the memory", "[sweep]") {
+  BenchUnderTest test(4);
+  Sweep sweep(test.bench, "large");
+  sweep.limit_memory(10);
+  std::atomic<int> used = 0;
+  std::atomic<bool> is_too_much = false;
+  for (const int bytes : {6, 5, 4, 3, 12, 6, 4}) {  // 12 runs alone
+    sweep.add(
+        fmt::format("{} of {}", bytes, used++),
+        [&, bytes](PointContext&) {
+          const int all = used += bytes;
+          if (all > std::max(10, bytes)) is_too_much = true;
+          used -= bytes;
+          return Row();
+        },
+        bytes);
+  }
+  used = 0;
+  sweep.run();
+  CHECK_FALSE(is_too_much);
+}
 
 TEST_CASE("a sweep's results are the same bytes for any number of jobs", "[sweep][determinism]") {
   const std::string results = results_of_all_reduces(1);

@@ -78,6 +78,8 @@ Words words_for(const RunArguments& run) {
   add(words, "--bench", run.bench);
   add_run_options(words, run);
   add_grid_options(words, run);
+  add(words, "--shard", run.shard);
+  add(words, "--journals", run.journals);
   add(words, "--plot", run.plot);
   return words;
 }
@@ -203,7 +205,8 @@ Parser parser() {
               "run list keys whatif compare completion bash bench probe path bound gemm --bench "
               "--topology --ccl --set --out "
               "--json --csv --trace --seed --jobs --yes --quiet --verbose --metric --fail-if "
-              "--tie-orders --shuffle-ties --case --dtype --save-path --plot --profile "
+              "--tie-orders --shuffle-ties --shard --journals --case --dtype --save-path --plot "
+              "--profile "
               "--from --to --bytes --collective --m --n --k --rows --columns --dataflow --help "
               "--help-all --version -V -h -- - = [] [a,b] {} %% @file \"a\" 'b' ' \" \\"};
 }

@@ -4,7 +4,6 @@
 
 #include <catch2/catch.hpp>
 
-#include "benches/operators/memory_budget.h"
 #include "benches/operators/operator_cases.h"
 #include "benches/operators/operator_run.h"
 #include "sim_engine/base/error.h"
@@ -97,19 +96,6 @@ TEST_CASE("a check that would fill the host's memory is refused", "[case_check][
   dut.checked = {{1, 1 << 20, 512}};
   CHECK_THROWS_WITH(check(dut), Contains("f32 (1, 1048576, 512)") && Contains("12.0 GiB") &&
                                     Contains("8 GiB at most"));
-}
-
-TEST_CASE("who wants more than is left of a budget waits, and may be called off",
-          "[case_check][errors]") {
-  MemoryBudget budget(10);
-  const auto never = [] { FAIL("nobody has to wait"); };
-  {
-    const MemoryBudget::Share six(budget, 6, never);
-    const MemoryBudget::Share four(budget, 4, never);
-    struct CalledOff {};
-    CHECK_THROWS_AS(MemoryBudget::Share(budget, 1, [] { throw CalledOff(); }), CalledOff);
-  }
-  const MemoryBudget::Share all(budget, 10, never);
 }
 
 TEST_CASE("a share without rows has no blocks, a row without bytes is refused",
