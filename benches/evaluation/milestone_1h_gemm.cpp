@@ -81,7 +81,7 @@ void print_verdict(Bench& bench, std::span<const Row> rows) {
   const std::string of_bounds =
       bounds == 0 ? std::string()
                   : fmt::format(
-                        " (of {} it is a lower bound: PEs share slices of HBM, or rows lie "
+                        " (of {} it is a lower bound: PEs share operands, or rows lie "
                         "more than a page apart)",
                         bounds);
   bench.print(

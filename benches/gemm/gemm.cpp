@@ -70,9 +70,13 @@ Topology read_topology(const Bench& bench) {
 
 void note_what_ran(Bench& bench, const Topology& topology, const GemmRow& row) {
   const GemmSpec& array = topology.pe.gemm;
-  bench.note("array", fmt::format("{} x {}, {}, {} PE{} of {}", array.rows, array.columns,
-                                  name_of(array.dataflow), row.shares.size(),
-                                  row.shares.size() == 1 ? "" : "s", row.pes));
+  const std::size_t working = row.shares.size();
+  bench.note("array",
+             fmt::format("{} x {}, {}, {} PE{} of {}{}", array.rows, array.columns,
+                         name_of(array.dataflow), working, working == 1 ? "" : "s", row.pes,
+                         working < static_cast<std::size_t>(row.pes)
+                             ? ": more would not be faster, since a fold is not cut"
+                             : ""));
   if (!row.cut.empty()) bench.note("c is cut", row.cut);
   bench.note("tile", fmt::format("{} x {} x {} (m, n, k)", row.tile.m, row.tile.n, row.tile.k));
   const auto note_cut = [&](std::string_view key, std::int64_t wanted, std::int64_t ran) {
@@ -94,7 +98,7 @@ void run_gemm_bench(Bench& bench) {
   const Row cells = to_row(row);
   bench.print(to_text(cells, bench.run().console));
   bench.print(
-      "# time: of the slowest PE, from its kernel's start to its end, without the launch\n");
+      "# time: from the first PE's start to the last PE's end, without the launch\n");
   bench.add_row(cells, row.wrong.value_or(0) == 0);
 }
 
