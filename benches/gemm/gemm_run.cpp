@@ -346,7 +346,7 @@ GemmRow run_gemm(RuntimeContext& torch, const GemmInput& input) {
   row.time = makespan(engine.last_results());
   row.window = engine.composite_window();
   row.gemm_count = engine.op_log().count(sim::OpKind::gemm);
-  row.hbm_loaded = engine.hbm_bytes_loaded() + torch.simulation().machine().shared_bytes_read();
+  row.hbm_loaded = engine.hbm_bytes_loaded();
   row.hbm_stored = engine.hbm_bytes_stored();
   if (product) row.wrong = gemm.count_wrong(*product);
   return row;

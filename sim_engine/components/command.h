@@ -56,6 +56,7 @@ struct HbmAccess {
 struct Load : HbmAccess {
   bool is_shared = false;  // comes by way of SharedTiles
   Time asked{0};           // when a shared one was asked for
+  Bytes from_hbm = 0;      // of a shared one: what HBM gave because of this load
 };
 struct Store : HbmAccess {};
 struct Math {

@@ -106,6 +106,7 @@ void Composite::start() {
 }
 
 void Composite::completed(const Command& part) {
+  if (const auto* load = std::get_if<work::Load>(&part.work)) shared_from_hbm_ += load->from_hbm;
   const bool is_product = std::holds_alternative<work::Gemm>(part.work);
   const bool is_store = std::holds_alternative<work::Store>(part.work);
   if (is_product && next_step_ < step_count_) issue_step(step_at(next_step_++));

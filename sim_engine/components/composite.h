@@ -37,6 +37,9 @@ class Composite final : private CommandIssuer {
   // For MemoryOrder: an id for each of list_memory_uses().
   std::span<AccessIndex::Id> noted() { return noted_; }
 
+  // Bytes of shared tiles that HBM gave because of this composite.
+  Bytes shared_from_hbm() const { return shared_from_hbm_; }
+
   // The command has been dispatched.
   void start();
 
@@ -79,6 +82,7 @@ class Composite final : private CommandIssuer {
   std::int64_t next_step_ = 0;
   std::int64_t results_issued_ = 0;
   std::int64_t results_stored_ = 0;
+  Bytes shared_from_hbm_ = 0;
   Tile sum_;                    // of the result at hand, so far
   Tile bias_;                   // of the result at hand
   Tile last_departed_;          // of the latest product: products reach the array in order

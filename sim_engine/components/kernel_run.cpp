@@ -339,7 +339,9 @@ void KernelRun::completed(const Command& command) {
 
 void KernelRun::end(const work::Composite& composite, Time started) {
   composite_window_.add(started, pe_.services().engine.now());
-  traffic_.loaded += unshared_bytes(*composite.plan);
+  const auto ended = std::ranges::find_if(
+      composites_, [&](const auto& other) { return &other->plan() == composite.plan; });
+  traffic_.loaded += unshared_bytes(*composite.plan) + (*ended)->shared_from_hbm();
   traffic_.stored += stored_bytes(*composite.plan);
   const GemmSize& size = composite.plan->size;
   traffic_.operations += 2 * size.m * size.n * size.k;
@@ -347,7 +349,7 @@ void KernelRun::end(const work::Composite& composite, Time started) {
   for (std::size_t i = 0; i < uses.size(); ++i) {
     pe_.services().memory_order.forget(accesses_, uses[i].writes, composite.noted[i]);
   }
-  std::erase_if(composites_, [&](const auto& other) { return &other->plan() == composite.plan; });
+  composites_.erase(ended);
 }
 
 }  // namespace kernbench::sim

@@ -107,9 +107,9 @@ class KernelRun final : public ReceiveIssuer {
     clock_cause_ = cause;
   }
 
-  // Bytes that the kernel's loads and stores have moved from and to HBM so far, without those of
-  // shared tiles, and the operations of PE_GEMM and
-  // PE_MATH: two for each product and sum of a GEMM, one for each element of another result.
+  // Bytes that the kernel's loads and stores have moved from and to HBM so far, of shared tiles
+  // those that it asked for first, and the operations of PE_GEMM and PE_MATH: two for each product
+  // and sum of a GEMM, one for each element of another result.
   struct Traffic {
     Bytes loaded = 0;
     Bytes stored = 0;

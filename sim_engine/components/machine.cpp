@@ -184,10 +184,6 @@ std::array<UnitClassUse, kUnitClassCount> Machine::unit_classes() const {
   return classes;
 }
 
-Bytes Machine::shared_bytes_read() const {
-  return parts_->services.shared_tiles.bytes_read();
-}
-
 ComputeTraffic Machine::compute_traffic() const {
   ComputeTraffic sum;
   for (const ProcessingElement& pe : parts_->pes) sum += pe.compute_traffic();

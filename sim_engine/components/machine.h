@@ -79,8 +79,6 @@ class Machine {
   // Returns the bytes that PE_GEMM and PE_MATH of all PEs have read from TCM and written to it,
   // counted when a command reaches them.
   ComputeTraffic compute_traffic() const;
-  // SharedTiles::bytes_read().
-  Bytes shared_bytes_read() const;
 
   // Makes a queue and enters it in both PEs' tables.  Its slots occupy the memory that they lie in
   // until disconnect_all().  Throws DeviceError KB-M010 if they do not fit.

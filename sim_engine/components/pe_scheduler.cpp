@@ -155,14 +155,16 @@ void PeScheduler::load_shared(Command& command, const work::Load& load) {
 
 void PeScheduler::ask_for_tile(Command& command) {
   work::Load& load = std::get<work::Load>(command.work);
+  SharedTiles& tiles = services_.shared_tiles;
+  const Bytes read_before = tiles.bytes_read();
   load.asked = services_.engine.now();
   const SharedTiles::Tile tile{load.buffer.region, services_.memory.write_count(load.buffer.region),
                                load.elements, load.buffer.home, command.bytes};
-  if (services_.shared_tiles.bring(tile, location_,
-                                   Engine::call<&PeScheduler::take_tile>(this, command))) {
-    return;
-  }
-  services_.shared_tiles.count_read(command.bytes);
+  const bool comes =
+      tiles.bring(tile, location_, Engine::call<&PeScheduler::take_tile>(this, command));
+  if (!comes) tiles.count_read(command.bytes);
+  load.from_hbm = tiles.bytes_read() - read_before;
+  if (comes) return;
   const Path& path = load_path(load.buffer.home);
   services_.fabric.send(path, command.bytes, end_of_transfer(path, command));
 }
