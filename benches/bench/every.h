@@ -1,4 +1,4 @@
-// What the loop of a thread that waits does now and then.
+// An action that the event loop of a waiting thread repeats.
 
 #pragma once
 

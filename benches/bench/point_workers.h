@@ -34,7 +34,7 @@ struct PointEnd {
   std::string crash = {};           // what ended its process: "killed by signal 11 (...)"
 };
 
-// What the owner of points does with one, which it is told by number.
+// The functions of the owner of points, which are told the number of a point.
 struct PointCalls {
   // Called where the point is simulated: in a child, or in this process.  Returns the work, which
   // may be done on another thread.

@@ -1,4 +1,4 @@
-// What a sweep takes from journals, and what it leaves: rows, statistics and its error.
+// A sweep takes finished points from journals, and leaves rows, statistics and its error.
 
 #include <fmt/format.h>
 

@@ -105,7 +105,7 @@ std::vector<std::filesystem::path> parse_journals(const std::string& text) {
   return folders;
 }
 
-// What a shard leaves are points, which have recorded nothing.
+// A shard leaves points for another run, and such points have recorded nothing.
 void check_shards(const RunArguments& arguments) {
   for (const auto& [option, value] :
        {std::pair("--shard", arguments.shard), std::pair("--journals", arguments.journals)}) {

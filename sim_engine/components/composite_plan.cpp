@@ -76,14 +76,14 @@ class TimeOnWays {
     cubes_share_ = 4 * (in_sram(plan.a, m, k) + in_sram(plan.b, n, k)) <= ways.sram_capacity;
   }
 
-  // Of these bytes, which belong to steps in the middle of the composite.
+  // Returns the time of bytes that steps in the middle of the composite move.
   Wide of(const Parts& parts) const {
     const GemmSize counts = tile_counts(plan_.size, plan_.tile);
     return longer({from_hbm(plan_.a, parts.a, keeps_a_ ? counts.n : 1),
                    from_hbm(plan_.b, parts.b, keeps_b_ ? counts.m : 1), parts.rest},
                   parts);
   }
-  // Of bytes that nobody has loaded before.
+  // Returns the time of bytes that no PE has loaded before.
   Wide of_first(const Parts& parts) const {
     return longer({from_hbm(plan_.a, parts.a, 1), from_hbm(plan_.b, parts.b, 1), parts.rest},
                   parts);
@@ -94,7 +94,8 @@ class TimeOnWays {
   }
 
  private:
-  // What HBM gives this PE of a shared operand that is loaded so many times.
+  // Returns the bytes of a load that are this PE's part of HBM's work, for an operand of which SRAM
+  // serves all but one of `times` loads.
   Wide from_hbm(const OperandAt& operand, Wide bytes, std::int64_t times) const {
     if (!operand.is_shared()) return bytes;
     return bytes / times / (cubes_share_ ? operand.readers.in_launch : operand.readers.in_cube);

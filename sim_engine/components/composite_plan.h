@@ -106,8 +106,8 @@ Bytes loaded_bytes(const CompositePlan& plan);
 Bytes unshared_bytes(const CompositePlan& plan);  // those that are loaded from HBM by this PE alone
 Bytes stored_bytes(const CompositePlan& plan);
 
-// What a PE's tiles come over, to its TCM: its part of HBM's bandwidth, or, where they are shared,
-// of SRAM's.  The latencies include what the PE spends on a load.
+// The ways on which tiles reach a PE's TCM.  Each has the PE's share of the bandwidth, of HBM or,
+// for shared tiles, of SRAM; the latencies include what the PE spends on a load.
 struct WaysOfTiles {
   LinkSpec hbm;
   LinkSpec sram = {};
@@ -123,11 +123,10 @@ struct WaysOfTiles {
 //   - the time of all bytes on their ways and the last product;
 //   - half the sum of the products' time, that of all loads, and a load's latency for each product:
 //     two products' operands are under way or in use at a time.
-// Of a shared operand HBM gives each reader an equal part, once, or each time that SRAM could not
-// keep it.
-// Among the sizes within 1/64 of the shortest time, it takes the one that moves the fewest bytes,
-// since that traffic delays other PEs.  Candidates are sizes that cut a dimension evenly, and
-// multiples of the array's sides.  nullopt if none fits.
+// HBM serves a shared operand once, or each time that SRAM could not keep it, and each reader
+// counts an equal part of that. Among the sizes within 1/64 of the shortest time, it takes the one
+// that moves the fewest bytes, since that traffic delays other PEs.  Candidates are sizes that cut
+// a dimension evenly, and multiples of the array's sides.  nullopt if none fits.
 std::optional<GemmSize> choose_tile(const CompositePlan& plan, const GemmSize& wanted,
                                     const Topology::Pe& pe, const WaysOfTiles& ways, Bytes scratch);
 

@@ -148,7 +148,7 @@ TEST_CASE("a product is not slower on more PEs, and loads no element twice", "[g
   }
 }
 
-// What the default machine reaches of its peak, or of its HBM, where the operands are large.
+// Large products reach most of the default machine's peak, or of its HBM.
 TEST_CASE("large products use the whole SIP", "[gemm_run]") {
   const auto share_of_roof = [](const sim::GemmSize& size, gemm::GemmOn on) {
     const gemm::GemmRow row = run({.size = size, .placement = {.on = on}}, false);
