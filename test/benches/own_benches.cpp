@@ -169,7 +169,7 @@ KERNBENCH_BENCH("sweeps", "12 copies, and what is drawn of them") {
   for (int i = 0; i < 12; ++i) {
     const bool is_last = is_at("INTERRUPT_AT", i);
     sweep.add(fmt::format("copy {}", i), [i, is_last, program](kb::benches::PointContext& point) {
-      if (is_at("CRASH_AT", i)) std::raise(SIGSEGV);
+      if (is_at("CRASH_AT", i)) std::raise(std::getenv("KILL") != nullptr ? SIGKILL : SIGSEGV);
       if (is_at("THROW_AT", i)) throw kb::DeviceError("KB-M010", fmt::format("copy {} is ill", i));
       const auto torch = point.make_context();
       kb::Tensor x = torch->zeros({1, 64 * (i + 1)});
