@@ -100,11 +100,20 @@ std::vector<StepInput> read_points(const Settings& settings) {
                            .vocab = integer("vocab"),
                            .seq = integer("seq"),
                            .batch = integer("batch")},
-                  .dtype = settings.choice("dtype", kDTypes)};
-  train::check_heads("ddp", input.model, input.size);
+                  .dtype = settings.choice("dtype", kDTypes),
+                  .on = {.cubes = static_cast<int>(settings.integer("cubes", 1, 1024)),
+                         .pes = static_cast<int>(settings.integer("pes", 1, 1024))}};
+  train::check_size("ddp", input.model, input.size, input.on);
+  const std::vector<Scheme> schemes = settings.choices("scheme", kSchemes);
+  if (input.on.count() > 1 && (schemes.size() > 1 || schemes.front() != Scheme::ddp)) {
+    throw UsageError("KB-U012",
+                     "ddp: scheme={} with {} PEs; zero1 and fsdp2 cut parameters among ranks that "
+                     "lie whole on a PE: give cubes=1 pes=1, or scheme=ddp",
+                     settings.text("scheme"), input.on.count());
+  }
   const std::vector<double> caps = read_caps(settings);
   std::vector<StepInput> points;
-  for (const Scheme scheme : settings.choices("scheme", kSchemes)) {
+  for (const Scheme scheme : schemes) {
     for (const std::int64_t world : settings.integers("world", 2, kMostRanks)) {
       for (const double cap : caps) {
         input.scheme = scheme;
@@ -260,7 +269,8 @@ void run_ddp(Bench& bench) {
       "{}: {} layers, hidden {}, {} tokens per rank, {}, {}", name_of(points[0].model), size.layers,
       size.hidden, size.tokens(), name_of(points[0].dtype), describe_sip(bench.topology()));
   bench.note("model", what);
-  bench.note("ranks", "each point has a ring of `world` SIPs, a rank on one PE of each");
+  bench.note("ranks", "each point has a ring of `world` SIPs, a rank on each");
+  bench.note("device", train::describe(points[0].on, bench.topology()));
   Sweep sweep(bench, "ddp");
   for (const StepInput& input : points) {
     sweep.add(
@@ -288,6 +298,9 @@ BenchInfo ddp_bench() {
            {"seq", "64", "tokens of a sample", SettingType::integer},
            {"batch", "1", "samples of a rank's step", SettingType::integer},
            {"dtype", "f32", "f16, bf16 or f32", SettingType::name},
+           {"cubes", "1", "of each SIP that share its rank's samples and weights",
+            SettingType::integer},
+           {"pes", "1", "of each of these cubes", SettingType::integer},
            {"scheme", "ddp",
             "ddp, zero1 (Megatron's distributed optimizer), fsdp2 (fully_shard), a list",
             SettingType::names},

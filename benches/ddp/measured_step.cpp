@@ -28,10 +28,6 @@ namespace {
 using nn::parallel::BucketTimes;
 using nn::parallel::StepTimes;
 
-constexpr TensorOptions on_one_pe(DType dtype) {
-  return {.dtype = dtype, .dp = DPPolicy::on_one_pe()};
-}
-
 // A language model as DistributedDataParallel takes it.
 struct ModelHolder : nn::HolderBase {
   train::LanguageModel model;
@@ -54,7 +50,7 @@ template <class Model, class Step, class Times>
 std::pair<StepTimes, StepTimes> first_and_third(RuntimeContext& torch, const StepInput& input,
                                                 Model& model, const Step& finish,
                                                 const Times& times) {
-  const Tensor tokens = torch.zeros({input.size.tokens()}, on_one_pe(DType::f32));
+  const Tensor tokens = torch.zeros({input.size.tokens()}, {.dp = input.on.samples()});
   std::pair<StepTimes, StepTimes> steps;
   for (int i = 0; i < 3; ++i) {
     const auto began = nn::parallel::device_instant(torch, tokens.device());
@@ -196,14 +192,15 @@ MeasuredStep measure_step(PointContext& point, const StepInput& input) {
   AllRanks all;
   run_on_ranks(point, topology, [&](RuntimeContext& torch, int rank) {
     const auto make = input.model == train::ModelKind::gpt ? train::make_gpt : train::make_llama;
-    const ModelHolder holder{{}, make(torch, input.size, on_one_pe(input.dtype))};
+    const ModelHolder holder{
+        {}, make(torch, input.size, {.dtype = input.dtype, .dp = input.on.weights()})};
     const Work work = count_work(input, *holder.ptr());
     auto steps = input.scheme == Scheme::ddp     ? ddp_steps(torch, input, holder)
                  : input.scheme == Scheme::zero1 ? zero1_steps(torch, input, holder)
                                                  : fsdp_steps(torch, input, holder);
     all.add(steps.second);
     if (rank != 0) return;
-    measured.bound = step_bound(topology, input.scheme, work, steps.second.buckets);
+    measured.bound = step_bound(topology, input, work, steps.second.buckets);
     std::tie(measured.first, measured.later) = std::move(steps);
   });
   measured.time = all.end - all.begin;

@@ -29,6 +29,7 @@ struct StepInput {
   train::LanguageModelSize size = {};
   DType dtype = DType::f32;
   int world = 1;
+  train::UsedPes on = {};     // of each rank's device
   double bucket_cap_mb = 25;  // of fsdp2: blocks share a group until it has so much
 };
 

@@ -68,16 +68,19 @@ std::vector<BucketBound> compute_bounds(const Topology& topology, Scheme scheme,
   return bounds;
 }
 
-Time step_bound(const Topology& topology, Scheme scheme, const Work& work,
+Time step_bound(const Topology& topology, const StepInput& input, const Work& work,
                 const std::vector<BucketTimes>& buckets) {
   const GemmSpec& array = topology.pe.gemm;
-  const double rate = array.clock.is_unlimited() ? 0
-                                                 : static_cast<double>(array.clock.per_second) *
-                                                       array.rows * array.columns;
+  const double rate = array.clock.is_unlimited()
+                          ? 0
+                          : static_cast<double>(array.clock.per_second) * array.rows *
+                                array.columns * input.on.count();
   const Bandwidth slice = sim::Routing::hbm_slice(topology).bandwidth;
-  const double hbm = slice.is_unlimited() ? 0 : static_cast<double>(slice.per_second);
+  const int slices =
+      input.on.cubes * std::min(input.on.pes, sim::Routing::hbm_slice_count(topology));
+  const double hbm = slice.is_unlimited() ? 0 : static_cast<double>(slice.per_second) * slices;
   const std::vector<Time> at_once(buckets.size());
-  const std::vector<BucketBound> sent = compute_bounds(topology, scheme, buckets, at_once);
+  const std::vector<BucketBound> sent = compute_bounds(topology, input.scheme, buckets, at_once);
   return std::max({seconds(work.products, rate), seconds(work.bytes, hbm),
                    sent.empty() ? Time{0} : sent.back().end});
 }

@@ -21,7 +21,7 @@ std::vector<BucketBound> compute_bounds(const Topology& topology, Scheme scheme,
                                         const std::vector<nn::parallel::BucketTimes>& buckets,
                                         const std::vector<Time>& ready);
 
-// The least that the PE of a rank computes and moves in a step: the products of all linear layers,
+// The least that the PEs of a rank compute and moves in a step: the products of all linear layers,
 // of which the backward pass has two for each; and the bytes that these layers and the optimizer
 // read and write in HBM.
 struct Work {
@@ -31,9 +31,9 @@ struct Work {
 // REQUIRES: the module has its whole parameters
 Work count_work(const StepInput& input, nn::Module& module);
 
-// The largest time of: the products in the array of a PE, the bytes in its slice of the HBM, and
-// what the buckets send.
-Time step_bound(const Topology& topology, Scheme scheme, const Work& work,
+// The largest time of: the products in the arrays of the rank's PEs, the bytes in their slices of
+// the HBM, and what the buckets send.
+Time step_bound(const Topology& topology, const StepInput& input, const Work& work,
                 const std::vector<nn::parallel::BucketTimes>& buckets);
 
 }  // namespace kernbench::benches::ddp

@@ -56,8 +56,8 @@ TrainingOptions read_options(const Settings& settings) {
           .clip = read_number(settings, "clip"),
           .compile = settings.flag("compile"),
           .dtype = settings.choice("dtype", kDTypes),
-          .cubes = static_cast<int>(settings.integer("cubes", 1, 1024)),
-          .pes = static_cast<int>(settings.integer("pes", 1, 1024))};
+          .on = {.cubes = static_cast<int>(settings.integer("cubes", 1, 1024)),
+                 .pes = static_cast<int>(settings.integer("pes", 1, 1024))}};
 }
 
 // Why a step is wrong; empty: it is not.  A model that learns nothing in its last step of several
@@ -75,9 +75,9 @@ void run_steps(Bench& bench, RuntimeContext& torch, const TrainingOptions& optio
   Training training(torch, options);
   std::int64_t parameters = 0;
   for (const Tensor& parameter : training.model().parameters()) parameters += parameter.numel();
-  bench.note("model", fmt::format("{}, {} parameters of {}, on {} PE{}", name_of(options.model),
-                                  parameters, name_of(options.dtype), options.holders(),
-                                  options.holders() == 1 ? "" : "s"));
+  bench.note("model", fmt::format("{}, {} parameters of {}", name_of(options.model), parameters,
+                                  name_of(options.dtype)));
+  bench.note("device", describe(options.on, torch.topology()));
   bench.print("#\n" + table_head(kColumns));
   double first = 0;
   for (std::int64_t i = 0; i < steps; ++i) {
@@ -102,7 +102,7 @@ void run_steps(Bench& bench, RuntimeContext& torch, const TrainingOptions& optio
 // A rank, since only ranks may sum what PEs share.
 void run_train(Bench& bench) {
   const TrainingOptions options = read_options(bench.settings());
-  check_options(options);
+  check_size("train", options.model, options.size, options.on);
   const std::int64_t steps = bench.settings().integer("steps", 1, kMost);
   const auto torch = bench.make_context();
   torch->distributed.init_process_group("ahbm", {.world_size = 1});
@@ -127,8 +127,8 @@ BenchInfo train_bench() {
            {"clip", "1", "largest norm of the gradients"},
            {"compile", "false", "true: fuse elementwise operators, as torch.compile(model)"},
            {"dtype", "f32", "f16, bf16 or f32"},
-           {"cubes", "1", "that share a step's samples"},
-           {"pes", "1", "of each cube that share them"}},
+           {"cubes", "1", "that share a step's samples and the weights"},
+           {"pes", "1", "of each of these cubes"}},
           run_train,
           nullptr,
           BenchRanks::one};

@@ -1,5 +1,9 @@
 #include "benches/train/training.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "benches/train/text.h"
@@ -8,6 +12,7 @@
 #include "runtime/optim/optimizer.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/components/routing.h"
 
 namespace kernbench::benches::train {
 
@@ -31,16 +36,22 @@ std::unique_ptr<optim::Optimizer> make_optimizer(std::vector<Tensor> parameters,
 
 }  // namespace
 
-void check_options(const TrainingOptions& options) {
-  check_heads("train", options.model, options.size);
-  if (options.size.batch % options.holders() != 0) {
-    throw UsageError("KB-U012",
-                     "train: batch {} is no multiple of the {} PEs of cubes={} and pes={}",
-                     options.size.batch, options.holders(), options.cubes, options.pes);
-  }
+std::string describe(const UsedPes& used, const Topology& topology) {
+  const int all = topology.cube_count() * topology.pe_count();
+  if (used.count() == all) return fmt::format("all {} PEs of a SIP", all);
+  const auto times = [](int whole, int part) {
+    const double factor = static_cast<double>(whole) / part;
+    return fmt::format("{:.{}f}", factor, factor == std::floor(factor) ? 0 : 1);
+  };
+  const int slices = sim::Routing::hbm_slice_count(topology);
+  const int used_slices = std::min(slices, used.pes);
+  return fmt::format("{} of the {} PEs of a SIP: links {} and HBM {} times too generous",
+                     used.count(), all, times(all, used.count()),
+                     times(topology.pe_count() * used_slices, used.pes * slices));
 }
 
-void check_heads(std::string_view bench, ModelKind model, const LanguageModelSize& size) {
+void check_size(std::string_view bench, ModelKind model, const LanguageModelSize& size,
+                const UsedPes& on) {
   if (size.hidden % size.heads != 0) {
     throw UsageError("KB-U012", "{}: hidden {} is no multiple of heads {}", bench, size.hidden,
                      size.heads);
@@ -48,6 +59,10 @@ void check_heads(std::string_view bench, ModelKind model, const LanguageModelSiz
   if (model == ModelKind::llama && size.hidden / size.heads % 2 != 0) {
     throw UsageError("KB-U012", "{}: a head of llama has an even size, not {}", bench,
                      size.hidden / size.heads);
+  }
+  if (size.batch % on.count() != 0) {
+    throw UsageError("KB-U012", "{}: batch {} is no multiple of the {} PEs of cubes={} and pes={}",
+                     bench, size.batch, on.count(), on.cubes, on.pes);
   }
 }
 
@@ -61,8 +76,7 @@ std::string_view name_of(OptimizerKind kind) {
 
 Training::Training(RuntimeContext& torch, const TrainingOptions& options)
     : torch_(torch), options_(options) {
-  check_options(options);
-  const TensorOptions tensors{.dtype = options.dtype, .dp = options.weights()};
+  const TensorOptions tensors{.dtype = options.dtype, .dp = options.on.weights()};
   model_ = options.model == ModelKind::gpt ? make_gpt(torch, options.size, tensors)
                                            : make_llama(torch, options.size, tensors);
   fill_weights(model_);
@@ -93,18 +107,18 @@ Training::Batch Training::next_batch() {
     }
   }
   const Shape shape{size.tokens()};
-  Batch batch{torch_.empty(shape, {.dp = options_.samples(), .name = "tokens"}),
-              torch_.empty(shape, {.dp = options_.samples(), .name = "targets"})};
+  Batch batch{torch_.empty(shape, {.dp = options_.on.samples(), .name = "tokens"}),
+              torch_.empty(shape, {.dp = options_.on.samples(), .name = "targets"})};
   batch.tokens.copy_(RuntimeContext::tensor(tokens, shape));
   batch.targets.copy_(RuntimeContext::tensor(targets, shape));
   return batch;
 }
 
-// Each PE has the gradient of its own samples: the collective adds them up inside the device.
+// Of what is no matrix each PE has a copy, and the gradient of its own samples: the collective adds
+// them up inside the device.
 void Training::sum_gradients() const {
-  if (options_.holders() == 1) return;
   for (const Tensor& parameter : model_.module->parameters()) {
-    torch_.distributed.all_reduce(parameter.grad());
+    if (is_partial(parameter.grad().dp())) torch_.distributed.all_reduce(parameter.grad());
   }
 }
 

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "benches/train/language_model.h"
 #include "runtime/optim/float16_optimizer.h"
 #include "runtime/optim/optimizer.h"
 #include "sim_engine/base/units.h"
+#include "sim_engine/topology/topology.h"
 
 namespace kernbench::benches::train {
 
@@ -17,8 +19,22 @@ enum class OptimizerKind { adamw, adam, sgd };
 std::string_view name_of(ModelKind kind);
 std::string_view name_of(OptimizerKind kind);
 
-// Throws UsageError KB-U012 for heads that do not divide the hidden size, or an odd head for llama.
-void check_heads(std::string_view bench, ModelKind model, const LanguageModelSize& size);
+// The PEs of a device that share a step's samples, and the weights.
+struct UsedPes {
+  int cubes = 1;
+  int pes = 1;  // of each cube
+
+  int count() const { return cubes * pes; }
+  DPPolicy weights() const { return DPPolicy::shared(cubes, pes); }
+  DPPolicy samples() const { return {Shard::row_wise, Shard::row_wise, cubes, pes}; }
+};
+// "all 128 PEs of a SIP", or how many, and by what factor its links and HBM are too fast for them.
+std::string describe(const UsedPes& used, const Topology& topology);
+
+// Throws UsageError KB-U012 for heads that do not divide the hidden size, an odd head for llama, or
+// PEs that do not divide the samples.
+void check_size(std::string_view bench, ModelKind model, const LanguageModelSize& size,
+                const UsedPes& on);
 
 struct TrainingOptions {
   ModelKind model = ModelKind::gpt;
@@ -28,17 +44,8 @@ struct TrainingOptions {
   double clip = 1;           // largest norm of the gradients
   bool compile = false;      // kb::compile(model)
   DType dtype = DType::f32;  // others have masters in f32, and f16 a scaled loss
-  // The PEs that share a step's samples: each has all weights, and their gradients are summed.
-  int cubes = 1;
-  int pes = 1;  // of each cube
-
-  int holders() const { return cubes * pes; }
-  DPPolicy weights() const { return {Shard::replicate, Shard::replicate, cubes, pes}; }
-  DPPolicy samples() const { return {Shard::row_wise, Shard::row_wise, cubes, pes}; }
+  UsedPes on = {};
 };
-
-// Throws what check_heads() does, and UsageError KB-U012 for PEs that do not divide the samples.
-void check_options(const TrainingOptions& options);
 
 // The results of one step.
 struct TrainingStep {
@@ -50,7 +57,7 @@ struct TrainingStep {
 
 class Training {
  public:
-  // Called by a rank of a world of one.  Throws what check_options() does.
+  // Called by a rank of a world of one.  REQUIRES: check_size() accepts the options
   Training(RuntimeContext& torch, const TrainingOptions& options);
 
   TrainingStep step();

@@ -3,8 +3,10 @@
 #include <functional>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 #include "runtime/autograd/autograd.h"
+#include "runtime/functional/matmul_across_pes.h"
 #include "runtime/functional/matmul_kernel.h"
 #include "runtime/functional/operators.h"
 #include "runtime/functional/shape_operators.h"
@@ -68,23 +70,55 @@ std::optional<Level> level_of_product(const GemmOperands& operands, std::size_t 
   return role == Role::depth ? std::optional(ops::kPartial) : std::nullopt;
 }
 
+// Returns the placement of a product.  A shared factor counts as replicated, since every PE reads
+// all of it.
+ops::Placement placement_of_product(const GemmOperands& operands, std::size_t rank) {
+  const auto as_read = [](const Tensor& factor) {
+    ops::Placement placement = ops::placement_of(factor);
+    if (std::exchange(placement.is_shared, false)) placement.cube = placement.pe = ops::kReplicate;
+    return placement;
+  };
+  const auto placement = ops::by_level(
+      as_read(operands.a), as_read(operands.b),
+      [&](const Level& a, const Level& b) { return level_of_product(operands, rank, a, b); });
+  if (placement) return *placement;
+  ops::refuse_placements(
+      operands.name(), operands.a, operands.b,
+      "on each level one operand may be cut along what the other has not, both along what is "
+      "summed over or along the batch, or one be partial beside a replicated one");
+}
+
+bool is_shared(const Tensor& factor) {
+  return ops::placement_of(factor).is_shared;
+}
+
+// The result lies as `wanted`, if given: a shared factor's gradient, of which each PE computes its
+// rows from other PEs' parts of a and b; of a turned factor the rows of what it was turned from.
 // REQUIRES: the shapes fit
-Tensor product(const GemmOperands& operands, const Shape& shape) {
-  const auto placement = ops::by_level(ops::placement_of(operands.a), ops::placement_of(operands.b),
-                                       [&](const Level& a, const Level& b) {
-                                         return level_of_product(operands, shape.rank(), a, b);
-                                       });
-  if (!placement) {
-    ops::refuse_placements(
-        operands.name(), operands.a, operands.b,
-        "on each level one operand may be cut along what the other has not, both along what is "
-        "summed over or along the batch, or one be partial beside a replicated one");
+Tensor product(const GemmOperands& operands, const Shape& shape,
+               const std::optional<ops::Placement>& wanted = {}) {
+  const auto is_turned = [](const ops::Level& level) { return level == ops::cut(1); };
+  if (wanted && (is_turned(wanted->cube) || is_turned(wanted->pe))) {
+    const auto turned = ops::by_level(*wanted, [](Level level) {
+      return std::optional(level.is_cut() ? ops::cut(1 - level.dimension) : level);
+    });
+    const GemmOperands swapped{
+        operands.b,         operands.a,    !operands.transpose_b, !operands.transpose_a,
+        operands.is_folded, operands.alpha};
+    return transpose(product(swapped, {shape[1], shape[0]}, turned), 0, 1);
   }
-  Tensor c = ops::make_like(operands.a, operands.name(), shape, operands.a.dtype(), *placement);
+  const bool crosses_pes = wanted || is_shared(operands.a) || is_shared(operands.b);
+  if (crosses_pes && !operands.is_folded) {
+    ops::refuse_placements(operands.name(), operands.a, operands.b,
+                           "a shared matrix is no factor of a batch of matrices");
+  }
+  const ops::Placement placement = wanted.value_or(placement_of_product(operands, shape.rank()));
+  Tensor c = ops::make_like(operands.a, operands.name(), shape, operands.a.dtype(), placement);
   if (operands.bias.defined()) {
     ops::elementwise_placement(operands.name(), c, operands.bias, ops::Linearity::together);
   }
-  ops::gemm_into(c, operands);
+  crosses_pes&& operands.depth() > 0 ? ops::gemm_across_pes(c, operands)
+                                     : ops::gemm_into(c, operands);
   return c;
 }
 
@@ -149,17 +183,28 @@ void check_bias(const GemmOperands& operands, std::int64_t columns) {
                                  to_string(Shape{columns})));
 }
 
+// What a backward pass needs to know of a factor beside its elements.
+struct FactorForm {
+  Shape shape;                                // in the product
+  std::optional<ops::Placement> wanted = {};  // of its gradient, if it is shared
+};
+
+FactorForm form_of(const Tensor& factor) {
+  const ops::Placement placement = ops::placement_of(factor);
+  return {factor.shape(), placement.is_shared ? std::optional(placement) : std::nullopt};
+}
+
 // Here op(x) is x or its transpose: the gradient of op(a) is dc op(b)^T, that of op(b) is op(a)^T
 // dc.
-Tensor gradient_of_a(const GemmOperands& of, const Tensor& dc, const Shape& shape) {
+Tensor gradient_of_a(const GemmOperands& of, const Tensor& dc, const FactorForm& a) {
   if (of.transpose_a)
-    return product({of.b, dc, of.transpose_b, true, of.is_folded, of.alpha}, shape);
-  return product({dc, of.b, false, !of.transpose_b, of.is_folded, of.alpha}, shape);
+    return product({of.b, dc, of.transpose_b, true, of.is_folded, of.alpha}, a.shape, a.wanted);
+  return product({dc, of.b, false, !of.transpose_b, of.is_folded, of.alpha}, a.shape, a.wanted);
 }
-Tensor gradient_of_b(const GemmOperands& of, const Tensor& dc, const Shape& shape) {
+Tensor gradient_of_b(const GemmOperands& of, const Tensor& dc, const FactorForm& b) {
   if (of.transpose_b)
-    return product({dc, of.a, true, of.transpose_a, of.is_folded, of.alpha}, shape);
-  return product({of.a, dc, !of.transpose_a, false, of.is_folded, of.alpha}, shape);
+    return product({dc, of.a, true, of.transpose_a, of.is_folded, of.alpha}, b.shape, b.wanted);
+  return product({of.a, dc, !of.transpose_a, false, of.is_folded, of.alpha}, b.shape, b.wanted);
 }
 
 // Returns x with these sizes in front of its matrices, as a view in which x repeats; x itself where
@@ -194,8 +239,8 @@ Tensor multiply(const Tensor& of_a, const Tensor& of_b, const MatmulOptions& opt
   form.a = form.b = form.bias = none;
   const auto backward = [form, batch, a = SavedTensor(needs_grad(b) ? a : none),
                          b = SavedTensor(needs_grad(a) ? b : none), shape_of_a = a.shape(),
-                         shape_of_b = b.shape(), in_a = operands.a.shape(),
-                         in_b = operands.b.shape(), of_a = needs_grad(a), of_b = needs_grad(b),
+                         shape_of_b = b.shape(), in_a = form_of(operands.a),
+                         in_b = form_of(operands.b), of_a = needs_grad(a), of_b = needs_grad(b),
                          of_bias = needs_grad(operands.bias)](const Tensor& dc) {
     GemmOperands of = form;
     if (of_b) of.a = with_batch(a.get(), batch);

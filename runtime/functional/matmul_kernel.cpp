@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "runtime/functional/matrix_layout.h"
 #include "runtime/ops/device_kernel.h"
 #include "runtime/tensor/strided_view.h"
 #include "sim_engine/components/kernel_run.h"
@@ -12,72 +13,6 @@
 namespace kernbench::ops {
 
 namespace {
-
-// One of the loops over the matrices of a holder's part.
-struct BatchLoop {
-  std::int64_t size = 1;
-  std::int64_t stride = 0;
-};
-
-// Describes how the matrices of a holder's shard lie in its memory.
-struct MatrixLayout {
-  std::vector<BatchLoop> batch;  // outermost first
-  std::int64_t rows = 1;
-  std::int64_t columns = 1;
-  std::int64_t pitch = 0;  // from row to row, or, of a turned matrix, from column to column
-  bool is_turned = false;  // its columns are stretches of the memory
-
-  std::int64_t count() const {
-    std::int64_t count = 1;
-    for (const BatchLoop& loop : batch) count *= loop.size;
-    return count;
-  }
-  // The first element of the matrix with this number.
-  std::int64_t find_begin(std::int64_t index) const {
-    std::int64_t begin = 0;
-    for (std::size_t i = batch.size(); i-- > 0; index /= batch[i].size) {
-      begin += index % batch[i].size * batch[i].stride;
-    }
-    return begin;
-  }
-};
-
-// Returns all dimensions but the last as one; nullopt if their elements are not equally far apart.
-std::optional<BatchLoop> merge_rows(const std::vector<BatchLoop>& loops) {
-  BatchLoop rows;
-  for (std::size_t i = loops.size() - 1; i-- > 0;) {
-    if (loops[i].size == 1) continue;
-    if (rows.size > 1 && loops[i].stride != rows.size * rows.stride) return std::nullopt;
-    if (rows.size == 1) rows.stride = loops[i].stride;
-    rows.size *= loops[i].size;
-  }
-  return rows;
-}
-
-// Returns nullopt if neither rows nor columns are contiguous.
-std::optional<MatrixLayout> make_layout(const ShardInfo& shard, bool is_folded) {
-  const std::vector<std::int64_t> strides = runtime::strides_of(shard);
-  std::vector<BatchLoop> loops;
-  for (std::size_t d = 0; d < strides.size(); ++d) loops.push_back({shard.shape[d], strides[d]});
-  MatrixLayout layout;
-  const BatchLoop columns = loops.back();
-  const auto rows = is_folded ? merge_rows(loops) : std::optional(loops[loops.size() - 2]);
-  if (!rows) return std::nullopt;
-  if (!is_folded) layout.batch.assign(loops.begin(), loops.end() - 2);
-  layout.rows = rows->size;
-  layout.columns = columns.size;
-  const auto are_stretches = [](const BatchLoop& outer, const BatchLoop& inner) {
-    return (inner.stride == 1 || inner.size <= 1) &&
-           (outer.stride >= inner.size || outer.size <= 1);
-  };
-  const bool has_rows = are_stretches(*rows, columns);
-  if (!has_rows && !are_stretches(columns, *rows)) return std::nullopt;
-  layout.is_turned = !has_rows;
-  const BatchLoop& outer = has_rows ? *rows : columns;
-  const BatchLoop& inner = has_rows ? columns : *rows;
-  layout.pitch = outer.size <= 1 ? inner.size : outer.stride;
-  return layout;
-}
 
 // A PE's part of an operand.
 struct Matrices {

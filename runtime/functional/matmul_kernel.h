@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <string_view>
 
 #include "runtime/tensor/tensor.h"
@@ -19,6 +21,12 @@ struct GemmOperands {
   double alpha = 1;
   Tensor bias = {};  // [n], split as the columns of c, or undefined
 
+  // The number of products in each sum.
+  std::int64_t depth() const {
+    const std::int64_t columns = a.size(-1);
+    if (!transpose_a) return columns;
+    return is_folded ? a.numel() / std::max<std::int64_t>(columns, 1) : a.size(-2);
+  }
   std::string_view name() const { return bias.defined() ? "addmm" : "matmul"; }
 };
 

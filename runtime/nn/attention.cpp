@@ -104,8 +104,10 @@ RotaryEmbeddingImpl::RotaryEmbeddingImpl(const RuntimeContext& torch, std::int64
       sines.push_back(static_cast<float>(std::sin(angle)));
     }
   }
-  cosine = torch.tensor(cosines, {max_seq_len, dim}, with_name(tensors, "cosine"));
-  sine = torch.tensor(sines, {max_seq_len, dim}, with_name(tensors, "sine"));
+  TensorOptions own = tensors;  // each PE has a copy, as of what is no matrix
+  own.dp = own.dp.for_rank(1);
+  cosine = torch.tensor(cosines, {max_seq_len, dim}, with_name(own, "cosine"));
+  sine = torch.tensor(sines, {max_seq_len, dim}, with_name(own, "sine"));
 }
 
 Tensor RotaryEmbeddingImpl::forward(const Tensor& x) const {

@@ -119,6 +119,7 @@ Placement placement_of(const Tensor& tensor, const DPPolicy& dp) {
   const std::size_t rank = tensor.shape().rank();
   placement.cube = to_level(dp.cube, placement.num_cubes, rank);
   placement.pe = to_level(dp.pe, placement.num_pes, rank);
+  placement.is_shared = dp.is_shared && (placement.cube.is_cut() || placement.pe.is_cut());
   return placement;
 }
 
@@ -126,15 +127,25 @@ std::optional<DPPolicy> to_policy(const Placement& placement, std::size_t rank) 
   const auto cube = to_shard(placement.cube, rank);
   const auto pe = to_shard(placement.pe, rank);
   if (!cube || !pe) return std::nullopt;
-  return DPPolicy{*cube, *pe, placement.num_cubes, placement.num_pes};
+  return DPPolicy{*cube, *pe, placement.num_cubes, placement.num_pes, placement.is_shared};
 }
+
+namespace {
+
+// True if the elements of a shared tensor are cut on the same levels in a result.
+bool stays_shared(const Placement& placement, const Level& cube, const Level& pe) {
+  return placement.is_shared && placement.cube.is_cut() == cube.is_cut() &&
+         placement.pe.is_cut() == pe.is_cut();
+}
+
+}  // namespace
 
 std::optional<Placement> by_level(const Placement& a,
                                   const std::function<std::optional<Level>(Level)>& rule) {
   const auto cube = rule(a.cube);
   const auto pe = rule(a.pe);
   if (!cube || !pe) return std::nullopt;
-  return Placement{a.device, a.num_cubes, a.num_pes, *cube, *pe};
+  return Placement{a.device, a.num_cubes, a.num_pes, *cube, *pe, stays_shared(a, *cube, *pe)};
 }
 
 std::optional<Placement> by_level(const Placement& a, const Placement& b,
@@ -142,7 +153,9 @@ std::optional<Placement> by_level(const Placement& a, const Placement& b,
   const auto cube = rule(a.cube, b.cube);
   const auto pe = rule(a.pe, b.pe);
   if (!cube || !pe) return std::nullopt;
-  return Placement{a.device, a.num_cubes, a.num_pes, *cube, *pe};
+  return Placement{a.device,  a.num_cubes,
+                   a.num_pes, *cube,
+                   *pe,       stays_shared(a, *cube, *pe) || stays_shared(b, *cube, *pe)};
 }
 
 Placement gradient_placement(const Placement& placement) {

@@ -45,12 +45,16 @@ struct Placement {
   int num_pes = 1;
   Level cube;
   Level pe;
+  bool is_shared = false;  // DPPolicy::is_shared, of a tensor that is cut
 
   bool has_holders_of(const Placement& other) const {
     return device == other.device && num_cubes == other.num_cubes && num_pes == other.num_pes;
   }
   bool is_partial() const { return cube.is_partial() || pe.is_partial(); }
-  friend bool operator==(const Placement&, const Placement&) = default;
+  // Where the elements lie, whoever may read them there.
+  friend bool operator==(const Placement& a, const Placement& b) {
+    return a.has_holders_of(b) && a.cube == b.cube && a.pe == b.pe;
+  }
 };
 
 // "cube=cut 0, pe=partial, num_cubes=2, num_pes=4".
@@ -65,7 +69,8 @@ Placement placement_of(const Tensor& like, const DPPolicy& dp);
 // dimension is cut that is neither the first nor the last.
 std::optional<DPPolicy> to_policy(const Placement& placement, std::size_t rank);
 
-// Applies `rule` to each level; nullopt if it has no answer for one.
+// Applies `rule` to each level; nullopt if it has no answer for one.  The result is shared if an
+// operand is that is cut on the same levels.
 // REQUIRES: a and b have the same holders
 std::optional<Placement> by_level(const Placement& a,
                                   const std::function<std::optional<Level>(Level)>& rule);

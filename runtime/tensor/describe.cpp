@@ -26,6 +26,7 @@ std::string words_for(const DPPolicy& policy) {
                                   name_of(policy.cube), name_of(policy.pe));
   if (policy.num_cubes != 0) words += fmt::format(", .num_cubes = {}", policy.num_cubes);
   if (policy.num_pes != 0) words += fmt::format(", .num_pes = {}", policy.num_pes);
+  if (policy.is_shared) words += ", .is_shared = true";
   return words + "}";
 }
 

@@ -63,6 +63,7 @@ std::string to_string(const DPPolicy& policy) {
   std::string text = fmt::format("cube={}, pe={}", name_of(policy.cube), name_of(policy.pe));
   if (policy.num_cubes != 0) text += fmt::format(", num_cubes={}", policy.num_cubes);
   if (policy.num_pes != 0) text += fmt::format(", num_pes={}", policy.num_pes);
+  if (policy.is_shared) text += ", is_shared";
   return text;
 }
 

@@ -35,6 +35,9 @@ struct DPPolicy {
   Shard pe = Shard::replicate;
   int num_cubes = 0;  // the first cubes are used; 0: all
   int num_pes = 0;    // of each cube, the first PEs are used; 0: all
+  // A matrix whose parts every PE of the device reads where they lie: matrix products take it as
+  // they take a replicated one.
+  bool is_shared = false;
 
   // Return how many cubes of a device, and PEs of a cube, hold a part, counting all where the
   // policy has 0.
@@ -45,6 +48,18 @@ struct DPPolicy {
   static constexpr DPPolicy on_one_pe() {
     return {.cube = Shard::replicate, .pe = Shard::replicate, .num_cubes = 1, .num_pes = 1};
   }
+  // A matrix lies once on the device, its rows over all PEs, which share it; what is no matrix is
+  // small beside those, and each PE has a copy.  For the parameters of a model whose samples lie
+  // row by row.
+  static constexpr DPPolicy shared(int num_cubes = 0, int num_pes = 0) {
+    return {Shard::row_wise, Shard::row_wise, num_cubes, num_pes, true};
+  }
+  // What the policy says of a tensor of so many dimensions.
+  constexpr DPPolicy for_rank(std::size_t rank) const {
+    if (!is_shared || rank == 2) return *this;
+    return {Shard::replicate, Shard::replicate, num_cubes, num_pes};
+  }
+
   // The former name of on_one_pe(), for programs that have it.
   static constexpr DPPolicy replicated() { return on_one_pe(); }
 

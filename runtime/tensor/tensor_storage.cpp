@@ -80,9 +80,9 @@ std::shared_ptr<Tensor::Storage> make_unplaced_storage(std::shared_ptr<Simulatio
   storage->dtype = dtype;
   storage->name = visible(options.name);  // the name goes into messages
   storage->device = device;
-  storage->dp = options.dp;
+  storage->dp = options.dp.for_rank(shape.rank());
   storage->shards =
-      place(options.dp, shape, simulation->machine().topology(), device, options.num_sips);
+      place(storage->dp, shape, simulation->machine().topology(), device, options.num_sips);
   storage->simulation = std::move(simulation);
   storage->memory = std::make_shared<TensorMemory>(storage->simulation);
   storage->memory->element_count = shape.numel();

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "runtime/fiber/fiber_scheduler.h"
 #include "runtime/guards/command_budget.h"
@@ -28,19 +30,27 @@ bool touch(const sim::MatrixAt& a, const sim::ElementRange& in_a, const sim::Mat
 // Returns the name of the operand that c overlaps; empty if there is none.
 std::string_view overlapped_operand(const sim::CompositePlan& plan) {
   const auto& [m, n, k] = plan.size;
-  const sim::ElementRange c = plan.c.block(0, 0, m, n);
-  const auto overlaps_c = [&](const sim::OperandAt& operand, std::int64_t rows,
-                              std::int64_t columns) {
+  std::vector<std::pair<const sim::MatrixAt*, sim::ElementRange>> in_c;
+  plan.c.for_each_part(0, 0, m, n,
+                       [&](const sim::MatrixAt& block, const sim::ElementRange& elements) {
+                         in_c.emplace_back(&block, elements);
+                       });
+  const auto overlaps_c = [&](const sim::MatrixAt& matrix, const sim::ElementRange& elements) {
+    return std::ranges::any_of(in_c, [&](const auto& block) {
+      return touch(*block.first, block.second, matrix, elements);
+    });
+  };
+  const auto reads_c = [&](const sim::OperandAt& operand, std::int64_t rows, std::int64_t columns) {
     bool overlaps = false;
     operand.for_each_part(0, 0, rows, columns,
                           [&](const sim::MatrixAt& block, const sim::ElementRange& elements) {
-                            overlaps = overlaps || touch(plan.c, c, block, elements);
+                            overlaps = overlaps || overlaps_c(block, elements);
                           });
     return overlaps;
   };
-  if (overlaps_c(plan.a, m, k)) return "a";
-  if (overlaps_c(plan.b, k, n)) return "b";
-  if (plan.bias && touch(plan.c, c, *plan.bias, plan.bias->block(0, 0, 1, n))) return "bias";
+  if (reads_c(plan.a, m, k)) return "a";
+  if (reads_c(plan.b, k, n)) return "b";
+  if (plan.bias && overlaps_c(*plan.bias, plan.bias->block(0, 0, 1, n))) return "bias";
   return "";
 }
 
@@ -70,16 +80,17 @@ sim::MatrixAt Context::matrix_at(std::string_view operand, const Pointer& pointe
   return {pointer.buffer_, pointer.offset(), distance};
 }
 
+void Context::check_readers(std::string_view operand, const CompositeGemm::Readers& readers) const {
+  if (readers.in_cube >= 0 && readers.in_launch >= readers.in_cube) return;
+  throw DeviceError("KB-K033",
+                    "{}: {} has {} readers in the cube and {} in the launch; none, or at least "
+                    "one in the cube and no fewer in the launch, are wanted",
+                    where("tl.composite"), operand, readers.in_cube, readers.in_launch);
+}
+
 sim::OperandAt Context::operand_at(std::string_view operand, const Pointer& first,
-                                   const std::vector<RowBlock>& further,
-                                   const CompositeGemm::Readers& readers, const Shape& shape,
-                                   std::int64_t pitch) const {
-  if (readers.in_cube < 0 || readers.in_launch < readers.in_cube) {
-    throw DeviceError("KB-K033",
-                      "{}: {} has {} readers in the cube and {} in the launch; none, or at least "
-                      "one in the cube and no fewer in the launch, are wanted",
-                      where("tl.composite"), operand, readers.in_cube, readers.in_launch);
-  }
+                                   const std::vector<RowBlock>& further, const Shape& shape,
+                                   DType dtype, std::int64_t pitch) const {
   const auto end_of = [&](std::size_t block) {
     return block < further.size() ? further[block].row : shape[0];
   };
@@ -90,10 +101,9 @@ sim::OperandAt Context::operand_at(std::string_view operand, const Pointer& firs
                         "ascending order, below {}, are wanted",
                         where("tl.composite"), operand, row, end_of(next), shape[0]);
     }
-    return matrix_at(operand, pointer, {end_of(next) - row, shape[1]}, first.dtype(), pitch);
+    return matrix_at(operand, pointer, {end_of(next) - row, shape[1]}, dtype, pitch);
   };
   sim::OperandAt whole{at(first, 0, 0)};
-  whole.readers = {readers.in_cube, readers.in_launch};
   for (std::size_t i = 0; i < further.size(); ++i) {
     whole.further.push_back({further[i].row, at(further[i].pointer, further[i].row, i + 1)});
   }
@@ -108,10 +118,21 @@ sim::CompositePlan Context::make_plan(const CompositeGemm& gemm) const {
   }
   sim::CompositePlan plan;
   plan.size = {gemm.m, gemm.n, gemm.k};
-  plan.a = operand_at("a", gemm.a, gemm.a_further, gemm.a_readers, {gemm.m, gemm.k}, gemm.a_pitch);
-  plan.b = operand_at("b", gemm.b, gemm.b_further, gemm.b_readers, {gemm.k, gemm.n}, gemm.b_pitch);
-  plan.c = matrix_at("c", gemm.c, {gemm.m, gemm.n}, gemm.out_dtype.value_or(gemm.c.dtype()),
-                     gemm.c_pitch);
+  const auto in_memory = [](std::int64_t rows, std::int64_t columns, bool is_transposed) {
+    return is_transposed ? Shape{columns, rows} : Shape{rows, columns};
+  };
+  check_readers("a", gemm.a_readers);
+  check_readers("b", gemm.b_readers);
+  plan.a = operand_at("a", gemm.a, gemm.a_further, in_memory(gemm.m, gemm.k, gemm.transpose_a),
+                      gemm.a.dtype(), gemm.a_pitch);
+  plan.b = operand_at("b", gemm.b, gemm.b_further, in_memory(gemm.k, gemm.n, gemm.transpose_b),
+                      gemm.b.dtype(), gemm.b_pitch);
+  plan.c = operand_at("c", gemm.c, gemm.c_further, {gemm.m, gemm.n},
+                      gemm.out_dtype.value_or(gemm.c.dtype()), gemm.c_pitch);
+  plan.a.readers = {gemm.a_readers.in_cube, gemm.a_readers.in_launch};
+  plan.b.readers = {gemm.b_readers.in_cube, gemm.b_readers.in_launch};
+  plan.a.is_transposed = gemm.transpose_a;
+  plan.b.is_transposed = gemm.transpose_b;
   if (gemm.bias) plan.bias = matrix_at("bias", *gemm.bias, {1, gemm.n}, gemm.bias->dtype(), 0);
   plan.scale = static_cast<float>(gemm.scale);
   if (!is_enumerator(gemm.activation, kActivationCount)) {
@@ -186,7 +207,16 @@ void Context::count_parts(const sim::CompositePlan& plan) {
 
 void Context::composite(const CompositeGemm& gemm) {
   sim::CompositePlan plan = make_plan(gemm);
-  check_store("tl.composite", gemm.c, plan.c.block(0, 0, gemm.m, gemm.n));
+  const auto check_block = [&](const Pointer& pointer, const sim::MatrixAt& block,
+                               std::int64_t rows) {
+    check_store("tl.composite", pointer, block.block(0, 0, rows, gemm.n));
+  };
+  const auto& further = plan.c.further;
+  check_block(gemm.c, plan.c, further.empty() ? gemm.m : further.front().row);
+  for (std::size_t i = 0; i < further.size(); ++i) {
+    const std::int64_t end = i + 1 < further.size() ? further[i + 1].row : gemm.m;
+    check_block(gemm.c_further[i].pointer, further[i].at, end - further[i].row);
+  }
   set_tile(plan, {gemm.tile_m, gemm.tile_n, gemm.tile_k});
   count_parts(plan);
   make_room("tl.composite", working_set(plan));

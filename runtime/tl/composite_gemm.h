@@ -14,7 +14,7 @@ namespace kernbench::tl {
 
 using sim::Activation;
 
-// Where the rows of an operand of tl.composite lie, from `row` on.
+// Where the rows of a matrix of tl.composite lie, from `row` on.
 struct RowBlock {
   std::int64_t row = 0;
   Pointer pointer;
@@ -26,8 +26,9 @@ struct RowBlock {
 // between the beginnings of two rows, for matrices that are parts of wider ones; 0 means that rows
 // are adjacent.  A tile size of 0 is chosen by sim::choose_tile().
 //
-// The rows of an operand may lie in several blocks, on different PEs: `a` or `b` points to the
-// first of them.
+// The rows of a matrix may lie in several blocks, on different PEs: `a`, `b` or `c` points to the
+// first of them.  A transposed operand lies in memory as [k, m] or [n, k]; its pitch and its blocks
+// are those of these rows.  PE_GEMM reads its tiles by columns, as fast as others.
 //
 // The PEs of a launch that compute with the same rows of a, or columns of b, may share it: its
 // tiles come by way of the SRAM of cubes, where they stay a while, and are read from HBM once
@@ -56,8 +57,11 @@ struct CompositeGemm {
   std::optional<DType> out_dtype = std::nullopt;  // if given, it must be c's
   std::vector<RowBlock> a_further = {};  // the blocks behind the first, in the order of rows
   std::vector<RowBlock> b_further = {};
+  std::vector<RowBlock> c_further = {};
   Readers a_readers = {};
   Readers b_readers = {};
+  bool transpose_a = false;
+  bool transpose_b = false;
 };
 
 }  // namespace kernbench::tl

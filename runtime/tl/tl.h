@@ -279,9 +279,9 @@ class Context {
   void check_access(std::string_view operation, const Pointer& pointer, Extent count,
                     DType dtype) const;
   void check_axis(std::string_view operation, int axis) const;
+  void check_readers(std::string_view operand, const CompositeGemm::Readers& readers) const;
   sim::OperandAt operand_at(std::string_view operand, const Pointer& first,
-                            const std::vector<RowBlock>& further,
-                            const CompositeGemm::Readers& readers, const Shape& shape,
+                            const std::vector<RowBlock>& further, const Shape& shape, DType dtype,
                             std::int64_t pitch) const;
   sim::MatrixAt matrix_at(std::string_view operand, const Pointer& pointer, const Shape& shape,
                           DType dtype, std::int64_t pitch) const;

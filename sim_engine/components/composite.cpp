@@ -110,7 +110,7 @@ void Composite::completed(const Command& part) {
   const bool is_product = std::holds_alternative<work::Gemm>(part.work);
   const bool is_store = std::holds_alternative<work::Store>(part.work);
   if (is_product && next_step_ < step_count_) issue_step(step_at(next_step_++));
-  if (is_store && ++results_stored_ == counts_.m * counts_.n) {
+  if (is_store && ++stores_done_ == stores_issued_ && results_issued_ == counts_.m * counts_.n) {
     scratch_ = {};
     close_accesses();
     scheduler_.finish(command_);  // and this
@@ -138,7 +138,8 @@ void Composite::issue_step(const Step& step) {
   if (step.ends_result) issue_end_of_result(step, product);
 }
 
-// A tile in several blocks is a load from each, whose rows follow each other in scratch.
+// A tile in several blocks is a load from each, whose rows follow each other in scratch.  The array
+// reads a transposed tile column by column, which takes no time of its own.
 Tile Composite::load_tile(const OperandAt& operand, std::int64_t row, std::int64_t column,
                           std::int64_t rows, std::int64_t columns) {
   std::vector<Tile> parts;
@@ -148,10 +149,13 @@ Tile Composite::load_tile(const OperandAt& operand, std::int64_t row, std::int64
                           parts.push_back(load(home, elements, operand.is_shared(), {}));
                           values.push_back(parts.back()->value);
                         });
-  if (parts.size() == 1) return parts.front();
+  if (parts.size() == 1 && !operand.is_transposed) return parts.front();
   PeServices& services = scheduler_.services();
   const Tile whole = services.tiles.make_view(operand.buffer.dtype, rows * columns, parts);
-  whole->value = services.memory.concat(values);
+  whole->value = parts.size() == 1 ? values.front() : services.memory.concat(values);
+  if (operand.is_transposed) {
+    whole->value = services.memory.along_axis(AxisOp::transpose, whole->value, {1, columns, rows});
+  }
   return whole;
 }
 
@@ -189,18 +193,38 @@ Tile Composite::multiply(const Step& step, const Tile& a, const Tile& b) {
   return result;
 }
 
+// A result in several blocks is a store to each.
 void Composite::issue_end_of_result(const Step& step, Tile sum) {
   if (plan_.has_epilogue()) sum = run_epilogue(step, sum);
   PeServices& services = scheduler_.services();
+  std::vector<Tile> done;
+  std::int64_t offset = 0;
+  plan_.c.for_each_part(
+      step.row, step.column, step.size.m, step.size.n,
+      [&](const MatrixAt& home, const ElementRange& elements) {
+        Tile part = sum;
+        if (elements.count() < sum->element_count) {
+          part = services.tiles.make_view(sum->dtype, elements.count(), std::span(&sum, 1));
+          part->value = services.memory.slice(sum->value, offset, elements.count());
+        }
+        offset += elements.count();
+        done.push_back(store(home, elements, part));
+      });
+  const Tile all = done.size() == 1 ? done.front() : services.tiles.make_view(DType::f32, 0, done);
+  stored_[static_cast<std::size_t>(results_issued_++ % 2)] = all;
+}
+
+Tile Composite::store(const MatrixAt& home, const ElementRange& elements, const Tile& tile) {
+  PeServices& services = scheduler_.services();
   Command& command = make_command();
   const Tile done = services.tiles.make_view(DType::f32, 0, {});
-  command.operands[0] = sum;
+  command.operands[0] = tile;
   command.result = done;
-  command.bytes = sum->bytes;
-  const ElementRange block = plan_.c.block(step.row, step.column, step.size.m, step.size.n);
-  command.work = work::Store{{plan_.c.buffer, block.simplified(), {}}};
+  command.bytes = tile->bytes;
+  command.work = work::Store{{home.buffer, elements.simplified(), {}}};
   scheduler_.issue(command);
-  stored_[static_cast<std::size_t>(results_issued_++ % 2)] = done;
+  ++stores_issued_;
+  return done;
 }
 
 Tile Composite::run_epilogue(const Step& step, const Tile& sum) {

@@ -65,6 +65,7 @@ class Composite final : private CommandIssuer {
             const Tile& not_before);
   Tile multiply(const Step& step, const Tile& a, const Tile& b);
   Tile run_epilogue(const Step& step, const Tile& sum);
+  Tile store(const MatrixAt& home, const ElementRange& elements, const Tile& tile);
   Command& make_command();
   void completed(const Command& part) override;
   Waits& waits() override { return waits_; }
@@ -81,7 +82,8 @@ class Composite final : private CommandIssuer {
   const std::int64_t step_count_;
   std::int64_t next_step_ = 0;
   std::int64_t results_issued_ = 0;
-  std::int64_t results_stored_ = 0;
+  std::int64_t stores_issued_ = 0;
+  std::int64_t stores_done_ = 0;
   Bytes shared_from_hbm_ = 0;
   Tile sum_;                    // of the result at hand, so far
   Tile bias_;                   // of the result at hand

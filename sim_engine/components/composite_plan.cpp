@@ -54,6 +54,20 @@ Parts loaded_parts(const CompositePlan& plan) {
           plan.bias ? Wide{n} * counts.m * size_of(plan.bias->buffer.dtype) : 0};
 }
 
+// The transfers of tiles of a matrix whose rows in memory are cut into `along_rows` tiles, and the
+// other dimensions of the product into `others`.
+Wide count_transfers(const OperandAt& operand, std::int64_t along_rows, Wide others) {
+  return (Wide{along_rows} + std::ssize(operand.further)) * others;
+}
+Wide count_loads(const CompositePlan& plan) {
+  const auto& [m, n, k] = tile_counts(plan.size, plan.tile);
+  const Wide of_a = plan.a.is_transposed ? count_transfers(plan.a, k, Wide{m} * n)
+                                         : count_transfers(plan.a, m, Wide{n} * k);
+  const Wide of_b = plan.b.is_transposed ? count_transfers(plan.b, n, Wide{m} * k)
+                                         : count_transfers(plan.b, k, Wide{m} * n);
+  return of_a + of_b;
+}
+
 // The time of loads and stores on their ways.
 //
 // Tiles of the result go row by row, so that a tile of a is needed again when the cube's PEs have
@@ -219,8 +233,9 @@ Promise make_promise(const CompositePlan& plan, const Topology::Pe& pe, const Wa
   const Wide loads = on_ways.of(loaded);
   const Wide latencies = Wide{counts.m} * counts.n * counts.k * on_ways.latency().count();
   const Wide all = on_ways.of({loaded.a, loaded.b, loaded.rest + stored});
-  const Wide time = std::max(
-      {time_of_steps(plan, pe, on_ways) + ends, all + last, (products + loads + latencies) / 2});
+  const Wide setups = count_loads(plan) * pe.dma_setup.count();
+  const Wide time = std::max({time_of_steps(plan, pe, on_ways) + ends, all + last, setups + last,
+                              (products + loads + latencies) / 2});
   return {time, loaded_bytes(plan) + stored};
 }
 
@@ -246,11 +261,6 @@ std::array<std::int64_t, 4> candidates_of_k(CompositePlan plan, std::int64_t row
           ceil_divide(plan.size.k, 4 * count)};
 }
 
-// The loads of an operand's tiles, all of its rows once.
-Wide count_loads(const OperandAt& operand, std::int64_t tiles) {
-  return Wide{tiles} + std::ssize(operand.further);
-}
-
 }  // namespace
 
 std::vector<MemoryUse> list_memory_uses(const CompositePlan& plan) {
@@ -264,7 +274,9 @@ std::vector<MemoryUse> list_memory_uses(const CompositePlan& plan) {
   };
   plan.a.for_each_part(0, 0, m, k, read);
   plan.b.for_each_part(0, 0, k, n, read);
-  add(plan.c, plan.c.block(0, 0, m, n), true);
+  plan.c.for_each_part(0, 0, m, n, [&](const MatrixAt& matrix, const ElementRange& elements) {
+    add(matrix, elements, true);
+  });
   if (plan.bias) add(*plan.bias, plan.bias->block(0, 0, 1, n), false);
   return uses;
 }
@@ -276,11 +288,10 @@ GemmSize tile_counts(const GemmSize& size, const GemmSize& tile) {
 std::int64_t part_count(const CompositePlan& plan) {
   constexpr Wide kMost = std::numeric_limits<std::int64_t>::max();
   const GemmSize counts = tile_counts(plan.size, plan.tile);
-  const Wide results = Wide{counts.m} * counts.n;
-  const Wide loads =
-      count_loads(plan.a, counts.m) * counts.n * counts.k + count_loads(plan.b, counts.k) * results;
-  const Wide others = counts.k + 1 + (plan.bias ? 1 : 0) + (plan.has_epilogue() ? 1 : 0);
-  return static_cast<std::int64_t>(std::min(kMost, loads + results * others));
+  const Wide stores = count_transfers(plan.c, counts.m, counts.n);
+  const Wide others = counts.k + (plan.bias ? 1 : 0) + (plan.has_epilogue() ? 1 : 0);
+  return static_cast<std::int64_t>(
+      std::min(kMost, count_loads(plan) + stores + Wide{counts.m} * counts.n * others));
 }
 
 Bytes working_set(const CompositePlan& plan) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <iterator>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "sim_engine/topology/topology.h"
@@ -29,10 +30,11 @@ struct MatrixAt {
   }
 };
 
-// An operand: a matrix, or one whose rows lie in several blocks, on different PEs.
+// A matrix of the product, whose rows may lie in several blocks, on different PEs.  A transposed
+// one has the operand's columns as rows in memory, and what is said of rows holds for those.
 struct OperandAt : MatrixAt {
   struct Block {
-    std::int64_t row;  // the first of its rows in the operand
+    std::int64_t row;  // the first of its rows in the memory of the whole
     MatrixAt at;
   };
   // The PEs that compute with the same tiles: those of this PE's cube, and those of the launch.
@@ -43,14 +45,19 @@ struct OperandAt : MatrixAt {
 
   std::vector<Block> further = {};  // blocks behind the first, ascending
   Readers readers = {};
+  bool is_transposed = false;
 
   bool is_shared() const { return readers.in_cube > 0; }
 
-  // Calls use(matrix, elements) for what each block has of `rows` x `columns` elements at (row,
-  // column), in the order of rows.
+  // Calls use(matrix, elements) for what each block has of `rows` x `columns` elements of the
+  // operand at (row, column), in the order of rows in memory.
   template <class Use>
   void for_each_part(std::int64_t row, std::int64_t column, std::int64_t rows, std::int64_t columns,
                      const Use& use) const {
+    if (is_transposed) {
+      std::swap(row, column);
+      std::swap(rows, columns);
+    }
     auto next = std::ranges::upper_bound(further, row, {}, &Block::row);
     for (std::int64_t at = row; at < row + rows;) {
       const bool is_first = next == further.begin();
@@ -71,7 +78,7 @@ struct CompositePlan {
   GemmSize tile;  // edges have smaller ones
   OperandAt a;
   OperandAt b;
-  MatrixAt c;
+  OperandAt c;
   std::optional<MatrixAt> bias;  // one row of n
   float scale = 1;
   Activation activation = Activation::none;
@@ -120,7 +127,7 @@ struct WaysOfTiles {
 //   - the first load, all steps, and the last store, where a step takes the longer of its product
 //     and the loads of the next step, and a product the longer of its cycles and of what crosses
 //     either port of pe.tcm.compute_bandwidth;
-//   - the time of all bytes on their ways and the last product;
+//   - the time of all bytes on their ways, or of the DMA's descriptors, and the last product;
 //   - half the sum of the products' time, that of all loads, and a load's latency for each product:
 //     two products' operands are under way or in use at a time.
 // HBM serves a shared operand once, or each time that SRAM could not keep it, and each reader

@@ -30,7 +30,7 @@ class TileChoices {
 
  private:
   // The key has all arguments that choose_tile() depends on except `pe`, which is the same for all.
-  using Arguments = std::array<std::int64_t, 20>;
+  using Arguments = std::array<std::int64_t, 24>;
 
   std::map<Arguments, std::optional<GemmSize>> chosen_;
 };

@@ -35,7 +35,8 @@ TEST_CASE("language models learn as with torch, loss by loss", "[train][exhausti
   const double spread = compute_spread(f32, f64);
   const bool is_gpt = kind == train::ModelKind::gpt;
   train_on_device(
-      {.model = kind, .cubes = is_shared && !is_gpt ? 2 : 1, .pes = is_shared && is_gpt ? 2 : 1},
+      {.model = kind,
+       .on = {.cubes = is_shared && !is_gpt ? 2 : 1, .pes = is_shared && is_gpt ? 2 : 1}},
       [&](train::Training& training) {
         for (std::size_t i = 0; i < f32.size(); ++i) {
           const train::TrainingStep step = training.step();

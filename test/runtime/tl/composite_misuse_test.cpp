@@ -67,6 +67,10 @@ TEST_CASE("blocks and readers that cannot be are refused", "[tl][composite][erro
                gemm.a_further = {{4, gemm.c}};
              }),
              Says("KB-K021", "tl.composite (a)", kWhere));
+  CHECK_THAT(refusal([](auto& gemm) {
+               gemm.c_further = {{8, gemm.c}};
+             }),
+             Says("KB-K033", kWhere, "c begins at row 8", "below 8"));
   CHECK_THAT(refusal([](auto& gemm) { gemm.a_readers = {.in_cube = 2, .in_launch = 1}; }),
              Says("KB-K033", kWhere, "a has 2 readers in the cube and 1 in the launch"));
 }

@@ -312,6 +312,68 @@ TEST_CASE("operands may lie in blocks on several PEs, and PEs may share them", "
   CHECK(c.to_vector() == Floats(exact.begin(), exact.end()));
 }
 
+// a, b and c lie on two cubes in blocks of half of their rows in memory.  Each PE of those computes
+// the columns of its own.
+TEST_CASE("matrices in blocks may be transposed, and the result lie in blocks", "[tl][composite]") {
+  const bool transpose_a = GENERATE(false, true);
+  const bool transpose_b = GENERATE(false, true);
+  const bool shares = GENERATE(false, true);
+  const sim::GemmSize tile = GENERATE(sim::GemmSize{40, 8, 24}, sim::GemmSize{7, 5, 9});
+  RuntimeContext torch(small_topology());
+  const auto in_blocks = [&](const Shape& shape, DType dtype, const Floats& elements) {
+    Tensor made = torch.empty(
+        shape,
+        {.dtype = dtype, .dp = {.cube = Shard::row_wise, .pe = Shard::replicate, .num_pes = 1}});
+    made.copy_(RuntimeContext::tensor(elements, shape));
+    return made;
+  };
+  const auto turned = [](const Floats& elements, std::int64_t rows, std::int64_t columns) {
+    Floats result;
+    for (std::int64_t i = 0; i < columns; ++i) {
+      for (std::int64_t j = 0; j < rows; ++j) {
+        result.push_back(elements[static_cast<std::size_t>(j * columns + i)]);
+      }
+    }
+    return result;
+  };
+  const Floats of_a = small_integers(40 * 24, 1);
+  const Floats of_b = small_integers(24 * 32, 2);
+  const Tensor a = transpose_a ? in_blocks({24, 40}, DType::f16, turned(of_a, 40, 24))
+                               : in_blocks({40, 24}, DType::f16, of_a);
+  const Tensor b = transpose_b ? in_blocks({32, 24}, DType::f16, turned(of_b, 24, 32))
+                               : in_blocks({24, 32}, DType::f16, of_b);
+  const Tensor c = in_blocks({40, 32}, DType::f32, Floats(40 * 32, 7));
+  const Tensor on_all = torch.zeros({4}, {});
+  torch.launch(
+      "gemm",
+      [&](tl::Context& tl, tl::Pointer) {
+        const auto at = [](const Tensor& tensor, int cube) {
+          return RuntimeContext::pointer_to(tensor, {0, cube, 0});
+        };
+        const std::int64_t column = 8 * (2 * tl.cube_id() + tl.pe_id());
+        const std::int64_t in_b = transpose_b ? 0 : column;
+        tl::CompositeGemm gemm =
+            composite_of(at(a, 0), at(b, 0) + in_b, at(c, 0) + column, {40, 8, 24}, tile);
+        gemm.a_further = {{transpose_a ? 12 : 20, at(a, 1)}};
+        gemm.b_further = {{12, at(b, 1) + in_b}};
+        if (transpose_b) {  // its rows are columns of c: 16 lie on each cube
+          gemm.b = at(b, static_cast<int>(column / 16)) + column % 16 * 24;
+          gemm.b_further = {};
+        }
+        gemm.c_further = {{20, at(c, 1) + column}};
+        gemm.a_pitch = transpose_a ? 40 : 24;
+        gemm.b_pitch = transpose_b ? 24 : 32;
+        gemm.c_pitch = 32;
+        gemm.transpose_a = transpose_a;
+        gemm.transpose_b = transpose_b;
+        if (shares) gemm.a_readers = {.in_cube = 2, .in_launch = 4};
+        tl.composite(gemm);
+      },
+      on_all);
+  const std::vector<double> exact = product_of({40, 32, 24}, of_a, of_b);
+  CHECK(c.to_vector() == Floats(exact.begin(), exact.end()));
+}
+
 TEST_CASE("the same composite twice has the same fingerprint, and bits on any number of threads",
           "[tl][composite][determinism]") {
   std::vector<Floats> results;
