@@ -127,7 +127,8 @@ std::optional<DPPolicy> to_policy(const Placement& placement, std::size_t rank) 
   const auto cube = to_shard(placement.cube, rank);
   const auto pe = to_shard(placement.pe, rank);
   if (!cube || !pe) return std::nullopt;
-  return DPPolicy{*cube, *pe, placement.num_cubes, placement.num_pes, placement.is_shared};
+  return DPPolicy{*cube, *pe, placement.num_cubes, placement.num_pes,
+                  placement.is_shared && rank == 2};
 }
 
 namespace {

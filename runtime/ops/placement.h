@@ -66,7 +66,8 @@ Placement placement_of(const Tensor& tensor);
 Placement placement_of(const Tensor& like, const DPPolicy& dp);
 
 // Returns the policy that gives a tensor of `rank` dimensions this placement; nullopt if a
-// dimension is cut that is neither the first nor the last.
+// dimension is cut that is neither the first nor the last.  What is no matrix stays cut, and is not
+// shared.
 std::optional<DPPolicy> to_policy(const Placement& placement, std::size_t rank);
 
 // Applies `rule` to each level; nullopt if it has no answer for one.  The result is shared if an

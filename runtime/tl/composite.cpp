@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "sim_engine/base/enum_names.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/components/kernel_run.h"
+#include "sim_engine/components/routing.h"
 
 namespace kernbench::tl {
 
@@ -104,8 +106,16 @@ sim::OperandAt Context::operand_at(std::string_view operand, const Pointer& firs
     return matrix_at(operand, pointer, {end_of(next) - row, shape[1]}, dtype, pitch);
   };
   sim::OperandAt whole{at(first, 0, 0)};
+  const Topology& topology = run_.pe().services().topology;
+  const auto slice_of = [&](const sim::MatrixAt& block) {
+    const sim::PeLocation& home = block.buffer.home;
+    return std::tuple(home.sip, home.cube, sim::Routing::hbm_slice_of(topology, home.pe));
+  };
   for (std::size_t i = 0; i < further.size(); ++i) {
-    whole.further.push_back({further[i].row, at(further[i].pointer, further[i].row, i + 1)});
+    const sim::MatrixAt& previous = i == 0 ? whole : whole.further.back().at;
+    sim::MatrixAt block = at(further[i].pointer, further[i].row, i + 1);
+    block.joins_previous = slice_of(block) == slice_of(previous);
+    whole.further.push_back({further[i].row, block});
   }
   return whole;
 }

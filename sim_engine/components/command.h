@@ -14,6 +14,7 @@
 #include <variant>
 
 #include "sim_engine/components/composite_plan.h"
+#include "sim_engine/components/hbm_access.h"
 #include "sim_engine/components/math_timing.h"
 #include "sim_engine/components/operation.h"
 #include "sim_engine/components/tile.h"
@@ -45,14 +46,6 @@ class CommandIssuer {
 // Each kind of command has a struct of its own with what its unit needs.
 namespace work {
 
-// An access to HBM.
-struct HbmAccess {
-  DeviceBuffer buffer;
-  ElementRange elements;
-  std::optional<std::uint64_t> kernel;  // none: a part of a composite, which has begun its own
-  AccessId id{};                        // while it is under way
-  AccessIndex::Id noted = AccessIndex::kNone;  // by MemoryOrder
-};
 struct Load : HbmAccess {
   bool is_shared = false;  // comes by way of SharedTiles
   Time asked{0};           // when a shared one was asked for

@@ -58,6 +58,21 @@ class EpilogueOps {
   std::int64_t cycles_ = 0;
 };
 
+std::int64_t count_elements(std::span<const PartOfBlock> parts) {
+  std::int64_t count = 0;
+  for (const PartOfBlock& part : parts) count += part.elements.count();
+  return count;
+}
+
+work::HbmAccess access_to(std::span<const PartOfBlock> parts) {
+  const auto in_hbm = [](const PartOfBlock& part) -> HbmPart {
+    return {part.block->buffer, part.elements.simplified()};
+  };
+  work::HbmAccess access{in_hbm(parts.front()), {}};
+  for (const PartOfBlock& part : parts.subspan(1)) access.further.push_back(in_hbm(part));
+  return access;
+}
+
 }  // namespace
 
 Composite::Composite(PeScheduler& scheduler, Command& command, const CompositePlan& plan,
@@ -132,23 +147,25 @@ void Composite::issue_step(const Step& step) {
   // The result reuses the scratch of the result before the last, so it waits for that one's store.
   Tile& place = stored_[static_cast<std::size_t>(results_issued_ % 2)];
   if (step.begins_result && plan_.bias) {
-    bias_ = load(*plan_.bias, plan_.bias->block(0, step.column, 1, n), false, place);
+    const PartOfBlock bias{&*plan_.bias, plan_.bias->block(0, step.column, 1, n)};
+    bias_ = load(std::span(&bias, 1), false, place);
   }
   const Tile product = multiply(step, a, b);
   if (step.ends_result) issue_end_of_result(step, product);
 }
 
-// A tile in several blocks is a load from each, whose rows follow each other in scratch.  The array
+// A tile in several slices of HBM is a load from each, whose rows follow each other in scratch. The
+// array
 // reads a transposed tile column by column, which takes no time of its own.
 Tile Composite::load_tile(const OperandAt& operand, std::int64_t row, std::int64_t column,
                           std::int64_t rows, std::int64_t columns) {
   std::vector<Tile> parts;
   std::vector<Value> values;
-  operand.for_each_part(row, column, rows, columns,
-                        [&](const MatrixAt& home, const ElementRange& elements) {
-                          parts.push_back(load(home, elements, operand.is_shared(), {}));
-                          values.push_back(parts.back()->value);
-                        });
+  for_each_transfer(operand, row, column, rows, columns,
+                    [&](std::span<const PartOfBlock> transfer) {
+                      parts.push_back(load(transfer, operand.is_shared(), {}));
+                      values.push_back(parts.back()->value);
+                    });
   if (parts.size() == 1 && !operand.is_transposed) return parts.front();
   PeServices& services = scheduler_.services();
   const Tile whole = services.tiles.make_view(operand.buffer.dtype, rows * columns, parts);
@@ -159,15 +176,16 @@ Tile Composite::load_tile(const OperandAt& operand, std::int64_t row, std::int64
   return whole;
 }
 
-Tile Composite::load(const MatrixAt& matrix, const ElementRange& elements, bool is_shared,
-                     const Tile& not_before) {
+Tile Composite::load(std::span<const PartOfBlock> parts, bool is_shared, const Tile& not_before) {
   PeServices& services = scheduler_.services();
+  const std::int64_t count = count_elements(parts);
+  const DType dtype = parts.front().block->buffer.dtype;
   Command& command = make_command();
-  const Tile result = services.tiles.make_view(matrix.buffer.dtype, elements.count(), {});
-  result->value = services.memory.declare(matrix.buffer.dtype, elements.count());
+  const Tile result = services.tiles.make_view(dtype, count, {});
+  result->value = services.memory.declare(dtype, count);
   command.result = result;
   command.bytes = result->bytes;
-  command.work = work::Load{{matrix.buffer, elements.simplified(), {}}, is_shared};
+  command.work = work::Load{access_to(parts), is_shared};
   scheduler_.issue(command, std::span(&not_before, 1));
   return result;
 }
@@ -193,35 +211,34 @@ Tile Composite::multiply(const Step& step, const Tile& a, const Tile& b) {
   return result;
 }
 
-// A result in several blocks is a store to each.
+// A result in several slices of HBM is a store to each.
 void Composite::issue_end_of_result(const Step& step, Tile sum) {
   if (plan_.has_epilogue()) sum = run_epilogue(step, sum);
   PeServices& services = scheduler_.services();
   std::vector<Tile> done;
   std::int64_t offset = 0;
-  plan_.c.for_each_part(
-      step.row, step.column, step.size.m, step.size.n,
-      [&](const MatrixAt& home, const ElementRange& elements) {
-        Tile part = sum;
-        if (elements.count() < sum->element_count) {
-          part = services.tiles.make_view(sum->dtype, elements.count(), std::span(&sum, 1));
-          part->value = services.memory.slice(sum->value, offset, elements.count());
-        }
-        offset += elements.count();
-        done.push_back(store(home, elements, part));
-      });
-  const Tile all = done.size() == 1 ? done.front() : services.tiles.make_view(DType::f32, 0, done);
-  stored_[static_cast<std::size_t>(results_issued_++ % 2)] = all;
+  for_each_transfer(plan_.c, step.row, step.column, step.size.m, step.size.n,
+                    [&](std::span<const PartOfBlock> transfer) {
+                      const std::int64_t count = count_elements(transfer);
+                      Tile part = sum;
+                      if (count < sum->element_count) {
+                        part = services.tiles.make_view(sum->dtype, count, std::span(&sum, 1));
+                        part->value = services.memory.slice(sum->value, offset, count);
+                      }
+                      offset += count;
+                      done.push_back(store(transfer, part));
+                    });
+  stored_[static_cast<std::size_t>(results_issued_++ % 2)] =
+      done.size() == 1 ? done.front() : services.tiles.make_view(DType::f32, 0, done);
 }
 
-Tile Composite::store(const MatrixAt& home, const ElementRange& elements, const Tile& tile) {
-  PeServices& services = scheduler_.services();
+Tile Composite::store(std::span<const PartOfBlock> parts, const Tile& tile) {
   Command& command = make_command();
-  const Tile done = services.tiles.make_view(DType::f32, 0, {});
+  const Tile done = scheduler_.services().tiles.make_view(DType::f32, 0, {});
   command.operands[0] = tile;
   command.result = done;
   command.bytes = tile->bytes;
-  command.work = work::Store{{home.buffer, elements.simplified(), {}}};
+  command.work = work::Store{access_to(parts)};
   scheduler_.issue(command);
   ++stores_issued_;
   return done;

@@ -7,6 +7,8 @@
 //              their operands are there.  The epilogue is one pass of PE_MATH with the cycles of
 //              its operations; then the tile is stored while the array is at the next one.  Each of
 //              these commands costs a `dispatch` and, on the DMA, its `setup`, like any other.
+//              Blocks of a tile that lie in one slice of HBM are one transfer, whose descriptor
+//              lists them.
 // Races:       for other kernels a composite is one access to each of its matrices, from its
 //              dispatch to its end, since they cannot know which tiles are done.
 // Not modeled: reuse of a tile that is still in scratch.
@@ -61,11 +63,10 @@ class Composite final : private CommandIssuer {
   void issue_end_of_result(const Step& step, Tile sum);
   Tile load_tile(const OperandAt& operand, std::int64_t row, std::int64_t column, std::int64_t rows,
                  std::int64_t columns);
-  Tile load(const MatrixAt& matrix, const ElementRange& elements, bool is_shared,
-            const Tile& not_before);
+  Tile load(std::span<const PartOfBlock> parts, bool is_shared, const Tile& not_before);
   Tile multiply(const Step& step, const Tile& a, const Tile& b);
   Tile run_epilogue(const Step& step, const Tile& sum);
-  Tile store(const MatrixAt& home, const ElementRange& elements, const Tile& tile);
+  Tile store(std::span<const PartOfBlock> parts, const Tile& tile);
   Command& make_command();
   void completed(const Command& part) override;
   Waits& waits() override { return waits_; }

@@ -57,7 +57,7 @@ Parts loaded_parts(const CompositePlan& plan) {
 // The transfers of tiles of a matrix whose rows in memory are cut into `along_rows` tiles, and the
 // other dimensions of the product into `others`.
 Wide count_transfers(const OperandAt& operand, std::int64_t along_rows, Wide others) {
-  return (Wide{along_rows} + std::ssize(operand.further)) * others;
+  return (Wide{along_rows} + operand.further_transfers()) * others;
 }
 Wide count_loads(const CompositePlan& plan) {
   const auto& [m, n, k] = tile_counts(plan.size, plan.tile);

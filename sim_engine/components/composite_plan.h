@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <iterator>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -22,6 +23,9 @@ struct MatrixAt {
   DeviceBuffer buffer;
   std::int64_t begin = 0;  // its first element
   std::int64_t pitch = 0;  // from one row's first element to the next's
+  // Of a block: true if it lies in the slice of HBM of the block before it, so that one transfer
+  // moves both.
+  bool joins_previous = false;
 
   // `rows` x `columns` elements at (row, column).
   ElementRange block(std::int64_t row, std::int64_t column, std::int64_t rows,
@@ -48,6 +52,11 @@ struct OperandAt : MatrixAt {
   bool is_transposed = false;
 
   bool is_shared() const { return readers.in_cube > 0; }
+  // The transfers that all rows take beyond the first one.
+  std::int64_t further_transfers() const {
+    return std::ranges::count_if(further,
+                                 [](const Block& block) { return !block.at.joins_previous; });
+  }
 
   // Calls use(matrix, elements) for what each block has of `rows` x `columns` elements of the
   // operand at (row, column), in the order of rows in memory.
@@ -70,6 +79,29 @@ struct OperandAt : MatrixAt {
     }
   }
 };
+
+// Elements of a block.
+struct PartOfBlock {
+  const MatrixAt* block;
+  ElementRange elements;
+};
+
+// Calls use(parts) for each transfer of `rows` x `columns` elements of the operand at (row,
+// column), in the order of rows in memory.
+template <class Use>
+void for_each_transfer(const OperandAt& operand, std::int64_t row, std::int64_t column,
+                       std::int64_t rows, std::int64_t columns, const Use& use) {
+  std::vector<PartOfBlock> parts;
+  operand.for_each_part(row, column, rows, columns,
+                        [&](const MatrixAt& block, const ElementRange& elements) {
+                          if (!parts.empty() && !block.joins_previous) {
+                            use(std::span<const PartOfBlock>(parts));
+                            parts.clear();
+                          }
+                          parts.push_back({&block, elements});
+                        });
+  if (!parts.empty()) use(std::span<const PartOfBlock>(parts));
+}
 
 // c = activation(scale (a b) + bias), with the products summed and the rest computed in f32, and
 // one rounding to c's type.

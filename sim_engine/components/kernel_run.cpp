@@ -77,7 +77,7 @@ Tile KernelRun::load(const DeviceBuffer& buffer, const ElementRange& elements) {
   command.result = result;
   command.bytes = result->bytes;
   const MemoryUse use{buffer.region, elements.simplified(), false};
-  command.work = work::Load{{buffer, use.elements, id_}};
+  command.work = work::Load{{{buffer, use.elements}, id_}};
   submit(command, use, std::get<work::Load>(command.work).noted);
   return result;
 }
@@ -89,7 +89,7 @@ void KernelRun::store(const DeviceBuffer& buffer, const ElementRange& elements, 
   command.result = done;
   command.bytes = tile->bytes;
   const MemoryUse use{buffer.region, elements.simplified(), true};
-  command.work = work::Store{{buffer, use.elements, id_}};
+  command.work = work::Store{{{buffer, use.elements}, id_}};
   submit(command, use, std::get<work::Store>(command.work).noted);
 }
 

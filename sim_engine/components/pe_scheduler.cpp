@@ -95,8 +95,7 @@ void PeScheduler::start(Command& command, work::Load& load) {
   begin_access(load, Access::read);
   // The load's value is bound here and not at the end, because a later store may overwrite the
   // elements while the bytes are under way.
-  services_.memory.bind(command.result->value,
-                        services_.memory.load(load.buffer.region, load.elements));
+  services_.memory.bind(command.result->value, load_value(services_.memory, load));
   if (load.is_shared) return load_shared(command, load);
   submit_dma(command.is_of_collective ? kCollectiveLoad : kLoad, command,
              load_path(load.buffer.home), command.bytes, translation_time(load));
@@ -158,7 +157,7 @@ void PeScheduler::ask_for_tile(Command& command) {
   SharedTiles& tiles = services_.shared_tiles;
   const Bytes read_before = tiles.bytes_read();
   load.asked = services_.engine.now();
-  const SharedTiles::Tile tile{load.buffer.region, services_.memory.write_count(load.buffer.region),
+  const SharedTiles::Tile tile{load.buffer.region, count_writes(services_.memory, load),
                                load.elements, load.buffer.home, command.bytes};
   const bool comes =
       tiles.bring(tile, location_, Engine::call<&PeScheduler::take_tile>(this, command));
@@ -203,22 +202,9 @@ void PeScheduler::transferred(Command& command) {
   finish(command);
 }
 
-// Rows lie in ascending order: a page that two of them share is translated once.
 Time PeScheduler::translation_time(const work::HbmAccess& access) const {
   const Topology::Pe& pe = services_.topology.pe;
-  const ElementRange& elements = access.elements;
-  if (elements.count() == 0) return Time{0};
-  const Bytes size = size_of(access.buffer.dtype);
-  std::int64_t pages = 0;
-  Bytes translated = -1;  // the last page
-  for (std::int64_t i = 0; i < elements.rows; ++i) {
-    const ElementRange row = elements.row(i);
-    const Bytes first = (access.buffer.address + row.begin * size) / pe.mmu_page;
-    const Bytes last = (access.buffer.address + row.end() * size - 1) / pe.mmu_page;
-    pages += last - std::max(first - 1, translated);
-    translated = last;
-  }
-  return pe.mmu_latency * pages;
+  return pe.mmu_latency * count_pages(access, pe.mmu_page);
 }
 
 const Path& PeScheduler::load_path(const PeLocation& home) {
@@ -326,8 +312,7 @@ void PeScheduler::take_effect(const Command& command) {
   std::visit(Overloaded{
                  [&](const work::Load& load) { end_access(load); },
                  [&](const work::Store& store) {
-                   services_.memory.store(store.buffer.region, store.elements,
-                                          command.operands[0]->value);
+                   store_value(services_.memory, store, command.operands[0]->value);
                    end_access(store);
                  },
                  [&](const work::Send& send) {

@@ -29,10 +29,11 @@ SharedTiles::SharedTiles(const Topology& topology, Fabric& fabric, const QueueMe
 std::size_t SharedTiles::HashOfKey::operator()(const Key& key) const {
   constexpr std::uint64_t kPrime = 0x9e3779b97f4a7c15;
   std::uint64_t hash = key.region.index;
-  for (const auto part : {std::uint64_t{key.region.generation}, key.version,
-                          static_cast<std::uint64_t>(key.elements.begin),
-                          static_cast<std::uint64_t>(key.elements.columns),
-                          static_cast<std::uint64_t>(key.elements.rows)}) {
+  for (const auto part :
+       {std::uint64_t{key.region.generation}, key.version,
+        static_cast<std::uint64_t>(key.elements.begin),
+        static_cast<std::uint64_t>(key.elements.columns),
+        static_cast<std::uint64_t>(key.elements.rows), static_cast<std::uint64_t>(key.bytes)}) {
     hash = (hash ^ part) * kPrime;
     hash ^= hash >> 32;
   }

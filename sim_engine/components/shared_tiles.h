@@ -31,8 +31,8 @@ class SharedTiles {
  public:
   struct Tile {
     RegionId region;
-    std::uint64_t version = 0;  // MemoryStore::write_count()
-    ElementRange elements;
+    std::uint64_t version = 0;  // changes with each store to what it has
+    ElementRange elements;      // the first of its elements, which may lie in several regions
     PeLocation home;
     Bytes bytes = 0;
   };
@@ -61,6 +61,7 @@ class SharedTiles {
     RegionId region;
     std::uint64_t version;
     ElementRange elements;
+    Bytes bytes;
 
     friend bool operator==(const Key&, const Key&) = default;
   };
@@ -80,7 +81,9 @@ class SharedTiles {
     std::unordered_map<Key, Entries::iterator, HashOfKey> places;  // never iterated
   };
 
-  static Key key_of(const Tile& tile) { return {tile.region, tile.version, tile.elements}; }
+  static Key key_of(const Tile& tile) {
+    return {tile.region, tile.version, tile.elements, tile.bytes};
+  }
   Sram& sram_of(const PeLocation& at);
   bool make_room(Sram& sram, const PeLocation& at, Bytes bytes);
   void read_from_hbm(Entry& entry);

@@ -1,6 +1,7 @@
 // Products whose PEs read a matrix that lies once on the device (DPPolicy::shared()).
 
 #include "runtime/functional/operators.h"
+#include "runtime/ops/device_kernel.h"
 #include "runtime/tensor/describe.h"
 #include "test/runtime/functional/operators_under_test.h"
 
@@ -89,6 +90,8 @@ TEST_CASE("what is computed from shared matrices alone is shared", "[matmul][sha
   CHECK((w * 2.0).dp() == kShared);
   CHECK(w.to(DType::f16).dp() == kShared);
   CHECK(sum(w).dp() == on_all(kPartial, kPartial));
+  const Tensor flat = ops::make_like(w, "flat", {154}, DType::f32, ops::placement_of(w));
+  CHECK(flat.shards().front().shape == Shape{26});
 }
 
 TEST_CASE("a shared policy gives each PE a copy of what is no matrix", "[matmul][shared]") {

@@ -69,6 +69,24 @@ TEST_CASE("a bias is loaded for every row of tiles", "[composite]") {
   CHECK(loaded_bytes(plan) == without + 4 * 70 * 4);
 }
 
+// a lies in four blocks of 8 rows, two in each of two slices of HBM.
+TEST_CASE("blocks of one slice of HBM take one transfer", "[composite]") {
+  CompositePlan plan = plan_of({32, 16, 24}, {16, 16, 24}, DType::f16);
+  plan.a.pitch = 24;
+  for (int block = 1; block < 4; ++block) {
+    plan.a.further.push_back({8 * block, {plan.a.buffer, 0, 24, block != 2}});
+  }
+  CHECK(plan.a.further_transfers() == 1);
+  std::vector<std::vector<std::int64_t>> transfers;  // the rows of each
+  for_each_transfer(plan.a, 4, 0, 24, 24, [&](std::span<const PartOfBlock> parts) {
+    std::vector<std::int64_t>& rows = transfers.emplace_back();
+    for (const PartOfBlock& part : parts) rows.push_back(part.elements.count() / 24);
+  });
+  CHECK(transfers == std::vector<std::vector<std::int64_t>>{{4, 8}, {8, 4}});
+  // Loads of a in 3 transfers at most, of b once for each of two tiles, two products and stores.
+  CHECK(part_count(plan) == 3 + 2 + 2 + 2);
+}
+
 TEST_CASE("the working set is two tiles of each, one where there is only one", "[composite]") {
   constexpr Bytes kOperands = (32 * 8 + 8 * 16) * 2;
   constexpr Bytes kResult = 32 * 16 * 4;

@@ -1,0 +1,43 @@
+// An access of one command to HBM: elements of a buffer, and of others in the same slice.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "sim_engine/values/access_tracker.h"
+#include "sim_engine/values/device_buffer.h"
+#include "sim_engine/values/element_range.h"
+#include "sim_engine/values/memory_store.h"
+
+namespace kernbench::sim {
+
+// Elements in HBM.
+struct HbmPart {
+  DeviceBuffer buffer;
+  ElementRange elements;
+};
+
+namespace work {
+
+struct HbmAccess : HbmPart {
+  std::optional<std::uint64_t> kernel;  // none: a part of a composite, which has begun its own
+  AccessId id{};                        // while it is under way
+  AccessIndex::Id noted = AccessIndex::kNone;  // by MemoryOrder
+  std::vector<HbmPart> further = {};           // moved by the same transfer, behind the elements
+};
+
+}  // namespace work
+
+// The pages that an access translates.
+std::int64_t count_pages(const work::HbmAccess& access, Bytes page);
+
+// All stores to the access's regions so far.
+std::uint64_t count_writes(const MemoryStore& memory, const work::HbmAccess& access);
+
+// The present value of the access's elements.
+Value load_value(MemoryStore& memory, const work::HbmAccess& access);
+void store_value(MemoryStore& memory, const work::HbmAccess& access, const Value& value);
+
+}  // namespace kernbench::sim
