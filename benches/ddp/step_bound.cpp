@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "ccl/core/lower_bound.h"
-#include "runtime/nn/layers.h"
 #include "sim_engine/components/routing.h"
 
 namespace kernbench::benches::ddp {
@@ -42,13 +41,9 @@ Time seconds(double amount, double rate) {
 
 Work count_work(const StepInput& input, nn::Module& module) {
   const auto size = static_cast<double>(size_of(input.dtype));
-  double weights = 0;  // of linear layers
+  const double weights = train::count_linear_weights(module);
   double all = 0;
   for (const Tensor& parameter : module.parameters()) all += static_cast<double>(parameter.numel());
-  module.apply([&](nn::Module& part) {
-    const auto* const linear = dynamic_cast<const nn::LinearImpl*>(&part);
-    if (linear != nullptr) weights += static_cast<double>(linear->weight.numel());
-  });
   const double own = input.scheme == Scheme::ddp ? all : all / input.world;
   return {.products = kProductsOfLayer * weights * static_cast<double>(input.size.tokens()),
           .bytes = size * (kPassesOverWeights * weights + all + kOptimizerReadsAndWrites * own)};

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cmath>
+#include <optional>
 #include <string>
 
 #include "benches/bench/bench_run.h"
@@ -26,6 +27,7 @@ constexpr std::array kColumns = {
     TableColumn{"time", "(us)", 12, "time_ns", 1e-3, 3},
     TableColumn{"speed", "(tokens/s)", 11, "tokens_per_s", 1, 0},
     TableColumn{"compute", "(%)", 8, "compute", 100, 1},
+    TableColumn{"MFU", "(%)", 6, "mfu", 100, 1},
     TableColumn{"HBM peak", "(B)", 12, "hbm_peak_bytes"},
 };
 
@@ -70,6 +72,18 @@ std::string find_fault(std::int64_t step, double loss, bool is_last_of_many, dou
                      first);
 }
 
+std::optional<double> known(bool is_known, double number) {
+  return is_known ? std::optional(number) : std::nullopt;
+}
+
+// The products of a SIP's arrays in a second, in FLOP; 0 if they take no time.
+double peak_of_sip(const Topology& topology) {
+  const GemmSpec& array = topology.pe.gemm;
+  if (array.clock.is_unlimited()) return 0;
+  return 2.0 * static_cast<double>(array.clock.per_second) * array.rows * array.columns *
+         topology.pe_count() * topology.cube_count();
+}
+
 void run_steps(Bench& bench, RuntimeContext& torch, const TrainingOptions& options,
                std::int64_t steps) {
   Training training(torch, options);
@@ -79,6 +93,9 @@ void run_steps(Bench& bench, RuntimeContext& torch, const TrainingOptions& optio
                                   name_of(options.dtype)));
   bench.note("device", describe(options.on, torch.topology()));
   bench.print("#\n" + table_head(kColumns));
+  const bool has_values = torch.options().data;
+  const double flops = count_flops(training.model(), options.size);
+  const double peak = peak_of_sip(torch.topology());
   double first = 0;
   for (std::int64_t i = 0; i < steps; ++i) {
     const TrainingStep step = training.step();
@@ -86,14 +103,15 @@ void run_steps(Bench& bench, RuntimeContext& torch, const TrainingOptions& optio
     const double seconds = to_ns(step.time) * 1e-9;
     const Row row = Row()
                         .set("step", i)
-                        .set("loss", step.loss)
-                        .set("grad_norm", step.norm)
+                        .set("loss", known(has_values, step.loss))
+                        .set("grad_norm", known(has_values, step.norm))
                         .set("time_ns", to_ns(step.time))
                         .set("tokens_per_s", static_cast<double>(options.size.tokens()) / seconds)
                         .set("compute", to_ns(step.computing) / to_ns(step.time))
+                        .set("mfu", known(peak > 0, flops / seconds / peak))
                         .set("hbm_peak_bytes", torch.ahbm.max_memory_allocated());
     bench.print(table_line(kColumns, row, bench.run().console));
-    const bool is_last_of_many = i + 1 == steps && steps >= 20;
+    const bool is_last_of_many = has_values && i + 1 == steps && steps >= 20;
     const std::string fault = find_fault(i, step.loss, is_last_of_many, first);
     bench.add_row(row, fault.empty(), fault);
   }
@@ -104,7 +122,8 @@ void run_train(Bench& bench) {
   const TrainingOptions options = read_options(bench.settings());
   check_size("train", options.model, options.size, options.on);
   const std::int64_t steps = bench.settings().integer("steps", 1, kMost);
-  const auto torch = bench.make_context();
+  const auto torch = bench.make_context(
+      bench.topology(), {.ccl = bench.ccl(), .data = bench.settings().flag("values")});
   torch->distributed.init_process_group("ahbm", {.world_size = 1});
   torch->multiprocessing.spawn([&](int) { run_steps(bench, *torch, options, steps); }, {}, 1);
 }
@@ -128,7 +147,8 @@ BenchInfo train_bench() {
            {"compile", "false", "true: fuse elementwise operators, as torch.compile(model)"},
            {"dtype", "f32", "f16, bf16 or f32"},
            {"cubes", "1", "that share a step's samples and the weights"},
-           {"pes", "1", "of each of these cubes"}},
+           {"pes", "1", "of each of these cubes"},
+           {"values", "true", "false: times alone, of models too large to compute"}},
           run_train,
           nullptr,
           BenchRanks::one};

@@ -9,6 +9,7 @@
 #include "benches/train/text.h"
 #include "runtime/functional/compile.h"
 #include "runtime/functional/functional.h"
+#include "runtime/nn/layers.h"
 #include "runtime/optim/optimizer.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/error.h"
@@ -66,6 +67,25 @@ void check_size(std::string_view bench, ModelKind model, const LanguageModelSize
   }
 }
 
+double count_linear_weights(nn::Module& module) {
+  double weights = 0;
+  module.apply([&](nn::Module& part) {
+    const auto* const linear = dynamic_cast<const nn::LinearImpl*>(&part);
+    if (linear != nullptr) weights += static_cast<double>(linear->weight.numel());
+  });
+  return weights;
+}
+
+double count_flops(nn::Module& module, const LanguageModelSize& size) {
+  constexpr double kOfWeight = 6;  // a product and a sum, forward and twice backward
+  constexpr double kOfScore = 12;  // two products of each, in the same three passes
+  const auto tokens = static_cast<double>(size.tokens());
+  const double scores =
+      tokens * static_cast<double>(size.seq) / 2;  // a head's, if it had all features
+  return kOfWeight * count_linear_weights(module) * tokens +
+         kOfScore * scores * static_cast<double>(size.hidden * size.layers);
+}
+
 std::string_view name_of(ModelKind kind) {
   return kind == ModelKind::gpt ? "gpt" : "llama";
 }
@@ -79,7 +99,7 @@ Training::Training(RuntimeContext& torch, const TrainingOptions& options)
   const TensorOptions tensors{.dtype = options.dtype, .dp = options.on.weights()};
   model_ = options.model == ModelKind::gpt ? make_gpt(torch, options.size, tensors)
                                            : make_llama(torch, options.size, tensors);
-  fill_weights(model_);
+  if (torch.options().data) fill_weights(model_);
   if (options.compile) model_.forward = kernbench::compile(model_.forward);
   optimizer_ = make_optimizer(model_.module->parameters(), options);
   if (options.dtype == DType::f32) return;

@@ -36,6 +36,13 @@ std::string describe(const UsedPes& used, const Topology& topology);
 void check_size(std::string_view bench, ModelKind model, const LanguageModelSize& size,
                 const UsedPes& on);
 
+// The elements of all linear layers' weights.  REQUIRES: the module has its whole parameters
+double count_linear_weights(nn::Module& module);
+
+// The FLOPs of a step that count for its MFU (Megatron's and PaLM's "model FLOPs"): 6 for each of
+// these weights and token, and the products of causal attention, of whose scores half are needed.
+double count_flops(nn::Module& module, const LanguageModelSize& size);
+
 struct TrainingOptions {
   ModelKind model = ModelKind::gpt;
   LanguageModelSize size = {};
@@ -61,7 +68,7 @@ class Training {
   Training(RuntimeContext& torch, const TrainingOptions& options);
 
   TrainingStep step();
-  const nn::Module& model() const { return *model_.module; }
+  nn::Module& model() const { return *model_.module; }
 
  private:
   struct Batch {

@@ -1,11 +1,13 @@
 // The training of the bench `train` beside the same by the real torch (test/golden).
 
+#include <catch2/catch.hpp>
 #include <cmath>
 #include <functional>
 
 #include "benches/train/training.h"
 #include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
+#include "test/benches/program_json.h"
 #include "test/support/small_topology.h"
 #include "test/support/torch_training.h"
 
@@ -92,6 +94,23 @@ TEST_CASE("a llama learns in f16 and bf16", "[train]") {
                     for (int i = 0; i < 19; ++i) last = training.step().loss;
                     CHECK(last < first - 0.5);
                   });
+}
+
+// 16,384 weights of linear layers, 32 tokens, and scores of 16 x 16 / 2 for each of two samples.
+TEST_CASE("the bench train gives the share of a SIP's peak, with or without values",
+          "[cli][train]") {
+  const bool has_values = GENERATE(true, false);
+  const auto rows =
+      test::json_of({"run", "--bench", "train", "--set", "steps=2", "layers=1", "pes=2",
+                     has_values ? "values=true" : "values=false", "--json", "-"})["rows"];
+  REQUIRE(rows.size() == 2);
+  const double flops = 6.0 * 16384 * 32 + 12.0 * 2 * 16 * 16 / 2 * 32;
+  const double peak = 128 * 2.0 * 32 * 32 * 1.5e9;
+  for (const auto& row : rows) {
+    CHECK(row["mfu"].get<double>() == Approx(flops / (row["time_ns"].get<double>() * 1e-9) / peak));
+    CHECK(row["loss"].is_null() == !has_values);
+    CHECK(row["grad_norm"].is_null() == !has_values);
+  }
 }
 
 }  // namespace
