@@ -3,6 +3,7 @@
 #include "runtime/simulation/attachments.h"
 #include "runtime/simulation/gate.h"
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 #include "tp/misuse.h"
 #include "tp/parallel_state.h"
 
@@ -13,11 +14,11 @@ using runtime::FiberLocal;
 namespace {
 
 SharedParallelState& shared_state(RuntimeContext& torch) {
-  return torch.attachments().get<SharedParallelState>();
+  return simulation_of(torch).attachments().get<SharedParallelState>();
 }
 
 bool is_driver(RuntimeContext& torch) {
-  return torch.simulation().local().kind == FiberLocal::Kind::unbound;
+  return simulation_of(torch).local().kind == FiberLocal::Kind::unbound;
 }
 
 // Ranks that initialize themselves must agree on the layout: the first call of each round sets it.
@@ -25,7 +26,7 @@ std::shared_ptr<const ParallelLayout> agreed_layout(RuntimeContext& torch, Paral
                                                     const ModelParallelOptions& options) {
   std::vector<SharedParallelState::Initialization>& all = shared_state(torch).of_ranks;
   const auto number = static_cast<std::size_t>(state.initialization_count);
-  const int rank = torch.simulation().local().rank;
+  const int rank = simulation_of(torch).local().rank;
   if (number == all.size()) {
     all.push_back({rank, std::make_shared<const ParallelLayout>(
                              options, torch.distributed.get_world_size())});
@@ -45,7 +46,7 @@ std::shared_ptr<const ParallelLayout> agreed_layout(RuntimeContext& torch, Paral
 // Makes the rank's own groups.  Only their members meet, so that a rank only pays for its own
 // groups.
 RankGroups make_groups_of_rank(RuntimeContext& torch, const ParallelLayout& layout) {
-  const int rank = torch.simulation().local().rank;
+  const int rank = simulation_of(torch).local().rank;
   RankGroups groups;
   for (std::size_t i = 0; i < kGroupKindCount; ++i) {
     const auto kind = static_cast<GroupKind>(i);
@@ -95,13 +96,13 @@ void destroy_groups_of_all(RuntimeContext& torch, const SharedParallelState& sta
 }  // namespace
 
 const FiberLocal& caller_outside_kernels(RuntimeContext& torch, std::string_view what) {
-  runtime::check_outside_kernels(torch.simulation(), what);
-  return torch.simulation().local();
+  runtime::check_outside_kernels(simulation_of(torch), what);
+  return simulation_of(torch).local();
 }
 
 ParallelState& own_state(RuntimeContext& torch) {
   const FiberLocal& caller = caller_outside_kernels(torch, "the model parallel state is");
-  return torch.attachments().get<runtime::PerRank<ParallelState>>().of(caller);
+  return simulation_of(torch).attachments().get<runtime::PerRank<ParallelState>>().of(caller);
 }
 
 const ParallelLayout* find_layout(RuntimeContext& torch) {
@@ -115,7 +116,7 @@ const RankGroups* find_groups(RuntimeContext& torch) {
   if (own.layout != nullptr) return &own.groups;
   if (own.has_destroyed) return nullptr;
   const std::vector<RankGroups>& all = shared_state(torch).groups;
-  const auto rank = static_cast<std::size_t>(torch.simulation().local().rank);
+  const auto rank = static_cast<std::size_t>(simulation_of(torch).local().rank);
   return rank < all.size() ? &all[rank] : nullptr;
 }
 

@@ -12,6 +12,7 @@
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/placement.h"
 #include "runtime/simulation/named_part.h"
+#include "runtime/torch/internals.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench::tp {
@@ -137,7 +138,7 @@ void ParamAndGradBucket::start_grad_sync() {
                           "finish_grad_sync() comes before the next backward pass (rank {}: '{}')",
                           setting_.torch.distributed.get_rank(), params_.front().name());
   }
-  const runtime::NamedPart part(setting_.torch.simulation(), "bucket", setting_.index);
+  const runtime::NamedPart part(simulation_of(setting_.torch), "bucket", setting_.index);
   const DistributedDataParallelConfig& config = setting_.config;
   const ReduceOp op = config.average_in_collective ? ReduceOp::avg : ReduceOp::sum;
   if (!config.average_in_collective) grad_data().mul_(1.0 / dp_);
@@ -207,7 +208,7 @@ void ParamAndGradBucket::update_params(const Tensor& master) {
 
 void ParamAndGradBucket::start_param_sync() {
   if (!master_.defined()) return;
-  const runtime::NamedPart part(setting_.torch.simulation(), "parameters of bucket",
+  const runtime::NamedPart part(simulation_of(setting_.torch), "parameters of bucket",
                                 setting_.index);
   gathered_ = make_flat();
   Tensor own = gathered_->tensor().narrow(0, shard_begin(), shard_size_);

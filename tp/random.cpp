@@ -6,7 +6,8 @@
 #include <utility>
 
 #include "runtime/fiber/fiber_local.h"
-#include "runtime/simulation/attachments.h"
+#include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 #include "tp/misuse.h"
 #include "tp/parallel_groups.h"
 #include "tp/parallel_state.h"
@@ -25,7 +26,7 @@ struct RankRandom {
 RankRandom& random_of(RuntimeContext& torch) {
   const runtime::FiberLocal& caller =
       caller_outside_kernels(torch, "random numbers of the host are");
-  return torch.attachments().get<runtime::PerRank<RankRandom>>().of(caller);
+  return simulation_of(torch).attachments().get<runtime::PerRank<RankRandom>>().of(caller);
 }
 
 }  // namespace

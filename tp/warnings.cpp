@@ -5,7 +5,8 @@
 #include <cstdio>
 #include <utility>
 
-#include "runtime/simulation/attachments.h"
+#include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 #include "sim_engine/base/visible_text.h"
 
 namespace kernbench::tp {
@@ -22,7 +23,7 @@ struct Warned : runtime::Attachment {
 }  // namespace
 
 void warn_if_not_sequence_parallel(RuntimeContext& torch, std::string_view layer, int world_size) {
-  bool& has_warned = torch.attachments().get<Warned>().of_sequence_parallel;
+  bool& has_warned = simulation_of(torch).attachments().get<Warned>().of_sequence_parallel;
   if (world_size > 1 || has_warned) return;
   has_warned = true;
   fmt::print(stderr,
@@ -32,7 +33,8 @@ void warn_if_not_sequence_parallel(RuntimeContext& torch, std::string_view layer
 }
 
 void warn_of_order_of_param_gather(RuntimeContext& torch) {
-  if (std::exchange(torch.attachments().get<Warned>().of_order_of_param_gather, true)) return;
+  Warned& warned = simulation_of(torch).attachments().get<Warned>();
+  if (std::exchange(warned.of_order_of_param_gather, true)) return;
   fmt::print(stderr,
              "kernbench: warning: [KB-T008] The next bucket's parameter all-gather operation has "
              "already been dispatched. This may be caused by a mismatch between the order of "

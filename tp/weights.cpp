@@ -6,6 +6,7 @@
 #include "runtime/simulation/simulation.h"
 #include "runtime/tensor/logical_value.h"
 #include "runtime/tensor/tensor_storage.h"
+#include "runtime/torch/internals.h"
 #include "tp/misuse.h"
 #include "tp/parameter.h"
 #include "tp/random.h"
@@ -31,7 +32,7 @@ Tensor make_tensor(RuntimeContext& torch, const Shape& shape, const WeightOption
 }
 
 void set_elements(RuntimeContext& torch, const Tensor& tensor, const std::vector<float>& elements) {
-  sim::MemoryStore& memory = torch.simulation().machine().memory();
+  sim::MemoryStore& memory = simulation_of(torch).machine().memory();
   runtime::store_block(*tensor.storage(), 0, memory.literal(tensor.dtype(), elements));
 }
 

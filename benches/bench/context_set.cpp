@@ -5,6 +5,7 @@
 
 #include "runtime/profiler/trace.h"
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 #include "runtime/torch/profiler.h"
 #include "sim_engine/base/check.h"
 
@@ -21,7 +22,7 @@ EngineStatistics collect_statistics(RuntimeContext& torch) {
         {std::string(use.collective), std::string(use.algorithm), use.is_configured});
   }
   std::ranges::sort(statistics.algorithms);
-  const std::set<int>& rules = torch.simulation().rules_used();
+  const std::set<int>& rules = simulation_of(torch).rules_used();
   statistics.rules.assign(rules.begin(), rules.end());
   return statistics;
 }
@@ -55,7 +56,7 @@ CollectedContext ContextSet::make(const Topology& topology, RuntimeOptions optio
   CollectedContext torch(new RuntimeContext(topology, std::move(options)), ContextCollector{this});
   const std::lock_guard lock(mutex_);
   live_.push_back(torch.get());
-  if (reason_ != ExitCode::ok) torch->simulation().interrupt(reason_);
+  if (reason_ != ExitCode::ok) simulation_of(*torch).interrupt(reason_);
   make_room(statistics_, live_.size());  // the collector must not fail
   make_room(traced_, live_.size());
   return torch;
@@ -66,8 +67,8 @@ void ContextCollector::operator()(RuntimeContext* torch) const {
     const std::lock_guard lock(set->mutex_);
     std::erase(set->live_, torch);
     set->statistics_.push_back(collect_statistics(*torch));
-    if (set->recording_.trace) set->traced_.push_back(torch->shared_simulation());
-    if (set->recording_.profile) set->keep_longest(torch->shared_simulation());
+    if (set->recording_.trace) set->traced_.push_back(shared_simulation_of(*torch));
+    if (set->recording_.profile) set->keep_longest(shared_simulation_of(*torch));
   }
   delete torch;
 }
@@ -75,7 +76,7 @@ void ContextCollector::operator()(RuntimeContext* torch) const {
 void ContextSet::interrupt(ExitCode reason) {
   const std::lock_guard lock(mutex_);
   reason_ = reason;
-  for (RuntimeContext* torch : live_) torch->simulation().interrupt(reason);
+  for (RuntimeContext* torch : live_) simulation_of(*torch).interrupt(reason);
   for (ContextSet* part : parts_) part->interrupt(reason);
 }
 

@@ -8,6 +8,7 @@
 #include "ccl/backend/kernel_launcher.h"
 #include "ccl/core/lower_bound.h"
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 
 namespace kernbench::benches::collectives {
 
@@ -157,7 +158,7 @@ void Exchange::launch_shift() const {
   const ccl::Algorithm& algorithm = config_.algorithm();
   std::vector<Tensor> tensors;
   for (const RankTensors& own : tensors_) tensors.push_back(own.takes.front());
-  torch_.simulation().note_algorithm({algorithm.collective, algorithm.name, true});
+  simulation_of(torch_).note_algorithm({algorithm.collective, algorithm.name, true});
   ccl::KernelLauncher(torch_, config_).launch(algorithm, tensors);
 }
 
@@ -166,7 +167,7 @@ void Exchange::launch_shift() const {
 // Returns the algorithm of the group's first rank, since other groups may run others; if nothing
 // recorded it, the one that ran last.
 std::optional<std::string> Exchange::last_algorithm() const {
-  const auto events = torch_.simulation().flight_recorder().events(members_.front());
+  const auto events = simulation_of(torch_).flight_recorder().events(members_.front());
   if (!has_one_driver() && !events.empty() && !events.back().algorithm.empty()) {
     return std::string(events.back().algorithm);
   }

@@ -6,6 +6,7 @@
 #include "benches/gemm/gemm_placement.h"
 #include "runtime/launch/kernel_launch.h"
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 #include "sim_engine/base/ceil_divide.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/base/units.h"
@@ -145,7 +146,7 @@ GemmSize DistributedGemm::choose_tile() const {
   plan.a.readers = readers_of(&GemmShare::row);
   plan.b.readers = readers_of(&GemmShare::column);
   const sim::WaysOfTiles ways =
-      sim::find_ways_of_tiles(topology, torch_.simulation().machine().fabric(), pes.front(),
+      sim::find_ways_of_tiles(topology, simulation_of(torch_).machine().fabric(), pes.front(),
                               pes.front(), sim::Routing::count_slice_sharers(topology, pes));
   return sim::choose_tile(plan, input_.tile, topology.pe, ways, topology.pe.tcm.capacity)
       .value_or(input_.tile);
@@ -163,7 +164,7 @@ void DistributedGemm::bring(const ExactProduct& product) {
 }
 
 void DistributedGemm::launch() {
-  runtime::Simulation& simulation = torch_.simulation();
+  runtime::Simulation& simulation = simulation_of(torch_);
   runtime::LaunchRequest request{.name = "gemm", .pes = {}, .body = {}, .uses = {}};
   for (const GemmShare& share : shares_) request.pes.push_back(share.pe);
   for (const OnSip& on : sips_) request.uses.insert(request.uses.end(), {on.a, on.b, on.c});

@@ -19,6 +19,7 @@
 #include "benches/bench/table.h"
 #include "runtime/launch/kernel_launch.h"
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/components/fabric.h"
@@ -154,7 +155,7 @@ std::int64_t run_stream(RuntimeContext& torch, const Stream& stream) {
   for (std::int64_t i = 0; i < x.numel(); ++i) values.push_back(value_at(i));
   x.copy_shard_(0, RuntimeContext::tensor(values, x.shape()));
 
-  runtime::Simulation& simulation = torch.simulation();
+  runtime::Simulation& simulation = simulation_of(torch);
   const std::uint64_t operation = simulation.next_operation();
   simulation.begin(operation);
   const auto body = [&](tl::Context& tl) {
@@ -197,7 +198,7 @@ constexpr std::array kColumns = {
 void measure(Bench& bench, const Stream& stream) {
   const auto torch = bench.make_context(
       bench.topology(), {.ccl = bench.ccl(), .op_log_limit = 0});  // measured_gbs() reads it whole
-  sim::Machine& machine = torch->simulation().machine();
+  sim::Machine& machine = simulation_of(*torch).machine();
   const sim::IpcqChannel& channel = machine.connect(stream.ends, stream.params);
   const Limits limits = compute_limits(machine, channel, stream);
   const std::int64_t wrong = run_stream(*torch, stream);

@@ -9,6 +9,7 @@
 #include "benches/operators/operator_run.h"
 #include "benches/operators/reference.h"
 #include "runtime/tensor/tensor_storage.h"
+#include "runtime/torch/internals.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/config/config_errors.h"
 
@@ -104,7 +105,7 @@ Check::Check(PointContext& point, const OperatorCase& operator_case, const Probl
       results_(list_results(definition_)),
       torch_(point.make_context(point.bench().topology(), {.data = true})),
       inputs_(make_inputs(*torch_, definition_)),
-      version_(torch_->simulation().last_write()) {}
+      version_(simulation_of(*torch_).last_write()) {}
 
 void Check::run_providers() {
   for (const ProviderInfo& info : infos_) {

@@ -19,6 +19,7 @@
 #include "benches/operators/operator_cases.h"
 #include "benches/operators/perf_rows.h"
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/config/config_errors.h"
 #include "sim_engine/trace/trace_recorder.h"
@@ -194,7 +195,7 @@ void add_traces(Bench& bench, const Request& request, const Problem& problem) {
   const Definition definition = define(request.operator_case, problem);
   for (const ProviderInfo& info : request.operator_case.providers()) {
     RuntimeContext torch(bench.topology(), {.data = false, .trace = true});
-    auto& trace = *torch.simulation().machine().trace();
+    auto& trace = *simulation_of(torch).machine().trace();
     const std::vector<Tensor> inputs = make_inputs(torch, definition);
     OperatorRun run(torch, definition, inputs);
     const std::unique_ptr<Provider> provider = make_provider(info, run);

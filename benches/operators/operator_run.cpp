@@ -13,6 +13,7 @@
 #include "runtime/launch/kernel_launch.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/stream/rank_streams.h"
+#include "runtime/torch/internals.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/config/config_errors.h"
 
@@ -197,7 +198,7 @@ const Tensor& OperatorRun::result(Direction direction, std::size_t index) const 
 }
 
 void OperatorRun::launch_on_pes(std::string_view name, std::vector<Tensor> uses, const Body& body) {
-  runtime::Simulation& simulation = torch_.simulation();
+  runtime::Simulation& simulation = simulation_of(torch_);
   runtime::issue(simulation);
   runtime::LaunchRequest request{.name = std::string(name),
                                  .pes = pes_,

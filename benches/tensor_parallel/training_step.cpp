@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 #include "runtime/torch/profiler.h"
 #include "runtime/torch/run_ranks.h"
 #include "sim_engine/base/check.h"
@@ -105,7 +106,7 @@ class RankOfStep {
 
   std::vector<runtime::FlightEvent> collectives_since(Time began) const {
     const std::vector<runtime::FlightEvent> all =
-        torch_.simulation().flight_recorder().events(rank_);
+        simulation_of(torch_).flight_recorder().events(rank_);
     std::vector<runtime::FlightEvent> own;
     for (const runtime::FlightEvent& event : all) {
       if (event.has_tensor && event.issued >= began) own.push_back(event);

@@ -8,6 +8,7 @@
 #include "runtime/guards/uncaught_errors.h"
 #include "runtime/launch/queue_residue.h"
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench::ccl {
@@ -22,7 +23,7 @@ std::unique_ptr<distributed::Communicator> AhbmBackend::connect(const std::vecto
 
 void AhbmBackend::close() {
   const auto residue = runtime::take_residue(
-      torch_.simulation().machine(), runtime::QueueScope::all, std::nullopt, "the process group");
+      simulation_of(torch_).machine(), runtime::QueueScope::all, std::nullopt, "the process group");
   if (residue) throw *residue;
 }
 

@@ -12,6 +12,7 @@
 #include "runtime/launch/kernel_launch.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/tensor/tensor_storage.h"
+#include "runtime/torch/internals.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 
@@ -75,7 +76,7 @@ Bytes size_of_call(const CollectiveCall& call) {
 
 Tensor barrier_token(RuntimeContext& torch, int device) {
   const Tensor token(runtime::make_device_storage(
-      torch.shared_simulation(), device, {1},
+      shared_simulation_of(torch), device, {1},
       {.dtype = DType::f32, .dp = DPPolicy::on_one_pe(), .name = "barrier"}));
   runtime::fill(*token.storage(), 0);
   return token;
@@ -261,7 +262,7 @@ std::shared_ptr<GroupCommunicator::Meeting> GroupCommunicator::meet(const Collec
     return meeting;
   }
   try {
-    meeting->all_are_there.wait(torch_.simulation(), [&] {
+    meeting->all_are_there.wait(simulation_of(torch_), [&] {
       return fmt::format("the other members of its group: {} of {} are there", meeting->arrived,
                          caller_count());
     });
@@ -274,7 +275,7 @@ std::shared_ptr<GroupCommunicator::Meeting> GroupCommunicator::meet(const Collec
 
 void GroupCommunicator::prepare(Meeting& meeting, const std::vector<int>& sips,
                                 QueuePool& own_queues) {
-  meeting.began = torch_.simulation().now();
+  meeting.began = simulation_of(torch_).now();
   meeting.sips = sips;
   const std::vector<CollectiveCall>& requests = meeting.call.requests;
   if (has_single_driver()) {
@@ -289,7 +290,7 @@ void GroupCommunicator::prepare(Meeting& meeting, const std::vector<int>& sips,
   QueuePool& idle = meeting.call.uses_slots() ? slot_queues_ : own_queues;
   if (idle.empty()) {
     meeting.queues = std::make_shared<LaneQueues>(
-        torch_.shared_simulation(), meeting.call.uses_slots() ? &launcher_.layout() : nullptr,
+        shared_simulation_of(torch_), meeting.call.uses_slots() ? &launcher_.layout() : nullptr,
         meeting.protocol == nullptr ? sim::IpcqParams{} : meeting.protocol->params());
   } else {
     meeting.queues = std::move(idle.back());
@@ -309,7 +310,7 @@ std::int64_t GroupCommunicator::launch(const std::shared_ptr<Launch>& launch,
   request.uses = launch->uses;
   for (const auto& [pe, program] : launch->programs) request.pes.push_back(pe);
   if (request.pes.empty()) return 0;
-  torch_.simulation().log(runtime::LogTopic::ccl, [&] {
+  simulation_of(torch_).log(runtime::LogTopic::ccl, [&] {
     return fmt::format("{} runs '{}' on {} PEs", traits_of(meeting.call.settings().kind).name,
                        request.name, request.pes.size());
   });
@@ -322,7 +323,7 @@ std::int64_t GroupCommunicator::launch(const std::shared_ptr<Launch>& launch,
     if (of.protocol != nullptr) tl.spend(of.protocol->start);
     run_steps(tl, *program.steps, ports, of.reduction, of.call.request(program.member));
   };
-  return runtime::launch(torch_.simulation(), std::move(request));
+  return runtime::launch(simulation_of(torch_), std::move(request));
 }
 
 // The last member to finish checks the messages and the time of the whole collective.
@@ -339,7 +340,7 @@ void GroupCommunicator::finish(Meeting& meeting, std::uint64_t operation,
 }
 
 void GroupCommunicator::check_bound(const Meeting& meeting) const {
-  const Time took = torch_.simulation().now() - meeting.began;
+  const Time took = simulation_of(torch_).now() - meeting.began;
   KB_CHECK(took >= meeting.bound, "{} took {}, less than the lower bound of {}", meeting.name(),
            to_string(took), to_string(meeting.bound));
 }
@@ -358,7 +359,7 @@ const KernelLauncher& GroupCommunicator::kernels() {
 void GroupCommunicator::run_kernels(const distributed::CollectiveCall& call,
                                     const Algorithm& algorithm, const Tensor& x) {
   kernels().check_placement(algorithm, x);
-  kernels_under_way_.try_emplace(call.operation, KernelsUnderWay{torch_.simulation().now()});
+  kernels_under_way_.try_emplace(call.operation, KernelsUnderWay{simulation_of(torch_).now()});
   const std::int64_t open = kernels().launch(algorithm, std::span(&x, 1), call.operation);
   finish_kernels(call, algorithm, open, x.numel() * size_of(x.dtype()));
 }
@@ -373,7 +374,7 @@ void GroupCommunicator::finish_kernels(const distributed::CollectiveCall& call,
   const KernelsUnderWay collective = under_way;
   kernels_under_way_.erase(call.operation);
   kernels().check_queues(algorithm, call.operation, collective.open_messages);
-  const Time took = torch_.simulation().now() - collective.first_start;
+  const Time took = simulation_of(torch_).now() - collective.first_start;
   const Time bound = compute_bound(bytes);
   if (took >= bound) return;
   throw CollectiveError("KB-C014",

@@ -8,6 +8,7 @@
 #include "runtime/launch/queue_residue.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/tensor/tensor_storage.h"
+#include "runtime/torch/internals.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/components/ipcq.h"
 #include "sim_engine/components/operation.h"
@@ -53,15 +54,15 @@ std::string text_without_code(const Error& error) {
 KernelLauncher::KernelLauncher(RuntimeContext& torch, const Config& config)
     : torch_(torch), config_(config), ipcq_(config.ipcq()), layout_(torch.topology(), config) {
   try {
-    layout_.install(torch.simulation().machine(), ipcq_);
+    layout_.install(simulation_of(torch).machine(), ipcq_);
     queues_ = layout_.most_queues();
     check_scratch();
   } catch (const DeviceError& error) {
-    torch.simulation().machine().disconnect_all();
+    simulation_of(torch).machine().disconnect_all();
     if (error.code() == "KB-M010") config_.refuse_queues(text_without_code(error));
     throw;
   } catch (...) {
-    torch.simulation().machine().disconnect_all();
+    simulation_of(torch).machine().disconnect_all();
     throw;
   }
 }
@@ -72,7 +73,7 @@ KernelLauncher::KernelLauncher(const KernelLauncher& of_all, const std::vector<i
       ipcq_(of_all.ipcq_),
       layout_(torch_.topology(), config_, sips),
       is_of_group_(true) {
-  sim::Machine& machine = torch_.simulation().machine();
+  sim::Machine& machine = simulation_of(torch_).machine();
   try {
     port_names_ = layout_.install_beside(machine, ipcq_);
     for (const int sip : sips) {  // other groups may have queues there too
@@ -99,7 +100,7 @@ void KernelLauncher::check_scratch() const {
 }
 
 KernelLauncher::~KernelLauncher() {
-  if (!is_of_group_) torch_.simulation().machine().disconnect_all();
+  if (!is_of_group_) simulation_of(torch_).machine().disconnect_all();
 }
 
 void KernelLauncher::check_pe_shards(const Tensor& x) const {
@@ -185,14 +186,14 @@ std::int64_t KernelLauncher::launch(const Algorithm& algorithm, std::span<const 
     const std::vector<sim::PeLocation> pes = participants(x);
     request.pes.insert(request.pes.end(), pes.begin(), pes.end());
   }
-  torch_.simulation().log(runtime::LogTopic::ccl, [&] {
+  simulation_of(torch_).log(runtime::LogTopic::ccl, [&] {
     return fmt::format("{} runs '{}' of {} B on {} PEs", algorithm.collective, algorithm.name,
                        tensors.front().numel() * size_of(tensors.front().dtype()),
                        request.pes.size());
   });
   std::int64_t open_messages = 0;
   if (!request.pes.empty()) {
-    open_messages = runtime::launch(torch_.simulation(), std::move(request));
+    open_messages = runtime::launch(simulation_of(torch_), std::move(request));
   }
   for (const Tensor& x : tensors) runtime::mark_replicated(*x.storage());
   return open_messages;
@@ -202,7 +203,7 @@ void KernelLauncher::check_queues(const Algorithm& algorithm, std::uint64_t oper
                                   std::int64_t open_messages) const {
   if (open_messages == 0) return;
   const auto residue = runtime::take_residue(
-      torch_.simulation().machine(), runtime::QueueScope::all, sim::Operation{operation, true},
+      simulation_of(torch_).machine(), runtime::QueueScope::all, sim::Operation{operation, true},
       fmt::format("kernel '{}'", algorithm.name));
   if (residue) throw *residue;
 }
@@ -212,8 +213,8 @@ void KernelLauncher::launch(const Algorithm& algorithm, std::span<const Tensor> 
     torch_.check_on_device(x, algorithm.name);
     check_placement(algorithm, x);
   }
-  const std::uint64_t operation = torch_.simulation().next_operation();
-  torch_.simulation().begin(operation);
+  const std::uint64_t operation = simulation_of(torch_).next_operation();
+  simulation_of(torch_).begin(operation);
   check_queues(algorithm, operation, launch(algorithm, tensors, operation));
 }
 

@@ -1,6 +1,7 @@
 #include "runtime/autograd/autograd.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/tensor/tensor_storage.h"
+#include "runtime/torch/internals.h"
 #include "runtime/torch/runtime_context.h"
 
 namespace kernbench {
@@ -14,7 +15,7 @@ runtime::Simulation& checked_simulation(const Tensor& tensor) {
 
 }  // namespace
 
-NoGradGuard::NoGradGuard(RuntimeContext& torch) : NoGradGuard(torch.simulation()) {}
+NoGradGuard::NoGradGuard(RuntimeContext& torch) : NoGradGuard(simulation_of(torch)) {}
 
 NoGradGuard::NoGradGuard(const Tensor& of) : NoGradGuard(checked_simulation(of)) {}
 

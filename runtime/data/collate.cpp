@@ -6,6 +6,7 @@
 #include "runtime/functional/shape_operators.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/tensor/tensor_storage.h"
+#include "runtime/torch/internals.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/error.h"
 
@@ -54,7 +55,7 @@ Tensor stacked_on_host(const std::vector<Tensor>& samples, const Shape& shape) {
 // Copies a batch to where batches lie.
 Tensor placed(RuntimeContext& torch, const DataLoaderOptions& options, const Tensor& batch) {
   if (options.device.is_host()) return batch;
-  const int own = torch.simulation().local().device;
+  const int own = simulation_of(torch).local().device;
   if (const int wanted = options.device.index_or(own); wanted != own) {
     throw DeviceError("KB-M024",
                       "DataLoader: batches for ahbm:{} in code whose device is ahbm:{}; call "

@@ -7,6 +7,7 @@
 #include "runtime/data/data_loader.h"
 #include "runtime/random/generator.h"
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/base/units.h"
@@ -67,7 +68,7 @@ RandomSampler::RandomSampler(RuntimeContext& torch, DatasetSize dataset,
 }
 
 std::vector<std::int64_t> RandomSampler::indices() {
-  runtime::Simulation& simulation = torch_.simulation();
+  runtime::Simulation& simulation = simulation_of(torch_);
   random::Generator& generator = random::Generator::of(simulation, simulation.local().device);
   std::vector<std::int64_t> all;
   if (options_.replacement) {

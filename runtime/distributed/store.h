@@ -19,7 +19,7 @@ namespace kernbench::distributed {
 
 template <class T>
 concept HasSimulation = requires(T& torch) {
-  torch.shared_simulation();
+  shared_simulation_of(torch);
 };
 
 // A handle; copies refer to the same values, which take no simulated time.  Values are bytes.  The
@@ -66,7 +66,7 @@ class Store {
 class HashStore : public Store {
  public:
   template <HasSimulation Context>
-  explicit HashStore(Context& torch) : Store(torch.shared_simulation()) {}
+  explicit HashStore(Context& torch) : Store(shared_simulation_of(torch)) {}
 };
 
 // Ranks that name the same file share a store; no file is written, and no rank is a server.
@@ -74,7 +74,7 @@ class FileStore : public Store {
  public:
   template <HasSimulation Context>
   FileStore(Context& torch, const std::string& file_name)
-      : Store(torch.shared_simulation(), "file " + file_name) {}
+      : Store(shared_simulation_of(torch), "file " + file_name) {}
 };
 
 // Ranks that name the same host and port share a store; no socket is opened.
@@ -82,7 +82,7 @@ class TCPStore : public Store {
  public:
   template <HasSimulation Context>
   TCPStore(Context& torch, const std::string& host_name, int port)
-      : Store(torch.shared_simulation(), "tcp " + host_name + ":" + std::to_string(port)) {}
+      : Store(shared_simulation_of(torch), "tcp " + host_name + ":" + std::to_string(port)) {}
 };
 
 // Another store's keys that begin with `prefix` and a slash.

@@ -11,6 +11,7 @@
 #include "runtime/parallel/fsdp_streams.h"
 #include "runtime/simulation/named_part.h"
 #include "runtime/tensor/tensor_storage.h"
+#include "runtime/torch/internals.h"
 #include "runtime/torch/runtime_context.h"
 
 namespace kernbench::distributed::fsdp {
@@ -71,7 +72,7 @@ void ParamGroup::reduce() {
   if (context_->last_reduced != nullptr) context_->last_reduced->wait_for_reduce_scatter();
   wait_for_post_backward();
 
-  const runtime::NamedPart named(setting_.torch.simulation(), name_);
+  const runtime::NamedPart named(simulation_of(setting_.torch), name_);
   const DType dtype = reduced_dtype();
   const std::int64_t part = set_offsets(reduction.rows);
   const int replicas = setting_.replicate_group
@@ -97,7 +98,7 @@ void ParamGroup::reduce() {
   }
   reduction_ = std::move(reduction);
   context_->last_reduced = this;
-  if (setting_.torch.simulation().queues_launches()) settle();
+  if (simulation_of(setting_.torch).queues_launches()) settle();
 }
 
 // Work that follows the reduce_scatter is issued at once where that does not block the host, else
@@ -105,7 +106,7 @@ void ParamGroup::reduce() {
 void ParamGroup::settle() {
   if (!reduction_ || reduction_->has_come) return;
   const NoGradGuard no_grad(setting_.torch);
-  const runtime::NamedPart part(setting_.torch.simulation(), name_);
+  const runtime::NamedPart part(simulation_of(setting_.torch), name_);
   const ahbm::StreamContext on_stream(context_->reduce_scatter);
   if (reduction_->work) wait_for(setting_.torch, reduction_->work, reduction_->times);
   reduction_->has_come = context_->reduce_scatter.record_event();

@@ -11,6 +11,7 @@
 #include "runtime/simulation/named_part.h"
 #include "runtime/tensor/memory_space.h"
 #include "runtime/tensor/tensor_storage.h"
+#include "runtime/torch/internals.h"
 #include "runtime/torch/runtime_context.h"
 
 namespace kernbench::distributed::fsdp {
@@ -122,7 +123,7 @@ void ParamGroup::copy_in(const Tensor& own) {
   std::vector<Tensor> shards;
   for (const ShardedParameter& parameter : parameters_) shards.push_back(parameter.padded);
   copy_in_shards(own, shards, layout_.rows);
-  gathered_ = setting_.torch.simulation().last_write();
+  gathered_ = simulation_of(setting_.torch).last_write();
 }
 
 void ParamGroup::unshard() {
@@ -131,7 +132,7 @@ void ParamGroup::unshard() {
     free_parts();
   }
   if (gathering_ || is_unsharded_) return;
-  const runtime::NamedPart part(setting_.torch.simulation(), name_);
+  const runtime::NamedPart part(simulation_of(setting_.torch), name_);
   if (kept_.defined()) context_->gather_after(*has_kept_);
   const ahbm::StreamContext on_stream(context_->copy_in);
   const Layout& layout = kept_.defined() ? *kept_layout_ : layout_;
@@ -167,7 +168,7 @@ void ParamGroup::take_space() const {
 // copied out, only until the one before that has; one of the backward pass waits for both.
 void ParamGroup::wait_for_unshard() {
   if (!gathering_) return;
-  const runtime::NamedPart part(setting_.torch.simulation(), name_);
+  const runtime::NamedPart part(simulation_of(setting_.torch), name_);
   if (pass_ == Pass::forward) context_->free_last_gathered();
   const auto [flat, work, times, layout] = *std::exchange(gathering_, std::nullopt);
   if (work) wait_for(setting_.torch, work, times);
@@ -238,7 +239,7 @@ void ParamGroup::post_forward() {
   reshard();
   pass_ = Pass::idle;
   // There is no backward pass that could prefetch by this order.
-  if (!is_grad_enabled(setting_.torch.simulation())) return;
+  if (!is_grad_enabled(simulation_of(setting_.torch))) return;
   forward_indices_.push_back(context_->forward_order.size());
   context_->forward_order.push_back(this);
 }

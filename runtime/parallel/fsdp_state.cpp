@@ -11,6 +11,7 @@
 #include "runtime/autograd/callbacks.h"
 #include "runtime/ops/fusion.h"
 #include "runtime/parallel/step_times.h"
+#include "runtime/torch/internals.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/dtype.h"
 #include "sim_engine/base/error.h"
@@ -215,7 +216,7 @@ Tensor State::pre_forward(const Tensor& input) {
   if (group_ != nullptr) {
     group_->pre_forward();
     // post_backward() takes the parameters' gradients: none of them may still be deferred.
-    const ops::FusionScope none_is_deferred(torch_.simulation(), nullptr);
+    const ops::FusionScope none_is_deferred(simulation_of(torch_), nullptr);
     taken = autograd::record("fully_shard", taken, {taken},
                              [self = shared_from_this()](const Tensor& gradient) {
                                self->group()->post_backward();
@@ -272,7 +273,7 @@ void State::begin_backward() {
   const auto pass = std::make_shared<const bool>(true);
   shared_->backward_pass = pass;
   shared_->has_begun_backward = true;
-  autograd::queue_callback(torch_.simulation(),
+  autograd::queue_callback(simulation_of(torch_),
                            [self = shared_from_this(), pass] { self->end_backward(); });
 }
 

@@ -3,6 +3,7 @@
 #include "runtime/stream/rank_streams.h"
 #include "runtime/tensor/memory_space.h"
 #include "runtime/tensor/tensor_storage.h"
+#include "runtime/torch/internals.h"
 #include "runtime/torch/runtime_context.h"
 
 namespace kernbench::distributed::fsdp {
@@ -20,7 +21,7 @@ ahbm::Stream current_stream(RuntimeContext& torch) {
 void wait_for(RuntimeContext& torch, const Work& work, const std::shared_ptr<Work::Times>& times) {
   work.wait();
   const auto look = [work, times] { *times = work.times(); };
-  runtime::Simulation& simulation = torch.simulation();
+  runtime::Simulation& simulation = simulation_of(torch);
   if (!simulation.queues_launches()) return look();
   runtime::current_stream(simulation, torch.ahbm.current_device())
       .enqueue("a collective's times", look);

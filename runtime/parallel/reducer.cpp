@@ -14,6 +14,7 @@
 #include "runtime/autograd/reach.h"
 #include "runtime/simulation/named_part.h"
 #include "runtime/tensor/tensor_storage.h"
+#include "runtime/torch/internals.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/error.h"
 
@@ -208,10 +209,9 @@ void Reducer::arrived(std::size_t parameter) {
   ready_order_.push_back(parameter);
   if (is_first_static_iteration()) {
     ++uses_[parameter];
-    // The first iteration of a static graph counts the uses, so nothing is known to be ready before
-    // the end of the pass.
+    // The first iteration of a static graph counts uses: what is ready is known only at its end.
     if (std::exchange(has_queued_end_, true)) return;
-    autograd::queue_callback(torch_.simulation(),
+    autograd::queue_callback(simulation_of(torch_),
                              [self = shared_from_this()] { self->reduce_all(); });
     return;
   }
@@ -222,7 +222,7 @@ void Reducer::arrived(std::size_t parameter) {
   if (is_later_static_iteration()) {
     // Its graph has one backward(), at whose end torch leaves gradients as they are.
     if (!std::exchange(has_queued_end_, true)) {
-      autograd::queue_callback(torch_.simulation(), [self = shared_from_this()] {
+      autograd::queue_callback(simulation_of(torch_), [self = shared_from_this()] {
         if (self->next_bucket_ < self->buckets_.size()) self->check_finished();
       });
     }
@@ -273,7 +273,7 @@ void Reducer::reduce_ready_buckets() {
   }
   if (next_bucket_ < buckets_.size()) return;
   if (searches_unused()) reduce_used();
-  autograd::queue_callback(torch_.simulation(), [self = shared_from_this()] {
+  autograd::queue_callback(simulation_of(torch_), [self = shared_from_this()] {
     if (self->is_later_static_iteration() && self->should_rebuild()) {
       auto& order = self->rebuilt_order_;
       order.insert(order.end(), self->unused_.begin(), self->unused_.end());
@@ -283,7 +283,7 @@ void Reducer::reduce_ready_buckets() {
 }
 
 void Reducer::reduce(std::size_t index) {
-  const runtime::NamedPart part(torch_.simulation(), "bucket", index);
+  const runtime::NamedPart part(simulation_of(torch_), "bucket", index);
   log_instant(&LoggedStep::backward_comm_start);
   Bucket& bucket = buckets_[index];
   const Tensor& buffer = bucket.buffer.tensor();
@@ -328,7 +328,7 @@ void Reducer::finish() {
   expects_gradients_ = false;
   must_finish_ = false;
   for (std::size_t i = 0; i < buckets_.size(); ++i) {
-    const runtime::NamedPart part(torch_.simulation(), "bucket", i);
+    const runtime::NamedPart part(simulation_of(torch_), "bucket", i);
     unpack(buckets_[i]);
   }
   // No work of the pass may be left under way, also if this rank did not need the answer.

@@ -6,6 +6,7 @@
 
 #include "runtime/parallel/reducer.h"
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 #include "runtime/torch/runtime_context.h"
 
 namespace kernbench::nn::parallel {
@@ -32,7 +33,7 @@ void Reducer::log_instant(std::shared_ptr<const DeviceInstant> LoggedStep::*inst
 
 StepTimes Reducer::last_step() const {
   const int device = parameters_.front().device();
-  const DeviceInstant now{torch_.engine().now(), torch_.simulation().activity().of(device)};
+  const DeviceInstant now{torch_.engine().now(), simulation_of(torch_).activity().of(device)};
   StepTimes step = step_between(step_began_ ? *step_began_ : now, now);
   step.iteration = iteration_;
   for (std::size_t i = 0; i < buckets_.size(); ++i) {

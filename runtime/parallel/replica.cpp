@@ -14,6 +14,7 @@
 #include "runtime/parallel/same_modules.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "runtime/torch/context_of.h"
+#include "runtime/torch/internals.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/error.h"
 
@@ -119,7 +120,7 @@ Replica::Replica(std::shared_ptr<Module> module, const DistributedDataParallelOp
       options_(options),
       location_(location),
       torch_(find_context(*module_)) {
-  ignored_ = torch_.simulation().attachments().get<IgnoredNames>().of(module_);
+  ignored_ = simulation_of(torch_).attachments().get<IgnoredNames>().of(module_);
   check_same_modules(torch_, *module_, options_.process_group, location_, ignored_);
   broadcast(state(), 0);
   reducer_ = make_reducer(torch_, *module_, ignored_, options_, location_);
@@ -138,7 +139,7 @@ void _set_params_and_buffers_to_ignore_for_model(const std::shared_ptr<Module>& 
                     "buffer '{}'; names are those of named_parameters()",
                     name));
   }
-  auto& all = find_context(*module).simulation().attachments().get<IgnoredNames>().of_modules;
+  auto& all = simulation_of(find_context(*module)).attachments().get<IgnoredNames>().of_modules;
   std::erase_if(all, [&](const auto& each) {
     const auto other = each.first.lock();
     return other == nullptr || other == module;
@@ -171,13 +172,13 @@ void Replica::broadcast(const std::vector<Tensor>& tensors, int root) const {
 }
 
 bool Replica::is_synchronized() const {
-  return reduces_gradients_ && is_grad_enabled(torch_.simulation());
+  return reduces_gradients_ && is_grad_enabled(simulation_of(torch_));
 }
 
 void Replica::begin_forward() {
   const int root = is_in_join_ ? vote(true).last : 0;
   if (is_synchronized()) reducer_->prepare_for_forward();
-  if (is_grad_enabled(torch_.simulation())) reducer_->rebuild_buckets();
+  if (is_grad_enabled(simulation_of(torch_))) reducer_->rebuild_buckets();
   if (options_.broadcast_buffers && syncs_buffers_) broadcast(buffers(), root);
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "runtime/stream/rank_streams.h"
+#include "runtime/torch/internals.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/check.h"
 
@@ -22,7 +23,7 @@ double percent(Time part, Time whole) {
 }  // namespace
 
 std::shared_ptr<const DeviceInstant> device_instant(RuntimeContext& torch, int device) {
-  runtime::Simulation& simulation = torch.simulation();
+  runtime::Simulation& simulation = simulation_of(torch);
   const auto instant = std::make_shared<DeviceInstant>();
   const auto look = [&simulation, device, instant] {
     *instant = {simulation.now(), simulation.activity().of(device)};

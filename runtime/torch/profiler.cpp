@@ -10,6 +10,7 @@
 #include "runtime/simulation/call_site.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/stream/rank_streams.h"
+#include "runtime/torch/internals.h"
 #include "runtime/torch/runtime_context.h"
 
 namespace kernbench::profiler {
@@ -35,7 +36,7 @@ RunLog::Id add_span(runtime::Simulation& simulation, RunSpan::Kind kind, std::st
 
 record_function::record_function(RuntimeContext& torch, std::string_view name,
                                  std::source_location at)
-    : simulation_(torch.simulation()), span_(add_span(simulation_, RunSpan::Kind::scope, name)) {
+    : simulation_(simulation_of(torch)), span_(add_span(simulation_, RunSpan::Kind::scope, name)) {
   if (span_ == RunLog::kNone) return;
   RunLog& log = *simulation_.run_log();
   log.at(span_).where = runtime::call_site(at);
@@ -50,8 +51,9 @@ record_function::~record_function() {
 }
 
 void mark(RuntimeContext& torch, std::string_view name) {
-  const RunLog::Id span = add_span(torch.simulation(), RunSpan::Kind::mark, name);
-  if (span != RunLog::kNone) torch.simulation().run_log()->at(span).end = torch.simulation().now();
+  runtime::Simulation& simulation = simulation_of(torch);
+  const RunLog::Id span = add_span(simulation, RunSpan::Kind::mark, name);
+  if (span != RunLog::kNone) simulation.run_log()->at(span).end = simulation.now();
 }
 
 profile::profile(RuntimeContext& torch) : torch_(torch) {
@@ -59,9 +61,9 @@ profile::profile(RuntimeContext& torch) : torch_(torch) {
 }
 
 void profile::start() {
-  runtime::synchronize(torch_.simulation());
-  torch_.simulation().keep_run_log();
-  start_ = runtime::profile_start(torch_.simulation());
+  runtime::synchronize(simulation_of(torch_));
+  simulation_of(torch_).keep_run_log();
+  start_ = runtime::profile_start(simulation_of(torch_));
   stopped_.reset();
 }
 
@@ -76,8 +78,8 @@ void profile::step() {
 
 Profile profile::result() const {
   if (stopped_) return *stopped_;
-  runtime::synchronize(torch_.simulation());
-  return runtime::make_profile(torch_.simulation(), start_);
+  runtime::synchronize(simulation_of(torch_));
+  return runtime::make_profile(simulation_of(torch_), start_);
 }
 
 KeyAverages profile::key_averages() const {
@@ -97,8 +99,8 @@ void profile::export_chrome_trace(const std::string& path) const {
 }
 
 void profile::export_kineto_traces(const std::string& folder) const {
-  runtime::synchronize(torch_.simulation());
-  const std::vector<std::string> traces = runtime::kineto_traces(torch_.simulation());
+  runtime::synchronize(simulation_of(torch_));
+  const std::vector<std::string> traces = runtime::kineto_traces(simulation_of(torch_));
   std::error_code ignored;  // what is wrong with the folder, the first file says
   std::filesystem::create_directories(folder, ignored);
   for (std::size_t i = 0; i < traces.size(); ++i) {

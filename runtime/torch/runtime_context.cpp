@@ -19,6 +19,7 @@
 #include "runtime/tensor/strided_view.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "runtime/torch/context_of.h"
+#include "runtime/torch/internals.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/base/unfinished_files.h"
@@ -170,6 +171,14 @@ RuntimeContext& runtime::context_of(Simulation& simulation) {
   return *torch;
 }
 
+const std::shared_ptr<runtime::Simulation>& shared_simulation_of(const RuntimeContext& torch) {
+  return torch.simulation_;
+}
+
+runtime::Simulation& simulation_of(const RuntimeContext& torch) {
+  return *shared_simulation_of(torch);
+}
+
 RuntimeContext::RuntimeContext(const Topology& topology, RuntimeOptions options)
     : options_(checked(std::move(options))),
       simulation_(std::make_shared<runtime::Simulation>(
@@ -310,10 +319,6 @@ Tensor RuntimeContext::of_integers(std::vector<std::int64_t> elements, const Sha
 
 void RuntimeContext::check_on_device(const Tensor& tensor, std::string_view user) const {
   runtime::check_on_device(tensor, *simulation_, user);
-}
-
-runtime::Attachments& RuntimeContext::attachments() {
-  return simulation_->attachments();
 }
 
 tl::Pointer RuntimeContext::pointer_to(const Tensor& tensor, const sim::PeLocation& pe) {

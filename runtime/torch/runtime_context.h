@@ -36,7 +36,6 @@ namespace distributed {
 class BackendConfig;
 }
 namespace runtime {
-class Attachments;
 struct LaunchedTensors;
 class Simulation;
 }  // namespace runtime
@@ -291,13 +290,8 @@ class RuntimeContext : public TorchFunctions {
   // (KB-G003).
   static tl::Pointer pointer_to(const Tensor& tensor, const sim::PeLocation& pe);
 
-  // Code that is built on the runtime uses this: backends and their tests.
-  runtime::Simulation& simulation() { return *simulation_; }
-  const runtime::Simulation& simulation() const { return *simulation_; }
-  const std::shared_ptr<runtime::Simulation>& shared_simulation() const { return simulation_; }
-  runtime::Attachments& attachments();
-
  private:
+  friend const std::shared_ptr<runtime::Simulation>& shared_simulation_of(const RuntimeContext&);
   Tensor make(const Shape& shape, const TensorOptions& options) const;
   template <class Number>
   Tensor make(const Shape& shape, const TensorOptions& options, std::vector<Number> elements) const;

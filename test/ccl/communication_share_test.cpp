@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 #include "sim_engine/components/kernel_run.h"
 #include "test/ccl/group_under_test.h"
 #include "test/support/small_topology.h"
@@ -65,7 +66,7 @@ TEST_CASE("users' kernels have what they leave only where there are queues", "[c
   };
   CHECK(free_scratch() == kTcm);
   torch.distributed.init_process_group("ahbm");
-  const sim::ProcessingElement& pe = torch.simulation().machine().pe({0, 0, 0});
+  const sim::ProcessingElement& pe = simulation_of(torch).machine().pe({0, 0, 0});
   CHECK(pe.scratch_capacity() < kTcm);  // the slots of queues
   CHECK(free_scratch() == pe.scratch_capacity() - kShare);
   torch.distributed.destroy_process_group();

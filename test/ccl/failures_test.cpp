@@ -6,6 +6,7 @@
 
 #include "ccl/core/config.h"
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 #include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
 #include "test/support/error_text.h"
@@ -329,7 +330,7 @@ TEST_CASE("queues that do not fit into TCM are refused when the group is made", 
              test::Says("KB-Y044", "sip1.cube0.pe0", "1024", "1048576 B", "1073741824 B",
                         "2097152 B", "buffer_kind"));
   CHECK_FALSE(torch.distributed.is_initialized());
-  CHECK(torch.simulation().machine().channels().empty());
+  CHECK(simulation_of(torch).machine().channels().empty());
 }
 
 TEST_CASE("settings of another backend are refused", "[failures]") {
@@ -343,7 +344,7 @@ TEST_CASE("settings of another backend are refused", "[failures]") {
 TEST_CASE("a group that is refused leaves no queues behind", "[failures]") {
   WorldUnderTest world(3, false);
   auto& distributed = world.torch.distributed;
-  const auto& machine = world.torch.simulation().machine();
+  const auto& machine = simulation_of(world.torch).machine();
   for (const kernbench::distributed::InitOptions& wrong :
        {kernbench::distributed::InitOptions{.world_size = 4}, {.rank = 3}, {.rank = -2}}) {
     CHECK_FALSE(test::error_of<CollectiveError>([&] {

@@ -8,6 +8,7 @@
 
 #include "ccl/core/config.h"
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 #include "runtime/torch/run_ranks.h"
 #include "sim_engine/components/hbm_allocator.h"
 #include "test/ccl/group_under_test.h"
@@ -20,7 +21,7 @@ namespace {
 TEST_CASE("queues of groups take no scratch, and go with their group", "[ccl][groups]") {
   RuntimeContext torch(round_topology(SipTopology::ring_1d, 3, 1, 2, 1));
   torch.distributed.init_process_group("ahbm");
-  sim::Machine& machine = torch.simulation().machine();
+  sim::Machine& machine = simulation_of(torch).machine();
   const std::size_t before = machine.channels().size();
   const Bytes scratch = machine.pe({0, 0, 0}).scratch_capacity();
   std::vector<std::size_t> after;  // each round: a destroyed group's queues go
@@ -46,7 +47,7 @@ TEST_CASE(
     "[ccl][groups]") {
   RuntimeContext torch(round_topology(SipTopology::ring_1d, 3, 1, 2, 1));
   torch.distributed.init_process_group("ahbm");
-  const sim::Machine& machine = torch.simulation().machine();
+  const sim::Machine& machine = simulation_of(torch).machine();
   const std::size_t before = machine.channels().size();
   std::vector<distributed::ProcessGroup> handles;  // keep nothing alive
   run_on_devices(torch, 3, [&](int rank) {
@@ -76,7 +77,7 @@ TEST_CASE("queues are used again by the next collectives of their group", "[ccl]
     for (int i = 0; i < 3; ++i) {
       torch.distributed.all_reduce(x, ReduceOp::max);
       torch.distributed.barrier();
-      counts.push_back(torch.simulation().machine().channels().size());
+      counts.push_back(simulation_of(torch).machine().channels().size());
     }
   });
   CHECK(counts == std::vector<std::size_t>(9, counts.front()));
@@ -87,8 +88,8 @@ TEST_CASE("a run that fails amid collectives leaves nothing of them", "[ccl][gro
   torch.distributed.init_process_group("ahbm");
   const auto pair = torch.distributed.new_group({0, 1});
   const auto in_use = [&] {
-    return torch.simulation().allocator(0).allocated() +
-           torch.simulation().allocator(1).allocated();
+    return simulation_of(torch).allocator(0).allocated() +
+           simulation_of(torch).allocator(1).allocated();
   };
   const auto program = [&](int rank) {
     torch.ahbm.set_device(rank);
@@ -107,7 +108,7 @@ TEST_CASE("a run that fails amid collectives leaves nothing of them", "[ccl][gro
   for (int i = 0; i < 3; ++i) {
     CHECK_THROWS_AS(torch.multiprocessing.spawn(program, {}, 2), SpawnException);
     CHECK(in_use() == before);
-    queues.push_back(torch.simulation().machine().channels().size());
+    queues.push_back(simulation_of(torch).machine().channels().size());
   }
   CHECK(queues[2] == queues[0]);
 }
@@ -160,7 +161,7 @@ TEST_CASE(
       const Tensor x =
           make(m.torch, {30'000}, {.dp = DPPolicy::on_one_pe()}, elements_of(m.rank, 30'000));
       const Tensor y = m.torch.zeros({1}, {.dp = DPPolicy::on_one_pe()});
-      const Bytes capacity = m.torch.simulation().machine().pe({m.rank, 0, 0}).scratch_capacity();
+      const Bytes capacity = simulation_of(m.torch).machine().pe({m.rank, 0, 0}).scratch_capacity();
       if (m.rank == 0) {
         if (kernel_first) m.torch.launch("delay", fill_scratch, y, capacity, 1);
         m.torch.distributed.broadcast(x, 0);

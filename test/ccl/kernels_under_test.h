@@ -11,6 +11,7 @@
 #include "ccl/core/config_rules.h"
 #include "ccl/steps/lane_queues.h"
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/components/operation.h"
 
@@ -40,7 +41,7 @@ class KernelsUnderTest {
     void wake() { simulation->fibers().wake(*fiber); }
   };
 
-  runtime::Simulation& simulation() { return torch_.simulation(); }
+  runtime::Simulation& simulation() { return simulation_of(torch_); }
 
   // One on each SIP; if ranks are PEs, the driver's single one.
   void make_tensors(std::int64_t n_elem) {
@@ -96,7 +97,7 @@ class KernelsUnderTest {
     }
     call_->prepare();
     queues_ = std::make_unique<ccl::LaneQueues>(
-        torch_.shared_simulation(), call_->uses_slots() ? &launcher_.layout() : nullptr,
+        shared_simulation_of(torch_), call_->uses_slots() ? &launcher_.layout() : nullptr,
         protocol == nullptr ? sim::IpcqParams{} : protocol->params());
     sips_ = devices.sips;
     programs_.clear();

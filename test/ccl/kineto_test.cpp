@@ -7,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "runtime/torch/internals.h"
 #include "runtime/torch/profiler.h"
 #include "runtime/torch/run_ranks.h"
 #include "test/ccl/temporal_breakdown.h"
@@ -50,7 +51,7 @@ TEST_CASE("HTA's temporal breakdown of the traces is that of the profile, to the
   RuntimeContext torch(ring_with_array(), {.profile = true});
   run_program(torch);
   const runtime::Profile profile = torch.engine().profile();
-  const std::vector<std::string> traces = runtime::kineto_traces(torch.simulation());
+  const std::vector<std::string> traces = runtime::kineto_traces(simulation_of(torch));
   REQUIRE(traces.size() == profile.ranks.size());
   for (const runtime::RankTime& rank : profile.ranks) {
     CAPTURE(rank.rank);

@@ -11,6 +11,7 @@
 
 #include "ccl/backend/kernel_launcher.h"
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 #include "sim_engine/components/ipcq.h"
 #include "sim_engine/components/processing_element.h"
 #include "sim_engine/topology/direction.h"
@@ -34,7 +35,7 @@ class LayoutUnderTest {
   // is the one of this cube and PE.
   std::optional<std::pair<int, tl::Port>> behind(int participant, tl::Port port, int cube, int pe) {
     const sim::IpcqChannel* out =
-        torch_.simulation().machine().pe(place_of(participant, cube, pe)).ipcq().out(port);
+        simulation_of(torch_).machine().pe(place_of(participant, cube, pe)).ipcq().out(port);
     if (out == nullptr) return std::nullopt;
     const PeLocation& to = out->ends().to;
     const int receiver = layout().find_participant(to);
@@ -47,7 +48,7 @@ class LayoutUnderTest {
     for (int sip = 0; sip < torch_.topology().system.sip_count; ++sip) {
       for (int cube = 0; cube < torch_.topology().cube_count(); ++cube) {
         for (int pe = 0; pe < torch_.topology().pe_count(); ++pe) {
-          const auto& ipcq = torch_.simulation().machine().pe({sip, cube, pe}).ipcq();
+          const auto& ipcq = simulation_of(torch_).machine().pe({sip, cube, pe}).ipcq();
           most = std::max(most, ipcq.ins().size());
         }
       }

@@ -14,6 +14,7 @@
 
 #include "runtime/simulation/run_log.h"
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 #include "runtime/torch/profiler.h"
 #include "runtime/torch/run_ranks.h"
 #include "sim_engine/components/fabric.h"
@@ -237,7 +238,7 @@ TEST_CASE("a profile ends with its scope, and its steps are marked", "[ccl][prof
   torch.ahbm.synchronize();
   CHECK(prof.result().duration() == duration);
   REQUIRE(prof.key_averages().rows().size() == 1);
-  const runtime::RunLog& log = *torch.simulation().run_log();
+  const runtime::RunLog& log = *simulation_of(torch).run_log();
   CHECK(std::ranges::count(log.spans(), "ProfilerStep#0", &runtime::RunSpan::name) == 1);
   prof.start();
   torch.launch("again", multiply, x, std::int64_t{64});
@@ -272,7 +273,7 @@ TEST_CASE("what a link was busy for is the sum over time, of each link", "[ccl][
     if (rank == 2) own.launch("multiply", multiply, x, std::int64_t{512});
     own.distributed.all_reduce(x);
   });
-  const sim::Fabric& fabric = torch.simulation().machine().fabric();
+  const sim::Fabric& fabric = simulation_of(torch).machine().fabric();
   const auto use = fabric.use_over_time();
   REQUIRE(use != nullptr);
   int used = 0;

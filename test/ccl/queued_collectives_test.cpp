@@ -4,6 +4,7 @@
 #include <map>
 
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 #include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
 #include "test/support/error_text.h"
@@ -236,7 +237,7 @@ bool waits(const std::string& backend,
     const Tensor y = torch.full({4}, rank, kOnOnePe);
     torch.launch("works", works, x, std::int64_t{100});
     call(torch, y, rank);
-    has_waited = has_waited && torch.simulation().results().size() >= 2;
+    has_waited = has_waited && simulation_of(torch).results().size() >= 2;
   });
   return has_waited;
 }

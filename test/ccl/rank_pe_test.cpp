@@ -7,6 +7,7 @@
 
 #include "ccl/core/layout.h"
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 #include "runtime/torch/run_ranks.h"
 #include "test/ccl/all_reduce_under_test.h"
 #include "test/support/error_text.h"
@@ -244,7 +245,7 @@ TEST_CASE("queues that leave no room for values are refused when the group is ma
       Catch::StartsWith("ccl.yaml:") &&
           Catch::EndsWith(": [KB-Y044] 2 queues of 2 x 524280 B leave no room for values in a TCM "
                           "of 2097152 B; use fewer or smaller slots, or buffer_kind sram or hbm"));
-  CHECK(driver.torch.simulation().machine().channels().empty());
+  CHECK(simulation_of(driver.torch).machine().channels().empty());
 }
 
 // This kernel asks for its place in a ring, a grid or a tree.

@@ -2,6 +2,7 @@
 
 #include "runtime/optim/optimizer.h"
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 #include "sim_engine/components/hbm_allocator.h"
 #include "test/parallel/data_parallel_world.h"
 #include "tp/distributed_data_parallel.h"
@@ -99,7 +100,7 @@ TEST_CASE("ZeRO-1 takes 6 + 12 / dp bytes of HBM for each bf16 parameter", "[ddp
     tp::initialize_model_parallel(world.torch, {});
     const auto held = [&] {
       world.torch.ahbm.synchronize();
-      return world.torch.simulation().allocator(rank).allocated();
+      return simulation_of(world.torch).allocator(rank).allocated();
     };
     const Bytes before = held();
     constexpr std::int64_t kSide = 1024;

@@ -8,6 +8,7 @@
 
 #include "runtime/simulation/run_log.h"
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 #include "runtime/torch/run_ranks.h"
 #include "test/parallel/fsdp_world.h"
 
@@ -26,7 +27,7 @@ struct Call {
 
 std::vector<Call> calls_of(RuntimeContext& torch, int ranks, std::size_t first = 0) {
   std::vector<Call> calls;
-  const auto& spans = torch.simulation().run_log()->spans();
+  const auto& spans = simulation_of(torch).run_log()->spans();
   for (std::size_t i = first; i < spans.size(); ++i) {
     const RunSpan& span = spans[i];
     if (span.kind != RunSpan::Kind::collective || span.rank != 0 || span.bytes == 0) continue;
@@ -97,7 +98,7 @@ std::string schedule(const Step& step) {
       }
       world.torch.ahbm.synchronize();
       world.torch.distributed.barrier();
-      if (rank == 0) first = world.torch.simulation().run_log()->spans().size();
+      if (rank == 0) first = simulation_of(world.torch).run_log()->spans().size();
       model(x).sum().backward();
     }
   });
@@ -179,7 +180,7 @@ Timed timed_step(std::int64_t samples, bool blocks, bool prefetches = false) {
     model(torch.zeros({samples, kSide}, kOnOnePe)).sum().backward();
   });
   Timed timed{calls_of(torch, 2), {}, torch.engine().now()};
-  for (const RunSpan& span : torch.simulation().run_log()->spans()) {
+  for (const RunSpan& span : simulation_of(torch).run_log()->spans()) {
     const bool is_product = span.kind == RunSpan::Kind::kernel && span.name == "matmul";
     if (is_product && span.device == 0) timed.products.push_back(span.end - span.start);
   }

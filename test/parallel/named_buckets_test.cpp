@@ -5,6 +5,7 @@
 
 #include "runtime/profiler/profile.h"
 #include "runtime/profiler/trace.h"
+#include "runtime/torch/internals.h"
 #include "test/parallel/fsdp_world.h"
 
 namespace kernbench::test::named_buckets_test {
@@ -42,14 +43,14 @@ Run run() {
     for (int i = 0; i < 3; ++i) {
       world.torch.ahbm.synchronize();
       if (i == 2) world.torch.distributed.barrier();
-      if (i == 2 && rank == 0) start = runtime::profile_start(world.torch.simulation());
+      if (i == 2 && rank == 0) start = runtime::profile_start(simulation_of(world.torch));
       ddp->zero_grad();
       ddp(x).sum().backward();
     }
     const auto step = ddp->last_step();
     for (const BucketTimes& bucket : step.buckets) result.bytes[bucket.bucket] += bucket.bytes;
   });
-  const runtime::Simulation& simulation = world.torch.simulation();
+  const runtime::Simulation& simulation = simulation_of(world.torch);
   result.profile = runtime::make_profile(simulation, start);
   std::istringstream trace(trace_json(simulation, runtime::TraceLevel::ranks));
   for (std::string line; std::getline(trace, line);) {  // an event each
@@ -101,7 +102,7 @@ TEST_CASE("and groups of parameters, by their modules", "[fsdp][profiler]") {
   CHECK(names == std::vector<std::string>{"all_gather of root", "all_gather of 1-2",
                                           "all_gather of 1-2", "reduce_scatter of 1-2",
                                           "reduce_scatter of root"});
-  const runtime::Profile profile = runtime::make_profile(world.torch.simulation());
+  const runtime::Profile profile = runtime::make_profile(simulation_of(world.torch));
   for (const char* const group : {"root", "1-2"}) {
     for (const char* const call : {"all_gather_into_tensor", "reduce_scatter_tensor"}) {
       CAPTURE(group, call);

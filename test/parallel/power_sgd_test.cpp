@@ -6,6 +6,7 @@
 
 #include "runtime/parallel/comm_hook.h"
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 #include "test/parallel/data_parallel_world.h"
 
 namespace kernbench::test::power_sgd_test {
@@ -202,7 +203,7 @@ TEST_CASE("a step of PowerSGD sends what is not compressed, then P, then Q", "[d
           {.matrix_approximation_rank = 2, .start_powerSGD_iter = 2, .min_compression_rate = 1.3},
           powerSGD_hook);
   });
-  const auto events = world.torch.simulation().flight_recorder().events(1);
+  const auto events = simulation_of(world.torch).flight_recorder().events(1);
   REQUIRE(events.size() > 3);
   std::vector<std::int64_t> elements;
   for (std::size_t i = events.size() - 3; i < events.size(); ++i) {

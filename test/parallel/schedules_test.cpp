@@ -5,6 +5,7 @@
 
 #include "runtime/optim/optimizer.h"
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 #include "test/parallel/data_parallel_world.h"
 #include "tp/distributed_data_parallel.h"
 #include "tp/parallel_state.h"
@@ -32,7 +33,7 @@ class Journal {
 
  private:
   void note_collectives() {
-    const auto events = torch_.simulation().flight_recorder().events(rank_);
+    const auto events = simulation_of(torch_).flight_recorder().events(rank_);
     for (; seen_ < events.size(); ++seen_) lines_.push_back(to_text(events[seen_]));
   }
   // A reduce_scatter is recorded with its output, an all_gather with its input: a rank's part.

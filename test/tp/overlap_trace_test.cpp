@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 #include "sim_engine/trace/trace_recorder.h"
 #include "test/tp/tensor_parallel_world.h"
 #include "tp/layers.h"
@@ -58,7 +59,7 @@ Json trace_of_step(bool overlap) {
     x.requires_grad_();
     layer.forward(x).backward(world.torch.ones({256, 64}, f16));
   });
-  return Json::parse(world.torch.simulation().machine().trace()->to_json());
+  return Json::parse(simulation_of(world.torch).machine().trace()->to_json());
 }
 
 TEST_CASE("the trace shows messages of the all_reduce while the array makes the weight's gradient",

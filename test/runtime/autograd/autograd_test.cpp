@@ -1,6 +1,7 @@
 #include "runtime/autograd/autograd.h"
 
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 #include "runtime/torch/run_ranks.h"
 #include "sim_engine/components/hbm_allocator.h"
 #include "test/runtime/functional/operators_under_test.h"
@@ -132,10 +133,10 @@ TEST_CASE("a leaf may be the end itself", "[autograd]") {
 TEST_CASE("nothing is recorded without gradients", "[autograd]") {
   OperatorsUnderTest dut;
   const Tensor x = dut.leaf({2}, 1);
-  CHECK(is_grad_enabled(dut.torch.simulation()));
+  CHECK(is_grad_enabled(simulation_of(dut.torch)));
   {
     const NoGradGuard no_grad(dut.torch);
-    CHECK_FALSE(is_grad_enabled(dut.torch.simulation()));
+    CHECK_FALSE(is_grad_enabled(simulation_of(dut.torch)));
     { const NoGradGuard inner(dut.torch); }
     CHECK_FALSE((x + x).requires_grad());
     CHECK_FALSE(autograd::needs_grad(x));
@@ -151,7 +152,7 @@ TEST_CASE("each rank has its own mode", "[autograd]") {
     std::optional<NoGradGuard> no_grad;
     if (rank == 0) no_grad.emplace(dut.torch);
     dut.leaf({2}, 1);  // waits, so that the other rank runs meanwhile
-    enabled[static_cast<std::size_t>(rank)] = is_grad_enabled(dut.torch.simulation());
+    enabled[static_cast<std::size_t>(rank)] = is_grad_enabled(simulation_of(dut.torch));
   });
   CHECK(enabled == std::vector<bool>{false, true});
 }
@@ -316,7 +317,7 @@ TEST_CASE("a gradient that is a sum over holders flows on through what is linear
 TEST_CASE("what a pass needs no more is freed on the way", "[autograd]") {
   OperatorsUnderTest dut;
   Tensor x = dut.leaf({1000}, 1);
-  const auto in_use = [&] { return dut.torch.simulation().allocator(0).allocated(); };
+  const auto in_use = [&] { return simulation_of(dut.torch).allocator(0).allocated(); };
   const Bytes before = in_use();
   {
     const Tensor y = sum(relu(relu(x) * relu(x)));
@@ -332,7 +333,7 @@ TEST_CASE("what a pass needs no more is freed on the way", "[autograd]") {
 TEST_CASE("a graph that nobody uses is freed", "[autograd]") {
   OperatorsUnderTest dut;
   const Tensor x = dut.leaf({1000}, 1);
-  const auto in_use = [&] { return dut.torch.simulation().allocator(0).allocated(); };
+  const auto in_use = [&] { return simulation_of(dut.torch).allocator(0).allocated(); };
   const Bytes before = in_use();
   relu(x * relu(x));
   dut.torch.ahbm.synchronize();

@@ -6,6 +6,7 @@
 
 #include "runtime/functional/operators.h"
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 #include "sim_engine/components/hbm_allocator.h"
 #include "test/runtime/distributed/local_world.h"
 #include "test/support/error_text.h"
@@ -201,8 +202,8 @@ TEST_CASE("a group is destroyed when the works of its ranks have ended", "[distr
 TEST_CASE("a work that is done keeps no tensor alive, but for its handles", "[distributed][work]") {
   LocalWorld world(2);
   const auto in_use = [&] {
-    return world.torch.simulation().allocator(0).allocated() +
-           world.torch.simulation().allocator(1).allocated();
+    return simulation_of(world.torch).allocator(0).allocated() +
+           simulation_of(world.torch).allocator(1).allocated();
   };
   const Bytes before = in_use();
   std::vector<Work> kept(2);

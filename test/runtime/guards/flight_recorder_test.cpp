@@ -6,6 +6,7 @@
 
 #include "runtime/guards/log.h"
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 #include "test/runtime/distributed/local_world.h"
 #include "test/support/error_text.h"
 
@@ -64,7 +65,7 @@ TEST_CASE("collectives and messages of all ranks are recorded", "[flight_recorde
     rank == 0 ? world.dist.send(x, 1, {.tag = 5}) : void(world.dist.recv(x, 0, {.tag = 5}));
   });
   for (int rank = 0; rank < 2; ++rank) {
-    const auto events = world.torch.simulation().flight_recorder().events(rank);
+    const auto events = simulation_of(world.torch).flight_recorder().events(rank);
     REQUIRE(events.size() == 3);
     for (const FlightEvent& event : events) {
       CHECK(event.state == State::completed);
@@ -87,7 +88,7 @@ TEST_CASE("the call that differs is recorded too, and nobody's call is completed
   LocalWorld world(2);
   CHECK_THROWS_AS(world.spawn([&](int rank) { world.dist.all_reduce(world.zeros({rank + 1})); }),
                   CollectiveMismatchError);
-  const auto& recorder = world.torch.simulation().flight_recorder();
+  const auto& recorder = simulation_of(world.torch).flight_recorder();
   CHECK(recorder.events(0).front().state == State::started);
   CHECK(recorder.events(1).front().state == State::issued);
   CHECK(recorder.has_failed_with("KB-C001"));

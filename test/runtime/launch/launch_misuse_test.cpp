@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/components/processing_element.h"
@@ -69,7 +70,7 @@ TEST_CASE("a kernel that fails gives its scratch back", "[launch][errors]") {
             torch.launch("fails", fails, x);
             torch.ahbm.synchronize();
           }) == "KB-K001");
-    CHECK(torch.simulation().machine().pe({0, 0, 0}).scratch_in_use() == 0);
+    CHECK(simulation_of(torch).machine().pe({0, 0, 0}).scratch_in_use() == 0);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 #include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/components/hbm_allocator.h"
@@ -210,7 +211,7 @@ TEST_CASE("after a kernel that failed the tensor can be read, launched on and fr
       CHECK(x.shard_to_vector(2)[0] == static_cast<float>(2 + i));
     }
   }
-  CHECK(torch.simulation().allocator(0).allocated() == 0);
+  CHECK(simulation_of(torch).allocator(0).allocated() == 0);
 }
 
 TEST_CASE("a rank that catches what its kernel threw goes on, and so do the others",

@@ -8,6 +8,7 @@
 
 #include "runtime/simulation/simulation.h"
 #include "runtime/tl/tl.h"
+#include "runtime/torch/internals.h"
 #include "runtime/torch/runtime_context.h"
 #include "test/runtime/distributed/meeting_backend.h"
 #include "test/support/error_text.h"
@@ -118,9 +119,9 @@ TEST_CASE("a rank's exception leaves spawn with its number, its text and the oth
       throw std::runtime_error("boom");
     }
     if (rank == 3) world.pass_time();
-    if (rank == 1) world.torch.simulation().local().collective = &activity;
-    runtime::Completion never(world.torch.simulation());
-    world.torch.simulation().wait(never, [] { return std::string("nothing"); });
+    if (rank == 1) simulation_of(world.torch).local().collective = &activity;
+    runtime::Completion never(simulation_of(world.torch));
+    simulation_of(world.torch).wait(never, [] { return std::string("nothing"); });
   });
   CHECK(error.rank() == 2);
   CHECK(error.exit_code() == ExitCode::worker_failed);
@@ -217,7 +218,7 @@ TEST_CASE("a rank that catches everything and waits again is given up", "[spawn]
             })
             .rank() == 1);
   CHECK(caught == 3);
-  CHECK(world.torch.simulation().fibers().abandoned().size() == 1);
+  CHECK(simulation_of(world.torch).fibers().abandoned().size() == 1);
   world.spawn([&](int) { world.barrier(); });  // the context works on
 }
 
@@ -302,8 +303,8 @@ TEST_CASE("a deadlock of ranks names them all, with what they wait for", "[spawn
     world.spawn(
         [&](int rank) {
           if (rank == 1) world.pass_time();
-          runtime::Completion never(world.torch.simulation());
-          world.torch.simulation().wait(never, [=] { return fmt::format("thing {}", rank); });
+          runtime::Completion never(simulation_of(world.torch));
+          simulation_of(world.torch).wait(never, [=] { return fmt::format("thing {}", rank); });
         },
         3);
   });

@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 #include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
 #include "test/support/small_topology.h"
@@ -24,7 +25,7 @@ using PerRank = runtime::PerRank<T>;
 // The caller's.
 template <class T>
 T& own(RuntimeContext& torch) {
-  return torch.attachments().get<PerRank<T>>().of(torch.simulation().local());
+  return simulation_of(torch).attachments().get<PerRank<T>>().of(simulation_of(torch).local());
 }
 
 TEST_CASE("each type has one slot in each context", "[attachments]") {

@@ -11,6 +11,7 @@
 #include "runtime/distributed/local_backend.h"
 #include "runtime/functional/operators.h"
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 #include "runtime/torch/run_ranks.h"
 #include "test/runtime/stream/queued_topology.h"
 
@@ -18,7 +19,7 @@ namespace kernbench::test::bounded_memory_test {
 namespace {
 
 std::int64_t nodes_of(RuntimeContext& torch) {
-  return torch.simulation().machine().memory().live_value_count();
+  return simulation_of(torch).machine().memory().live_value_count();
 }
 
 // Kernels that have begun hold a few values besides.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 #include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
 #include "test/support/error_text.h"
@@ -19,7 +20,7 @@ TEST_CASE("an event wakes those that wait, in the order in which they came", "[e
   runtime::Event again;
   std::vector<std::string> log;
   const auto wait_for = [&](runtime::Event& event) {
-    event.wait(torch.simulation(), [] { return std::string("the event"); });
+    event.wait(simulation_of(torch), [] { return std::string("the event"); });
   };
   run_ranks(torch, 4, [&](int rank) {
     if (rank == 3) {  // the last to run, so all others wait by now
@@ -45,7 +46,7 @@ TEST_CASE("an event that nobody waits for is not remembered", "[event]") {
   const std::string text = error_of<DeadlockError>([&] {
     run_ranks(torch, 2, [&](int rank) {
       if (rank != 0) return;
-      happened.wait(torch.simulation(), [] { return std::string("the event"); });
+      happened.wait(simulation_of(torch), [] { return std::string("the event"); });
     });
   });
   CHECK(text.find("rank 0 waits for the event since t=0") != std::string::npos);

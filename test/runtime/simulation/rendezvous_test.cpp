@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/torch/internals.h"
 #include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
 #include "test/support/error_text.h"
@@ -22,7 +23,7 @@ struct Place {
   void meet(int rank, int members, std::uint64_t operation, std::vector<int>& found) {
     const int brought = 10 * static_cast<int>(operation) + rank;
     const auto meeting = meetings.arrive(operation, members, rank, brought);
-    meeting->wait(torch.simulation(), [] { return std::string("the others"); });
+    meeting->wait(simulation_of(torch), [] { return std::string("the others"); });
     CHECK(meeting->is_complete());
     found = meeting->all();
   }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/stream/rank_streams.h"
+#include "runtime/torch/internals.h"
 #include "test/runtime/stream/queued_topology.h"
 #include "test/support/error_text.h"
 
@@ -35,7 +36,7 @@ ahbm::Stream add_one_on_new_stream(RuntimeContext& torch, const Tensor& x,
 }
 
 const runtime::StreamSlots& slots_of(RuntimeContext& torch) {
-  return runtime::stream_slots(torch.simulation());
+  return runtime::stream_slots(simulation_of(torch));
 }
 
 TEST_CASE("a stream for each step takes the place of one that is forgotten", "[stream]") {

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 #include "runtime/torch/profiler.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/components/hbm_allocator.h"
@@ -24,7 +25,7 @@ TEST_CASE("a loop of launches runs ahead of its device by 1,024, as on CUDA", "[
   CHECK(torch.engine().now() == Time{0});
   for (std::size_t i = 0; i < 1000; ++i) {
     torch.launch("add_one", add_one, x);
-    REQUIRE(torch.simulation().results().size() >= i);
+    REQUIRE(simulation_of(torch).results().size() >= i);
   }
   CHECK(torch.engine().now() > Time{0});
   CHECK(x.to_vector() == Floats(4, 2024));
@@ -86,7 +87,7 @@ TEST_CASE("memory that the host has given up is not used again before both strea
   Bytes held = 0;
   {
     const Tensor x = torch.ones({4}, kOnOnePe);
-    held = torch.simulation().allocator(0).allocated();
+    held = simulation_of(torch).allocator(0).allocated();
     torch.launch("add_one", add_one, x);
     s.wait_stream(torch.ahbm.current_stream());
     const auto guard = torch.ahbm.stream(s);
@@ -97,10 +98,10 @@ TEST_CASE("memory that the host has given up is not used again before both strea
         },
         result, x);
   }
-  CHECK(torch.simulation().allocator(0).allocated() == held);  // x is free for the host alone
+  CHECK(simulation_of(torch).allocator(0).allocated() == held);  // x is free for the host alone
   torch.full({4}, 7, kOnOnePe);
   torch.ahbm.synchronize();
-  CHECK(torch.simulation().allocator(0).allocated() < held);
+  CHECK(simulation_of(torch).allocator(0).allocated() < held);
   CHECK(result.to_vector() == Floats(4, 2));
 }
 

@@ -8,6 +8,7 @@
 #include "runtime/functional/functional.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/tensor/host_read.h"
+#include "runtime/torch/internals.h"
 #include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
 #include "test/support/error_text.h"
@@ -152,13 +153,13 @@ TEST_CASE("a read inside a worker hands control over: others go on meanwhile", "
   const Tensor one = torch.ones({1, 1}, {.dp = DPPolicy::on_one_pe()});
   std::vector<std::string> log;
   run_ranks(torch, 3, [&](int rank) {
-    const runtime::Fiber* self = torch.simulation().fibers().current();
+    const runtime::Fiber* self = simulation_of(torch).fibers().current();
     if (rank == 0) torch.launch("add_ones", add_ones, x, one, 20);
     if (rank == 1) log.push_back(fmt::format("read {}", x.item()));
     if (rank == 2) {
       for (int i = 0; i < 3; ++i) {
         torch.zeros({1}).copy_(RuntimeContext::tensor({1}, {1}));
-        CHECK(torch.simulation().fibers().current() == self);
+        CHECK(simulation_of(torch).fibers().current() == self);
         log.push_back(fmt::format("step {}", i));
       }
     }

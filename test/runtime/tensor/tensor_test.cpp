@@ -10,6 +10,7 @@
 #include "runtime/simulation/simulation.h"
 #include "runtime/tensor/host_read.h"
 #include "runtime/tensor/tensor_storage.h"
+#include "runtime/torch/internals.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/components/hbm_allocator.h"
 #include "sim_engine/components/routing.h"
@@ -291,7 +292,7 @@ TEST_CASE("a context without data has no values to read", "[tensor][error]") {
 
 TEST_CASE("memory is given back with the last handle", "[tensor][lifetime]") {
   RuntimeContext torch(small_topology());
-  const sim::HbmAllocator& allocator = torch.simulation().allocator(0);
+  const sim::HbmAllocator& allocator = simulation_of(torch).allocator(0);
   Tensor copy;
   {
     const Tensor x = torch.zeros({64});  // 256 B on each of 4 PEs
@@ -309,7 +310,7 @@ TEST_CASE("a tensor that does not fit takes nothing, and the context works on",
   topology.cube.hbm.capacity = 1 << 20;  // 512 KiB for each PE
   RuntimeContext torch(topology);
   const Tensor last = torch.zeros({64}, {.dp = {.cube = Shard::row_wise, .pe = Shard::row_wise}});
-  const Bytes before = torch.simulation().allocator(0).allocated();
+  const Bytes before = simulation_of(torch).allocator(0).allocated();
   CHECK_THROWS_MATCHES(
       torch.zeros({131'073}), DeviceError,
       Says("KB-M010", "HBM on sip0.cube0.pe0", "524292 B", "524032 B", "524288 B"));
@@ -317,7 +318,7 @@ TEST_CASE("a tensor that does not fit takes nothing, and the context works on",
   Tensor most = torch.zeros({131'008}, {.dp = DPPolicy::on_one_pe()});
   CHECK_THROWS_AS(torch.zeros({131'008}, {.dp = DPPolicy::on_one_pe()}), DeviceError);
   most = Tensor();
-  CHECK(torch.simulation().allocator(0).allocated() == before);
+  CHECK(simulation_of(torch).allocator(0).allocated() == before);
   CHECK(torch.zeros({131'008}).numel() == 131'008);
 }
 
@@ -325,7 +326,7 @@ TEST_CASE("a tensor that does not fit takes nothing, and the context works on",
 TEST_CASE("the copies of what is copied in share the host's memory", "[tensor]") {
   RuntimeContext torch(small_topology());
   const auto grown_by = [&](Shard cube, Shard pe) {
-    const sim::MemoryStore& memory = torch.simulation().machine().memory();
+    const sim::MemoryStore& memory = simulation_of(torch).machine().memory();
     Tensor x = torch.empty({32, 32}, {.dp = {.cube = cube, .pe = pe}});
     const Bytes before = memory.live_bytes();
     x.copy_(numbers({32, 32}));

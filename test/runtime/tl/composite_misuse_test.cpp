@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 #include "sim_engine/components/processing_element.h"
 #include "test/runtime/tl/composite_under_test.h"
 #include "test/support/error_text.h"
@@ -199,7 +200,7 @@ TEST_CASE("a kernel that fails while a composite is under way ends as any other"
     gemm.torch.ahbm.synchronize();
   });
   CHECK_THAT(text, Says("KB-K021", "tl.load"));
-  CHECK(gemm.torch.simulation().machine().pe({0, 0, 0}).scratch_in_use() == 0);
+  CHECK(simulation_of(gemm.torch).machine().pe({0, 0, 0}).scratch_in_use() == 0);
   gemm.run();
   CHECK(gemm.c.to_vector() == gemm.expected());
 }

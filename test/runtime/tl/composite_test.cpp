@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 #include "sim_engine/components/processing_element.h"
 #include "test/runtime/tl/composite_under_test.h"
 
@@ -93,7 +94,7 @@ TEST_CASE("a product larger than scratch is tiled to fit it", "[tl][composite]")
   CompositeUnderTest gemm({100, 120, 90}, DType::f16, DType::f32, topology);
   gemm.run();
   CHECK(gemm.c.to_vector() == gemm.expected());
-  CHECK(gemm.torch.simulation().machine().pe({0, 0, 0}).scratch_in_use() == 0);
+  CHECK(simulation_of(gemm.torch).machine().pe({0, 0, 0}).scratch_in_use() == 0);
 }
 
 // Computes the same as a kernel would with tl.load, tl.dot, PE_MATH and tl.store.

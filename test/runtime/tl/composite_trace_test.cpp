@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 #include "sim_engine/trace/trace_recorder.h"
 #include "test/runtime/tl/composite_under_test.h"
 
@@ -22,7 +23,7 @@ struct Span {
 
 // By name of the track, in the order of their starts.
 std::map<std::string, std::vector<Span>> spans_of(RuntimeContext& torch) {
-  const Json json = Json::parse(torch.simulation().machine().trace()->to_json());
+  const Json json = Json::parse(simulation_of(torch).machine().trace()->to_json());
   std::map<int, std::string> tracks;
   std::map<std::string, std::vector<Span>> spans;
   for (const Json& event : json["traceEvents"]) {

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 #include "sim_engine/components/processing_element.h"
 #include "test/runtime/tl/pair_under_test.h"
 
@@ -163,7 +164,7 @@ TEST_CASE("a copy whose receiver fails meanwhile is dropped, and the queue works
                      throw std::runtime_error("boom");
                    }),
                Says("KB-K001", "'pair' on sip0.cube0.pe1", "boom"));
-    CHECK(pair.torch.simulation().machine().pe(PairUnderTest::kSecond).scratch_in_use() == 0);
+    CHECK(simulation_of(pair.torch).machine().pe(PairUnderTest::kSecond).scratch_in_use() == 0);
     pair.x.copy_shard_(0, RuntimeContext::tensor(Floats(4000, 7), {4000}));
     pair.run(
         [](tl::Context& tl, tl::Pointer p) {

@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 #include "test/runtime/tl/pair_under_test.h"
 
 namespace kernbench::test::ipcq_test {
@@ -178,7 +179,7 @@ TEST_CASE("there must be a neighbour", "[tl][ipcq][error]") {
 
 TEST_CASE("several neighbours of one direction have a port each", "[tl][ipcq][port]") {
   PairUnderTest pair;
-  sim::Machine& machine = pair.torch.simulation().machine();
+  sim::Machine& machine = simulation_of(pair.torch).machine();
   machine.connect(
       {PairUnderTest::kFirst, {Direction::south, 0}, PairUnderTest::kSecond, Direction::north}, {});
   machine.connect(

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 #include "runtime/torch/run_ranks.h"
 #include "sim_engine/components/processing_element.h"
 #include "test/runtime/tl/tl_under_test.h"
@@ -15,7 +16,7 @@ constexpr DType f16 = DType::f16;
 constexpr DType f32 = DType::f32;
 
 Bytes scratch_in_use(const TlUnderTest& k, int pe = 0) {
-  sim::Machine& machine = const_cast<TlUnderTest&>(k).torch.simulation().machine();
+  sim::Machine& machine = simulation_of(const_cast<TlUnderTest&>(k).torch).machine();
   return machine.pe({0, 0, pe}).scratch_in_use();
 }
 

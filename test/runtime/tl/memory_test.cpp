@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 #include "sim_engine/components/processing_element.h"
 #include "test/runtime/tl/pair_under_test.h"
 
@@ -121,7 +122,7 @@ TEST_CASE("scratch is used again as soon as its last handle is gone", "[tl]") {
         }
       },
       kNothing);
-  CHECK(pair.torch.simulation().machine().pe(PairUnderTest::kFirst).scratch_in_use() == 0);
+  CHECK(simulation_of(pair.torch).machine().pe(PairUnderTest::kFirst).scratch_in_use() == 0);
 }
 
 TEST_CASE("commands that do not depend on each other overlap", "[tl][timing]") {

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/components/processing_element.h"
 #include "test/support/error_text.h"
@@ -26,7 +27,7 @@ struct PairUnderTest {
 
   explicit PairUnderTest(const sim::IpcqParams& params = {}, Topology topology = round_topology())
       : torch(topology), x(torch.zeros({4000}, {.dp = {.num_cubes = 1}, .name = "x"})) {
-    sim::Machine& machine = torch.simulation().machine();
+    sim::Machine& machine = simulation_of(torch).machine();
     machine.connect({kFirst, tl::Direction::east, kSecond, tl::Direction::west}, params);
     machine.connect({kSecond, tl::Direction::west, kFirst, tl::Direction::east}, params);
   }
@@ -61,7 +62,7 @@ struct PairUnderTest {
     return times;
   }
   int credits(int from) {
-    sim::ProcessingElement& pe = torch.simulation().machine().pe(from == 0 ? kFirst : kSecond);
+    sim::ProcessingElement& pe = simulation_of(torch).machine().pe(from == 0 ? kFirst : kSecond);
     return pe.ipcq().out(from == 0 ? tl::Direction::east : tl::Direction::west)->credits();
   }
 };

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 #include "sim_engine/components/processing_element.h"
 #include "test/runtime/tl/pair_under_test.h"
 
@@ -134,7 +135,7 @@ TEST_CASE("scratch for a message is taken when its receive is posted",
                                   }),
              Says("KB-M010", "tl.recv", "44 B", "40 B of 2097152 B",
                   "2097112 B: receives that are posted"));
-  CHECK(pair.torch.simulation().machine().pe(PairUnderTest::kSecond).scratch_in_use() == 0);
+  CHECK(simulation_of(pair.torch).machine().pe(PairUnderTest::kSecond).scratch_in_use() == 0);
 }
 
 TEST_CASE("a posted receive that is never waited for is an error of its kernel",
@@ -228,7 +229,7 @@ TEST_CASE("receives of a kernel that is unwound are withdrawn", "[tl][recv_async
   for (int sent = 1; sent <= 5; ++sent) {
     CHECK_THAT(pair.device_error_of(sends(sent), fail_with_posts),
                Says("KB-K001", "'pair' on sip0.cube0.pe1", "boom"));
-    CHECK(pair.torch.simulation().machine().pe(PairUnderTest::kSecond).scratch_in_use() == 0);
+    CHECK(simulation_of(pair.torch).machine().pe(PairUnderTest::kSecond).scratch_in_use() == 0);
     pair.x.copy_shard_(0, RuntimeContext::tensor(Floats(4000, 7), {4000}));
     CHECK(pair.credits(0) == 2);
     pair.run(sends(1), receives(1));

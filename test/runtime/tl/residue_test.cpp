@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 #include "sim_engine/components/processing_element.h"
 #include "test/runtime/tl/pair_under_test.h"
 
@@ -38,7 +39,7 @@ TEST_CASE("after messages were left the queues are as new", "[tl][ipcq][residue]
   PairUnderTest pair({.depth = 2, .first_number = first});
   for (int i = 0; i < 5; ++i) {
     CHECK_FALSE(pair.device_error_of(sends(2), receives(i % 2)) == "no error");
-    CHECK(pair.torch.simulation().machine().pe(PairUnderTest::kSecond).scratch_in_use() == 0);
+    CHECK(simulation_of(pair.torch).machine().pe(PairUnderTest::kSecond).scratch_in_use() == 0);
     pair.x.copy_shard_(0, RuntimeContext::tensor(Floats(4000, 7), {4000}));
     CHECK(pair.credits(0) == 2);
     pair.run(sends(3), receives(3));
@@ -59,7 +60,7 @@ TEST_CASE("a kernel's failure comes before what it leaves", "[tl][ipcq][residue]
 
 TEST_CASE("messages from SIP to SIP may wait for another launch", "[tl][ipcq][residue]") {
   RuntimeContext torch(round_topology());
-  sim::Machine& machine = torch.simulation().machine();
+  sim::Machine& machine = simulation_of(torch).machine();
   machine.connect({{0, 0, 0}, Direction::global_east, {1, 0, 0}, Direction::global_west}, {});
   const TensorOptions one_pe{.dp = DPPolicy::on_one_pe()};
   Tensor x = torch.ones({4}, one_pe);

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 #include "sim_engine/components/processing_element.h"
 #include "test/runtime/tl/tl_under_test.h"
 
@@ -40,7 +41,9 @@ TEST_CASE("a value in another shape is the same memory, and costs nothing", "[tl
   TlUnderTest k;
   Bytes before = 0;
   Bytes after = 0;
-  const auto in_use = [&] { return k.torch.simulation().machine().pe({0, 0, 0}).scratch_in_use(); };
+  const auto in_use = [&] {
+    return simulation_of(k.torch).machine().pe({0, 0, 0}).scratch_in_use();
+  };
   const Time took = k.time_of([](tl::Context& tl) { return tl.arange(0, 12); },
                               [&](tl::Context& tl, const tl::Tensor& x) {
                                 before = in_use();
