@@ -112,13 +112,17 @@ Tensor product(const GemmOperands& operands, const Shape& shape,
     ops::refuse_placements(operands.name(), operands.a, operands.b,
                            "a shared matrix is no factor of a batch of matrices");
   }
-  const ops::Placement placement = wanted.value_or(placement_of_product(operands, shape.rank()));
+  const ops::Placement placement = wanted ? *wanted : placement_of_product(operands, shape.rank());
   Tensor c = ops::make_like(operands.a, operands.name(), shape, operands.a.dtype(), placement);
   if (operands.bias.defined()) {
     ops::elementwise_placement(operands.name(), c, operands.bias, ops::Linearity::together);
   }
-  crosses_pes&& operands.depth() > 0 ? ops::gemm_across_pes(c, operands)
-                                     : ops::gemm_into(c, operands);
+  const bool is_sum_of_nothing = operands.depth() == 0;
+  if (crosses_pes && !is_sum_of_nothing) {
+    ops::gemm_across_pes(c, operands);
+  } else {
+    ops::gemm_into(c, operands);
+  }
   return c;
 }
 

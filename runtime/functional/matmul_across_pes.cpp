@@ -43,13 +43,15 @@ class SpreadFactor {
     const auto cuts = [&](std::size_t dimension) {
       return placement.cube == cut(dimension) || placement.pe == cut(dimension);
     };
-    const bool cuts_last = cuts(last);
-    bool is_turned = false;
     const auto& shards = factor.shards();
+    const bool is_turned = cuts(last) || std::ranges::any_of(shards, [](const ShardInfo& shard) {
+                             return shard.shape.numel() > 0 && make_layout(shard, true)->is_turned;
+                           });
+    bool has_cut_rows = is_turned && cuts(0);
     for (std::size_t i = 0; i < shards.size(); ++i) {
-      const MatrixLayout layout = *make_layout(shards[i], true, cuts_last);
       if (shards[i].shape.numel() == 0) continue;
-      is_turned = layout.is_turned;
+      const MatrixLayout layout = *make_layout(shards[i], true, is_turned);
+      has_cut_rows = has_cut_rows || layout.is_turned != is_turned;
       pitch_ = std::max(pitch_, layout.pitch);
       held_.push_back({is_turned ? shards[i].offset[last]
                                  : shards[i].offset[0] * rows_per_index(factor.shape()),
@@ -57,7 +59,7 @@ class SpreadFactor {
                        {shards[i].sip, shards[i].cube, shards[i].pe},
                        {factor.storage()->buffers()[i], factor.name()}});
     }
-    if (cuts(is_turned ? 0 : last)) {
+    if (has_cut_rows) {
       refuse_placement(name, factor,
                        "PEs read rows of each other's memory, and these are cut within");
     }

@@ -125,6 +125,9 @@ TEST_CASE("what a shared matrix cannot be multiplied with is refused", "[matmul]
                matmul(dut.leaf({4, 6}, 1, on_all(kColumn, kR)), w);
              }),
              Catch::Contains("KB-F003"));
+  // Columns of x, which are rows of its memory, are cut within; one PE has a single row.
+  const Tensor turned = dut.leaf({6, 7}, 1, on_all(kColumn, kColumn)).t();
+  CHECK_THAT(error([&] { matmul(turned, w); }), Catch::Contains("these are cut within"));
   CHECK_THAT(error([&] { matmul(dut.leaf({4, 6}, 1), w); }), Catch::Contains("KB-F003"));
 }
 
