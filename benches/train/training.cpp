@@ -134,8 +134,8 @@ Training::Batch Training::next_batch() {
   return batch;
 }
 
-// Of what is no matrix each PE has a copy, and the gradient of its own samples: the collective adds
-// them up inside the device.
+// Each PE has a copy of the parameters that are no matrices, and their gradients by its own
+// samples: the collective adds these up inside the device.
 void Training::sum_gradients() const {
   for (const Tensor& parameter : model_.module->parameters()) {
     if (is_partial(parameter.grad().dp())) torch_.distributed.all_reduce(parameter.grad());

@@ -187,7 +187,7 @@ void check_bias(const GemmOperands& operands, std::int64_t columns) {
                                  to_string(Shape{columns})));
 }
 
-// What a backward pass needs to know of a factor beside its elements.
+// A factor's shape and placement, as far as the backward pass needs them.
 struct FactorForm {
   Shape shape;                                // in the product
   std::optional<ops::Placement> wanted = {};  // of its gradient, if it is shared

@@ -145,7 +145,7 @@ struct Team {
   Grid grid = {};
 };
 
-// What all PEs of the launch know of a product.
+// A product as all PEs of the launch see it: where its matrices lie, and who computes what.
 struct SpreadProduct {
   SpreadFactor a;
   SpreadFactor b;

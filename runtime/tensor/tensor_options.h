@@ -54,7 +54,7 @@ struct DPPolicy {
   static constexpr DPPolicy shared(int num_cubes = 0, int num_pes = 0) {
     return {Shard::row_wise, Shard::row_wise, num_cubes, num_pes, true};
   }
-  // What the policy says of a tensor of so many dimensions.
+  // Returns the policy that places a tensor of so many dimensions: a shared one is for matrices.
   constexpr DPPolicy for_rank(std::size_t rank) const {
     if (!is_shared || rank == 2) return *this;
     return {Shard::replicate, Shard::replicate, num_cubes, num_pes};

@@ -1,4 +1,4 @@
-// What is inside of a context, for code that is built on the runtime: backends, benches and tests.
+// The simulation of a context, for code that is built on the runtime: backends, benches and tests.
 
 #pragma once
 

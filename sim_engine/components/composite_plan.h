@@ -23,7 +23,7 @@ struct MatrixAt {
   DeviceBuffer buffer;
   std::int64_t begin = 0;  // its first element
   std::int64_t pitch = 0;  // from one row's first element to the next's
-  // Of a block: true if it lies in the slice of HBM of the block before it, so that one transfer
+  // True for a block that lies in the slice of HBM of the block before it, so that one transfer
   // moves both.
   bool joins_previous = false;
 
