@@ -93,14 +93,17 @@ class TimeOnWays {
   // Returns the time of bytes that steps in the middle of the composite move.
   Wide of(const Parts& parts) const {
     const GemmSize counts = tile_counts(plan_.size, plan_.tile);
-    return longer({from_hbm(plan_.a, parts.a, keeps_a_ ? counts.n : 1),
-                   from_hbm(plan_.b, parts.b, keeps_b_ ? counts.m : 1), parts.rest},
-                  parts);
+    return longer(parts, {keeps_a_ ? counts.n : 1, keeps_b_ ? counts.m : 1});
   }
   // Returns the time of bytes that no PE has loaded before.
-  Wide of_first(const Parts& parts) const {
-    return longer({from_hbm(plan_.a, parts.a, 1), from_hbm(plan_.b, parts.b, 1), parts.rest},
-                  parts);
+  Wide of_first(const Parts& parts) const { return longer(parts, {1, 1}); }
+  // Returns the time in which HBM gives the operands of the first row of tiles.
+  Wide of_first_row() const {
+    const auto& [m, n, k] = plan_.size;
+    const Wide of_a = Wide{plan_.tile.m} * k * size_of(plan_.a.buffer.dtype);
+    const Wide of_b = Wide{n} * k * size_of(plan_.b.buffer.dtype);
+    return to_picoseconds(moved(plan_.a, of_a, 1).from_hbm + moved(plan_.b, of_b, 1).from_hbm,
+                          ways_.hbm.bandwidth);
   }
   Time latency() const {
     const bool uses_sram = plan_.a.is_shared() || plan_.b.is_shared();
@@ -108,16 +111,29 @@ class TimeOnWays {
   }
 
  private:
-  // Returns the bytes of a load that are this PE's part of HBM's work, for an operand of which SRAM
-  // serves all but one of `times` loads.
-  Wide from_hbm(const OperandAt& operand, Wide bytes, std::int64_t times) const {
-    if (!operand.is_shared()) return bytes;
-    return bytes / times / (cubes_share_ ? operand.readers.in_launch : operand.readers.in_cube);
+  // Of so many loads of a tile, SRAM serves all but one.
+  struct Loads {
+    std::int64_t of_a = 1;
+    std::int64_t of_b = 1;
+  };
+  // A PE's part of the bytes that move for an operand's tiles.
+  struct Moved {
+    Wide from_hbm = 0;
+    Wide at_sram = 0;  // of the PE's cube: read by PEs, written as tiles come, read by other cubes
+  };
+
+  Moved moved(const OperandAt& operand, Wide bytes, std::int64_t loads) const {
+    if (!operand.is_shared()) return {bytes, 0};
+    const auto& [in_cube, in_launch] = operand.readers;
+    const Wide written = bytes / loads / in_cube;
+    const Wide for_other_cubes = written * (in_launch - in_cube) / in_launch;
+    return {cubes_share_ ? bytes / loads / in_launch : written, bytes + written + for_other_cubes};
   }
-  Wide longer(const Parts& hbm, const Parts& all) const {
-    const Wide sram = (plan_.a.is_shared() ? all.a : 0) + (plan_.b.is_shared() ? all.b : 0);
-    return std::max(to_picoseconds(hbm.a + hbm.b + hbm.rest, ways_.hbm.bandwidth),
-                    to_picoseconds(sram, ways_.sram.bandwidth));
+  Wide longer(const Parts& parts, const Loads& loads) const {
+    const Moved a = moved(plan_.a, parts.a, loads.of_a);
+    const Moved b = moved(plan_.b, parts.b, loads.of_b);
+    return std::max(to_picoseconds(a.from_hbm + b.from_hbm + parts.rest, ways_.hbm.bandwidth),
+                    to_picoseconds(a.at_sram + b.at_sram, ways_.sram.bandwidth));
   }
 
   const CompositePlan& plan_;
@@ -234,8 +250,10 @@ Promise make_promise(const CompositePlan& plan, const Topology::Pe& pe, const Wa
   const Wide latencies = Wide{counts.m} * counts.n * counts.k * on_ways.latency().count();
   const Wide all = on_ways.of({loaded.a, loaded.b, loaded.rest + stored});
   const Wide setups = count_loads(plan) * pe.dma_setup.count();
-  const Wide time = std::max({time_of_steps(plan, pe, on_ways) + ends, all + last, setups + last,
-                              (products + loads + latencies) / 2});
+  const Wide steps = time_of_steps(plan, pe, on_ways);
+  const Wide waits_for_b = std::max(on_ways.of_first_row() - steps / counts.m, Wide{0});
+  const Wide time = std::max(
+      {steps + waits_for_b + ends, all + last, setups + last, (products + loads + latencies) / 2});
   return {time, loaded_bytes(plan) + stored};
 }
 

@@ -23,10 +23,11 @@ WaysOfTiles find_ways_of_tiles(const Topology& topology, Fabric& fabric, const P
   const Endpoint to{Endpoint::Kind::tcm, pe};
   const Path& from_hbm = fabric.path({Endpoint::Kind::hbm, home}, to);
   const Path& from_sram = fabric.path({Endpoint::Kind::sram, {pe.sip, pe.cube, 0}}, to);
+  const int pes_in_cube = slice_sharers * Routing::hbm_slice_count(topology);
   return {.hbm = way(from_hbm, Routing::hbm_slice(topology).bandwidth, slice_sharers),
-          .sram = way(from_sram, topology.cube.sram.bandwidth, topology.pe_count()),
+          .sram = way(from_sram, topology.cube.sram.bandwidth, pes_in_cube),
           .sram_capacity = topology.cube.sram.capacity,
-          .pes_in_cube = slice_sharers * Routing::hbm_slice_count(topology)};
+          .pes_in_cube = pes_in_cube};
 }
 
 const std::optional<GemmSize>& TileChoices::choose(const CompositePlan& plan,

@@ -167,6 +167,32 @@ TEST_CASE("activations have their names", "[composite]") {
   CHECK(names == std::vector<std::string_view>{"none", "relu", "sigmoid", "silu", "gelu"});
 }
 
+// The part of a PE of default.yaml, in a cube of 8, in 4096 x 4096 x 4096 on 16 cubes.  All PEs of
+// the cube read the same rows of a; each has columns of b of its own, which a PE of each cube
+// reads.  The cube's SRAM has one port: what PEs read, what comes anew for each row of tiles, and
+// what goes to other cubes pass it.
+TEST_CASE("SRAM's port keeps up with the tiles of a product on a whole SIP", "[composite]") {
+  constexpr std::int64_t kShareOfPort = 128'000'000'000;
+  constexpr GemmSize kSize{256, 512, 4096};
+  Topology::Pe pe = pe_with(Bandwidth{2'304'000'000'000});
+  pe.gemm.clock = Frequency{1'500'000'000};
+  CompositePlan plan = plan_of(kSize);
+  plan.a.readers = {8, 8};
+  plan.b.readers = {1, 16};
+  const WaysOfTiles ways{.hbm = {Bandwidth{11'520'000'000}, Time{300'000}},
+                         .sram = {Bandwidth{kShareOfPort}, Time{100'000}},
+                         .sram_capacity = 16 << 20,
+                         .pes_in_cube = 8};
+  const auto tile = choose_tile(plan, {}, pe, ways, 1376 << 10);
+  REQUIRE(tile);
+  const auto [along_m, along_n, along_k] = tile_counts(kSize, *tile);
+  const double a = 2.0 * kSize.m * kSize.k;
+  const double b = 2.0 * kSize.n * kSize.k * static_cast<double>(along_m);
+  const double passed = a * static_cast<double>(along_n) + a / 8 + b * (1 + 1 + 15.0 / 16);
+  const double least_of_array = static_cast<double>(kSize.m / 32 * kSize.n / 32 * kSize.k) / 1.5e9;
+  CHECK(passed / kShareOfPort < least_of_array);
+}
+
 // Each differs from the first in one of the arguments that change the tile.
 TEST_CASE("tile sizes that are looked up are those that are chosen", "[composite]") {
   struct Asked {
