@@ -127,7 +127,17 @@ class TimeOnWays {
     const auto& [in_cube, in_launch] = operand.readers;
     const Wide written = bytes / loads / in_cube;
     const Wide for_other_cubes = written * (in_launch - in_cube) / in_launch;
-    return {cubes_share_ ? bytes / loads / in_launch : written, bytes + written + for_other_cubes};
+    const Wide read = cubes_share_ ? bytes / loads / in_launch : written;
+    return {read * slices_per_busy_one(operand), bytes + written + for_other_cubes};
+  }
+  // All PEs go through k in step, so that of an operand whose rows in memory lie along k only the
+  // slices of HBM with the rows of two steps are busy at a time.
+  Wide slices_per_busy_one(const OperandAt& operand) const {
+    const bool has_rows_along_k = operand.is_transposed == (&operand == &plan_.a);
+    if (!has_rows_along_k) return 1;
+    const std::int64_t slices = 1 + operand.further_transfers();
+    const std::int64_t steps = ceil_divide(plan_.size.k, plan_.tile.k);
+    return slices / std::clamp<std::int64_t>(ceil_divide(2 * slices, steps), 1, slices);
   }
   Wide longer(const Parts& parts, const Loads& loads) const {
     const Moved a = moved(plan_.a, parts.a, loads.of_a);

@@ -164,10 +164,12 @@ struct WaysOfTiles {
 //   - half the sum of the products' time, that of all loads, and a load's latency for each product:
 //     two products' operands are under way or in use at a time.
 // HBM serves a shared operand once, or each time that SRAM could not keep it, and each reader
-// counts an equal part of that.  The port of SRAM has what PEs read from it, what is written as
-// tiles come, and what goes to other cubes.  Among the sizes within 1/64 of the shortest time, it
-// takes the one that moves the fewest bytes, since that traffic delays other PEs.  Candidates are
-// sizes that cut a dimension evenly, and multiples of the array's sides.  nullopt if none fits.
+// counts an equal part of that; of an operand whose rows lie along k, only the slices of HBM with
+// the rows of two steps serve it at a time, since all PEs go through k in step.  The port of SRAM
+// has what PEs read from it, what is written as tiles come, and what goes to other cubes.  Among
+// the sizes within 1/64 of the shortest time, it takes the one that moves the fewest bytes, since
+// that traffic delays other PEs.  Candidates are sizes that cut a dimension evenly, and multiples
+// of the array's sides.  nullopt if none fits.
 std::optional<GemmSize> choose_tile(const CompositePlan& plan, const GemmSize& wanted,
                                     const Topology::Pe& pe, const WaysOfTiles& ways, Bytes scratch);
 
