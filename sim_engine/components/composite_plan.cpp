@@ -111,15 +111,16 @@ class TimeOnWays {
   }
 
  private:
-  // Of so many loads of a tile, SRAM serves all but one.
+  // The number of times that a PE loads each tile of an operand while SRAM keeps it: HBM serves the
+  // first load, and SRAM the others.
   struct Loads {
     std::int64_t of_a = 1;
     std::int64_t of_b = 1;
   };
-  // A PE's part of the bytes that move for an operand's tiles.
+  // A PE's part of the bytes that HBM and SRAM move for the tiles of an operand.
   struct Moved {
     Wide from_hbm = 0;
-    Wide at_sram = 0;  // of the PE's cube: read by PEs, written as tiles come, read by other cubes
+    Wide at_sram = 0;  // read by PEs, written as tiles come, and read by other cubes
   };
 
   Moved moved(const OperandAt& operand, Wide bytes, std::int64_t loads) const {
