@@ -103,7 +103,7 @@ std::vector<StepInput> read_points(const Settings& settings) {
                   .dtype = settings.choice("dtype", kDTypes),
                   .on = {.cubes = static_cast<int>(settings.integer("cubes", 1, 1024)),
                          .pes = static_cast<int>(settings.integer("pes", 1, 1024))}};
-  train::check_size("ddp", input.model, input.size, input.on);
+  train::check_size("ddp", input.model, input.size);
   const std::vector<Scheme> schemes = settings.choices("scheme", kSchemes);
   if (input.on.count() > 1 && (schemes.size() > 1 || schemes.front() != Scheme::ddp)) {
     throw UsageError("KB-U012",

@@ -14,12 +14,31 @@ namespace {
 
 constexpr double kEpsilon = 1e-5;
 
-// [tokens, hidden] to [batch, heads, seq, depth], and back.
+// [tokens, hidden] to [tokens, heads, depth].
 Tensor split_heads(const Tensor& x, const LanguageModelSize& size) {
-  return x.view({size.batch, size.seq, size.heads, size.hidden / size.heads}).transpose(1, 2);
+  return x.view({size.tokens(), size.heads, size.hidden / size.heads});
 }
-Tensor merged(const Tensor& x, const LanguageModelSize& size) {
-  return x.transpose(1, 2).reshape({size.tokens(), size.hidden});
+
+// The samples follow each other, so that PEs may share the tokens within a sample too.
+Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const LanguageModelSize& size) {
+  std::vector<std::int64_t> starts;
+  for (std::int64_t i = 0; i <= size.batch; ++i) starts.push_back(i * size.seq);
+  const Tensor cu_seq = RuntimeContext::tensor(starts, {size.batch + 1});
+  const Tensor attended =
+      nn::attention::varlen_attn(q, k, v, cu_seq, cu_seq, size.seq, size.seq, {.is_causal = true});
+  return attended.view({size.tokens(), size.hidden});
+}
+
+// Of each token in its sample.
+std::vector<std::int64_t> positions_in_samples(const LanguageModelSize& size) {
+  std::vector<std::int64_t> positions;
+  for (std::int64_t i = 0; i < size.tokens(); ++i) positions.push_back(i % size.seq);
+  return positions;
+}
+
+// They lie as the tokens do, which PEs share.
+DPPolicy rows_of(const DPPolicy& weights) {
+  return {Shard::row_wise, Shard::row_wise, weights.num_cubes, weights.num_pes};
 }
 
 struct GptBlockImpl : nn::Module {
@@ -37,10 +56,8 @@ struct GptBlockImpl : nn::Module {
 
   Tensor forward(const Tensor& x) const {
     const Tensor h = ln1(x);
-    const Tensor attended = nn::functional::scaled_dot_product_attention(
-        split_heads(q(h), size), split_heads(k(h), size), split_heads(v(h), size),
-        {.is_causal = true});
-    const Tensor y = x + proj(merged(attended, size));
+    const Tensor y = x + proj(attend(split_heads(q(h), size), split_heads(k(h), size),
+                                     split_heads(v(h), size), size));
     return y + fc2(nn::functional::gelu(fc1(ln2(y))));
   }
 
@@ -61,13 +78,8 @@ struct GptImpl : nn::Module {
     ln = register_module("ln", nn::LayerNorm(torch, size.hidden, t));
     head = register_module(
         "head", nn::Linear(torch, nn::LinearOptions(size.hidden, size.vocab).bias(false), t));
-    std::vector<float> numbers;
-    for (std::int64_t i = 0; i < size.tokens(); ++i) {
-      numbers.push_back(static_cast<float>(i % size.seq));
-    }
-    // They lie as the tokens do, which PEs share.
-    const DPPolicy rows{Shard::row_wise, Shard::row_wise, t.dp.num_cubes, t.dp.num_pes};
-    positions = register_buffer("positions", torch.tensor(numbers, {size.tokens()}, {.dp = rows}));
+    positions = register_buffer("positions", torch.tensor(positions_in_samples(size),
+                                                          {size.tokens()}, {.dp = rows_of(t.dp)}));
   }
 
   Tensor forward(const Tensor& tokens) const {
@@ -100,10 +112,9 @@ struct LlamaBlockImpl : nn::Module {
 
   Tensor forward(const Tensor& x) const {
     const Tensor h = norm1(x);
-    const Tensor attended = nn::functional::scaled_dot_product_attention(
-        rotary(split_heads(q(h), size)), rotary(split_heads(k(h), size)), split_heads(v(h), size),
-        {.is_causal = true});
-    const Tensor y = x + proj(merged(attended, size));
+    const Tensor y =
+        x + proj(attend(rotary(split_heads(q(h), size)), rotary(split_heads(k(h), size)),
+                        split_heads(v(h), size), size));
     const Tensor g = norm2(y);
     return y + down(nn::functional::silu(gate(g)) * up(g));
   }
@@ -126,7 +137,10 @@ struct LlamaImpl : nn::Module {
   LlamaImpl(const RuntimeContext& torch, const LanguageModelSize& size, const TensorOptions& t)
       : wte(register_module("wte", nn::Embedding(torch, size.vocab, size.hidden, t))) {
     register_module("blocks", blocks);
-    const nn::RotaryEmbedding rotary(torch, size.hidden / size.heads, size.seq, t);
+    TensorOptions of_tokens = t;
+    of_tokens.dp = rows_of(t.dp);
+    const nn::RotaryEmbedding rotary(torch, size.hidden / size.heads, positions_in_samples(size),
+                                     of_tokens);
     for (std::int64_t i = 0; i < size.layers; ++i) {
       blocks->push_back(LlamaBlock(torch, size, rotary, t));
     }

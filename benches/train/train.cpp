@@ -51,7 +51,7 @@ TrainingOptions read_options(const Settings& settings) {
                    .hidden = integer("hidden"),
                    .heads = integer("heads"),
                    .vocab = settings.integer("vocab", 128, kMost),
-                   .seq = settings.integer("seq", 1, 512),
+                   .seq = settings.integer("seq", 1, 8192),
                    .batch = integer("batch")},
           .optimizer = settings.choice("optimizer", kOptimizers),
           .lr = read_number(settings, "lr"),
@@ -120,7 +120,7 @@ void run_steps(Bench& bench, RuntimeContext& torch, const TrainingOptions& optio
 // A rank, since only ranks may sum what PEs share.
 void run_train(Bench& bench) {
   const TrainingOptions options = read_options(bench.settings());
-  check_size("train", options.model, options.size, options.on);
+  check_size("train", options.model, options.size);
   const std::int64_t steps = bench.settings().integer("steps", 1, kMost);
   const auto torch = bench.make_context(
       bench.topology(), {.ccl = bench.ccl(), .data = bench.settings().flag("values")});

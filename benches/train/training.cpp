@@ -51,8 +51,7 @@ std::string describe(const UsedPes& used, const Topology& topology) {
                      times(topology.pe_count() * used_slices, used.pes * slices));
 }
 
-void check_size(std::string_view bench, ModelKind model, const LanguageModelSize& size,
-                const UsedPes& on) {
+void check_size(std::string_view bench, ModelKind model, const LanguageModelSize& size) {
   if (size.hidden % size.heads != 0) {
     throw UsageError("KB-U012", "{}: hidden {} is no multiple of heads {}", bench, size.hidden,
                      size.heads);
@@ -60,10 +59,6 @@ void check_size(std::string_view bench, ModelKind model, const LanguageModelSize
   if (model == ModelKind::llama && size.hidden / size.heads % 2 != 0) {
     throw UsageError("KB-U012", "{}: a head of llama has an even size, not {}", bench,
                      size.hidden / size.heads);
-  }
-  if (size.batch % on.count() != 0) {
-    throw UsageError("KB-U012", "{}: batch {} is no multiple of the {} PEs of cubes={} and pes={}",
-                     bench, size.batch, on.count(), on.cubes, on.pes);
   }
 }
 

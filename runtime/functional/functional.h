@@ -86,6 +86,32 @@ struct AttentionOptions {
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                     const AttentionOptions& options = {});
 
+}  // namespace kernbench::nn::functional
+
+namespace kernbench::nn::attention {
+
+struct VarlenAttentionOptions {
+  bool is_causal = false;            // the last row of a sequence sees all of its keys
+  std::optional<double> scale = {};  // unless given, 1 / sqrt(d)
+  bool enable_gqa = false;           // several heads of the query share one of key and value
+};
+
+// The attention of n sequences that follow each other (torch.nn.attention.varlen.varlen_attn):
+// query [tokens, heads, d], key and value [tokens of keys, key heads, d]; the host tensors cu_seq_q
+// and cu_seq_k [n + 1] have where each sequence begins, and the end, and max_q and max_k are at
+// least the longest.  Scores are never in HBM: they are computed tile by tile, in f32, and again in
+// backward.  PEs may hold copies, or share the tokens in any way, also within a sequence, and then
+// compute equal parts of the work.  With is_causal, row i of s sees the keys
+// up to i + t - s of t, as torch's.  Throws DeviceError KB-F001 for shapes and positions that do
+// not fit, or a row that would see no key; KB-F003 for other placements.
+Tensor varlen_attn(const Tensor& query, const Tensor& key, const Tensor& value,
+                   const Tensor& cu_seq_q, const Tensor& cu_seq_k, std::int64_t max_q,
+                   std::int64_t max_k, const VarlenAttentionOptions& options = {});
+
+}  // namespace kernbench::nn::attention
+
+namespace kernbench::nn::functional {
+
 // batchmean, the sum divided by the first dimension, is kl_div's.
 enum class Reduction : std::uint8_t { mean, sum, none, batchmean };
 

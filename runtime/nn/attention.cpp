@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "runtime/functional/functional.h"
@@ -90,33 +92,61 @@ Tensor MultiheadAttentionImpl::forward(const Tensor& query, const Tensor& key, c
   return batch_first(out_proj(reshape(transpose(heads, 1, 2), together)));
 }
 
+namespace {
+
+struct Turns {
+  std::vector<float> cosines;
+  std::vector<float> sines;
+};
+
+// Of `dim` elements for each position.
+Turns turns_at(const std::vector<std::int64_t>& positions, std::int64_t dim, double base) {
+  const std::int64_t half = dim / 2;
+  Turns turns;
+  for (const std::int64_t position : positions) {
+    for (std::int64_t i = 0; i < dim; ++i) {
+      const double exponent = -static_cast<double>(i % half) / static_cast<double>(half);
+      const double angle = static_cast<double>(position) * std::pow(base, exponent);
+      turns.cosines.push_back(static_cast<float>(std::cos(angle)));
+      turns.sines.push_back(static_cast<float>(std::sin(angle)));
+    }
+  }
+  return turns;
+}
+
+std::vector<std::int64_t> from_0_to(std::int64_t end) {
+  std::vector<std::int64_t> positions(static_cast<std::size_t>(std::max<std::int64_t>(end, 0)));
+  std::iota(positions.begin(), positions.end(), std::int64_t{0});
+  return positions;
+}
+
+}  // namespace
+
 RotaryEmbeddingImpl::RotaryEmbeddingImpl(const RuntimeContext& torch, std::int64_t dim,
                                          std::int64_t max_seq_len, const TensorOptions& tensors,
                                          double base) {
-  const std::int64_t half = dim / 2;
-  std::vector<float> cosines;
-  std::vector<float> sines;
-  for (std::int64_t s = 0; s < max_seq_len; ++s) {
-    for (std::int64_t i = 0; i < dim; ++i) {
-      const double angle = static_cast<double>(s) * std::pow(base, -static_cast<double>(i % half) /
-                                                                       static_cast<double>(half));
-      cosines.push_back(static_cast<float>(std::cos(angle)));
-      sines.push_back(static_cast<float>(std::sin(angle)));
-    }
-  }
   TensorOptions own = tensors;  // each PE has a copy, as of what is no matrix
   own.dp = own.dp.for_rank(1);
-  cosine = torch.tensor(cosines, {max_seq_len, dim}, with_name(own, "cosine"));
-  sine = torch.tensor(sines, {max_seq_len, dim}, with_name(own, "sine"));
+  const Turns turns = turns_at(from_0_to(max_seq_len), dim, base);
+  cosine = torch.tensor(turns.cosines, {max_seq_len, dim}, with_name(own, "cosine"));
+  sine = torch.tensor(turns.sines, {max_seq_len, dim}, with_name(own, "sine"));
+}
+
+RotaryEmbeddingImpl::RotaryEmbeddingImpl(const RuntimeContext& torch, std::int64_t dim,
+                                         const std::vector<std::int64_t>& positions,
+                                         const TensorOptions& tensors, double base) {
+  const Turns turns = turns_at(positions, dim, base);
+  const Shape shape{std::ssize(positions), 1, dim};
+  cosine = torch.tensor(turns.cosines, shape, with_name(tensors, "cosine"));
+  sine = torch.tensor(turns.sines, shape, with_name(tensors, "sine"));
 }
 
 Tensor RotaryEmbeddingImpl::forward(const Tensor& x) const {
   const std::int64_t half = x.size(-1) / 2;
-  const std::int64_t rows = x.size(-2);
-  const bool is_whole = rows == cosine.size(0);
   const Tensor other = cat({-x.narrow(-1, half, half), x.narrow(-1, 0, half)}, -1);
-  return x * (is_whole ? cosine : cosine.narrow(0, 0, rows)) +
-         other * (is_whole ? sine : sine.narrow(0, 0, rows));
+  const std::int64_t rows = x.size(-2);
+  if (cosine.dim() == 3 || rows == cosine.size(0)) return x * cosine + other * sine;
+  return x * cosine.narrow(0, 0, rows) + other * sine.narrow(0, 0, rows);
 }
 
 }  // namespace kernbench::nn

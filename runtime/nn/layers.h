@@ -232,12 +232,19 @@ KERNBENCH_MODULE(MultiheadAttention);
 // Rotary positions (Su et al., arXiv:2104.09864), as Llama and Megatron turn halves: element i of
 // the first half and of the second one turn by s base^(-2 i / dim) at position s.
 struct RotaryEmbeddingImpl : Layer<RotaryEmbeddingImpl> {
+  // For x [..., s, dim] with positions from 0 on; s is at most max_seq_len (KB-F001).  Each PE has
+  // a copy of the tables.
   RotaryEmbeddingImpl(const RuntimeContext& torch, std::int64_t dim, std::int64_t max_seq_len,
                       const TensorOptions& tensors = {}, double base = 10000);
-  // x [..., s, dim], for positions from 0 on; s is at most max_seq_len (KB-F001).
+  // For packed sequences x [tokens, heads, dim], as nn::attention::varlen_attn() takes them, with
+  // the position of each token.  The tables lie as `tensors` says, which is as the tokens do.
+  RotaryEmbeddingImpl(const RuntimeContext& torch, std::int64_t dim,
+                      const std::vector<std::int64_t>& positions, const TensorOptions& tensors = {},
+                      double base = 10000);
   Tensor forward(const Tensor& x) const;
 
-  Tensor cosine;  // [max_seq_len, dim]; no buffers, as they follow from the arguments
+  // [max_seq_len, dim] or [tokens, 1, dim]; no buffers, as they follow from the arguments.
+  Tensor cosine;
   Tensor sine;
 
  private:
