@@ -111,14 +111,18 @@ Training::Training(RuntimeContext& torch, const TrainingOptions& options)
 Training::Batch Training::next_batch() {
   const std::string_view text = training_texts().front().text;
   const LanguageModelSize& size = options_.size;
-  const auto most = static_cast<std::int64_t>(text.size()) - size.seq - 1;
+  const auto length = static_cast<std::int64_t>(text.size());
+  const auto letter = [&](std::int64_t i) {  // a sample longer than the text goes round
+    return static_cast<float>(text[static_cast<std::size_t>(i % length)]);
+  };
+  const std::int64_t most = std::max<std::int64_t>(length - size.seq - 1, 1);
   std::vector<float> tokens;
   std::vector<float> targets;
   for (std::int64_t row = 0; row < size.batch; ++row) {
     const std::int64_t start = (steps_ * size.batch + row) * kStride % most;
     for (std::int64_t i = start; i < start + size.seq; ++i) {
-      tokens.push_back(static_cast<float>(text[static_cast<std::size_t>(i)]));
-      targets.push_back(static_cast<float>(text[static_cast<std::size_t>(i + 1)]));
+      tokens.push_back(letter(i));
+      targets.push_back(letter(i + 1));
     }
   }
   const Shape shape{size.tokens()};

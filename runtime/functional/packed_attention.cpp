@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "runtime/functional/attention_shares.h"
-#include "runtime/functional/shape_operators.h"
-#include "runtime/functional/spread_matrix.h"
+#include "runtime/functional/packed_rows.h"
 #include "runtime/ops/device_kernel.h"
 #include "runtime/tensor/tensor_storage.h"
+#include "sim_engine/base/ceil_divide.h"
 #include "sim_engine/components/kernel_run.h"
 
 namespace kernbench::ops {
@@ -24,68 +24,17 @@ constexpr std::string_view kBackward = "varlen_attn_backward";
 // The commands of about four tiles: loads of the next tiles run while the arrays work.
 constexpr int kCommandsUnderWay = 64;
 
-// A packed tensor [tokens, heads, columns] on the PEs of its device.
-class PackedRows {
- public:
-  PackedRows(std::string_view name, const Tensor& packed)
-      : columns_(packed.dim() == 3 ? packed.size(-1) : 1),
-        dtype_(packed.dtype()),
-        matrix_(name, reshape(packed.detach(), {packed.size(0), -1})) {}
-
-  // Rows [first, first + count) of a head.
-  tl::Tensor load(tl::Context& tl, std::int64_t first, std::int64_t count,
-                  std::int64_t head) const {
-    std::vector<tl::Tensor> parts;
-    for_each_part(tl, first, count, head,
-                  [&](const tl::Pointer& at, std::int64_t, std::int64_t rows) {
-                    const tl::Tensor part = tl.load(at, {rows, columns_}, dtype_, matrix_.pitch());
-                    parts.push_back(tl.reshape(part, {rows * columns_}));
-                  });
-    return tl.reshape(tl.cat(parts), {count, columns_});
-  }
-
-  void store(tl::Context& tl, std::int64_t first, std::int64_t head, const tl::Tensor& rows) const {
-    const tl::Tensor value = tl.cast(rows, dtype_);
-    const std::int64_t count = value.shape()[0];
-    const tl::Tensor elements = tl.reshape(value, {count * columns_});
-    for_each_part(tl, first, count, head,
-                  [&](const tl::Pointer& at, std::int64_t begin, std::int64_t height) {
-                    const tl::Tensor part =
-                        tl.narrow(elements, begin * columns_, height * columns_);
-                    tl.store(at, tl.reshape(part, {height, columns_}), matrix_.pitch());
-                  });
-  }
-
- private:
-  // Calls use(pointer, row, rows) for what each holder has, where `row` counts from `first`.
-  template <class Use>
-  void for_each_part(tl::Context& tl, std::int64_t first, std::int64_t count, std::int64_t head,
-                     const Use& use) const {
-    const SpreadRows rows = matrix_.rows_for(tl.location(), first, first + count, head * columns_);
-    for (std::size_t i = 0; i < rows.blocks.size(); ++i) {
-      const std::int64_t begin = rows.blocks[i].row;
-      const std::int64_t end = i + 1 < rows.blocks.size() ? rows.blocks[i + 1].row : count;
-      use(rows.blocks[i].pointer, begin, end - begin);
-    }
-  }
-
-  std::int64_t columns_;
-  DType dtype_;
-  SpreadMatrix matrix_;
-};
-
-// The rows and columns of a tile of scores.  It depends on the machine, the depth and the type
-// alone, so that a row's scores form the same tiles wherever it lies.
+// The rows and columns of a tile of scores, as large as scratch allows.
 std::int64_t choose_tile(const tl::Context& tl, std::int64_t depth, DType dtype) {
-  constexpr std::int64_t kScores = 8;   // tiles of scores in f32 that exist at a time
-  constexpr std::int64_t kSums = 4;     // tiles of rows in f32
-  constexpr std::int64_t kFactors = 8;  // tiles of rows in the operands' type, half of them ahead
-  const Bytes scratch = tl.run().pe().scratch_capacity();
+  constexpr std::int64_t kScores = 5;   // tiles of scores in f32 that exist at a time
+  constexpr std::int64_t kSums = 3;     // tiles of rows in f32
+  constexpr std::int64_t kFactors = 8;  // tiles of rows in the operands' type, three of them ahead
+  const Bytes scratch = tl.run().scratch_capacity();
   const auto fits = [&](std::int64_t tile) {
-    const std::int64_t in_f32 = kScores * tile * tile + kSums * tile * depth;
-    return in_f32 * size_of(DType::f32) + kFactors * tile * depth * size_of(dtype) <= scratch;
+    const Bytes in_f32 = (kScores * tile + kSums * depth) * tile * size_of(DType::f32);
+    return in_f32 + kFactors * depth * tile * size_of(dtype) <= scratch;
   };
-  std::int64_t tile = 256;
+  std::int64_t tile = 128;
   while (tile > 1 && !fits(tile)) tile /= 2;
   return tile;
 }
@@ -116,34 +65,54 @@ class Attention {
   }
 
   tl::Tensor query(tl::Context& tl, const PackedSequence& of, const ScoreTile& at,
-                   std::int64_t head) const {
-    return query_.load(tl, of.query + at.row, at.rows, head);
+                   std::int64_t head, const tl::LoadOptions& options = {}) const {
+    return query_.load(tl, of.query + at.row, at.rows, head, options);
   }
   tl::Tensor key(tl::Context& tl, const PackedSequence& of, const ScoreTile& at,
-                 std::int64_t key_head) const {
-    return key_.load(tl, of.key + at.key, at.keys, key_head);
+                 std::int64_t key_head, const tl::LoadOptions& options = {}) const {
+    return key_.load(tl, of.key + at.key, at.keys, key_head, options);
   }
   tl::Tensor value(tl::Context& tl, const PackedSequence& of, const ScoreTile& at,
-                   std::int64_t key_head) const {
-    return value_.load(tl, of.key + at.key, at.keys, key_head);
+                   std::int64_t key_head, const tl::LoadOptions& options = {}) const {
+    return value_.load(tl, of.key + at.key, at.keys, key_head, options);
   }
 
-  // Calls use(tile) for the tiles of keys that some of these rows see.
+  // Keys and values that several blocks of rows need come by way of SRAM.
+  tl::LoadOptions loads_of_keys(const AttentionShare& share, std::int64_t tile) const {
+    const std::int64_t rows = sequence(share).query_rows;
+    return {.is_shared = group() > 1 || rows > tile || rows > share.end - share.first};
+  }
+  // So do rows that several blocks of keys need.
+  tl::LoadOptions loads_of_rows(const AttentionShare& share, std::int64_t tile) const {
+    const std::int64_t keys = sequence(share).key_rows;
+    return {.is_shared = keys > tile || keys > share.end - share.first};
+  }
+
+  // Calls use(tile) for the tiles of keys that some of these rows see.  Each head begins at another
+  // tile, since PEs that begin at the same one wait for the memory that has it.  Tiles that not all
+  // rows see are last, so that each row has a score when it comes to keys that are hidden from it.
   template <class Use>
-  void for_each_tile_of_keys(const PackedSequence& of, std::int64_t row, std::int64_t rows,
-                             std::int64_t tile, const Use& use) const {
-    const std::int64_t end = count_seen_keys(attention_, of, row + rows - 1);
-    for (std::int64_t key = 0; key < end; key += tile) {
-      use(ScoreTile{row, rows, key, std::min(tile, of.key_rows - key)});
+  void for_each_tile_of_keys(const PackedSequence& of, const AttentionShare& share,
+                             const ScoreTile& rows, std::int64_t size, const Use& use) const {
+    const std::int64_t seen_by_all = count_seen_keys(attention_, of, rows.row);
+    const std::int64_t seen = count_seen_keys(attention_, of, rows.row + rows.rows - 1);
+    const std::int64_t whole =
+        seen_by_all == of.key_rows ? sim::ceil_divide(seen, size) : seen_by_all / size;
+    for (std::int64_t i = 0; i * size < seen; ++i) {
+      const std::int64_t key = (i < whole ? (i + share.head) % whole : i) * size;
+      use(ScoreTile{rows.row, rows.rows, key, std::min(size, of.key_rows - key)});
     }
   }
-  // Calls use(tile) for the tiles of rows that see some of these keys.
+  // Calls use(tile) for the tiles of rows that see some of these keys, likewise.
   template <class Use>
-  void for_each_tile_of_rows(const PackedSequence& of, std::int64_t key, std::int64_t keys,
-                             std::int64_t tile, const Use& use) const {
-    const std::int64_t first = of.query_rows - count_rows_that_see(attention_, of, key);
-    for (std::int64_t row = first / tile * tile; row < of.query_rows; row += tile) {
-      use(ScoreTile{row, std::min(tile, of.query_rows - row), key, keys});
+  void for_each_tile_of_rows(const PackedSequence& of, std::int64_t head, const ScoreTile& keys,
+                             std::int64_t size, const Use& use) const {
+    const std::int64_t first =
+        (of.query_rows - count_rows_that_see(attention_, of, keys.key)) / size;
+    const std::int64_t count = sim::ceil_divide(of.query_rows, size) - first;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t row = (first + (i + head) % count) * size;
+      use(ScoreTile{row, std::min(size, of.query_rows - row), keys.key, keys.keys});
     }
   }
 
@@ -191,10 +160,11 @@ class Forward {
     const std::int64_t tile = attention_.tile(tl);
     for_each_block(share.end - share.first, tile, [&](std::int64_t begin, std::int64_t rows) {
       const std::int64_t row = share.first + begin;
-      const tl::Tensor query = attention_.query(tl, of, {row, rows}, share.head);
+      const ScoreTile own{row, rows};
+      const tl::Tensor query = attention_.query(tl, of, own, share.head);
       std::optional<RunningSoftmax> softmax;
-      attention_.for_each_tile_of_keys(of, row, rows, tile, [&](const ScoreTile& at) {
-        softmax = add_tile(tl, of, at, share.head, query, std::move(softmax));
+      attention_.for_each_tile_of_keys(of, share, own, tile, [&](const ScoreTile& at) {
+        softmax = add_tile(tl, share, at, query, std::move(softmax));
       });
       output_.store(tl, of.query + row, share.head, softmax->output / softmax->sum);
       log_sums_.store(tl, of.query + row, share.head, softmax->largest + tl.log(softmax->sum));
@@ -202,18 +172,21 @@ class Forward {
   }
 
  private:
-  RunningSoftmax add_tile(tl::Context& tl, const PackedSequence& of, const ScoreTile& at,
-                          std::int64_t head, const tl::Tensor& query,
-                          std::optional<RunningSoftmax> before) const {
-    const std::int64_t key_head = head / attention_.group();
-    const tl::Tensor key = attention_.key(tl, of, at, key_head);
-    const tl::Tensor value = attention_.value(tl, of, at, key_head);
-    const tl::Tensor scores = attention_.scores(tl, of, at, tl.dot(query, tl.trans(key)), true);
+  RunningSoftmax add_tile(tl::Context& tl, const AttentionShare& share, const ScoreTile& at,
+                          const tl::Tensor& query, std::optional<RunningSoftmax> before) const {
+    const PackedSequence& of = attention_.sequence(share);
+    const tl::LoadOptions options = attention_.loads_of_keys(share, attention_.tile(tl));
+    const std::int64_t key_head = share.head / attention_.group();
+    const tl::Tensor key = attention_.key(tl, of, at, key_head, options);
+    const tl::Tensor value = attention_.value(tl, of, at, key_head, options);
+    tl::Tensor scores = attention_.scores(tl, of, at, tl.dot(query, tl.trans(key)), true);
     tl::Tensor largest = tl.max(scores, 1, {.keep_dims = true});
     if (before) largest = tl.maximum(before->largest, largest);
-    const tl::Tensor weights = tl.exp(scores - largest);
-    tl::Tensor sum = tl.sum(weights, 1, {.keep_dims = true});
-    const tl::Tensor factor = attention_.as_factor(tl, weights);
+    // One name for each step's values: what is no longer named gives its scratch back.
+    scores = scores - largest;
+    scores = tl.exp(scores);
+    tl::Tensor sum = tl.sum(scores, 1, {.keep_dims = true});
+    const tl::Tensor factor = attention_.as_factor(tl, scores);
     if (!before) return {largest, sum, tl.dot(factor, value)};
     const tl::Tensor fading = tl.exp(before->largest - largest);
     return {largest, before->sum * fading + sum, tl.dot(factor, value, before->output * fading)};
@@ -242,22 +215,27 @@ class BackwardOfQuery {
     const std::int64_t tile = attention_.tile(tl);
     for_each_block(share.end - share.first, tile, [&](std::int64_t begin, std::int64_t rows) {
       const std::int64_t row = share.first + begin;
-      const tl::Tensor query = attention_.query(tl, of, {row, rows}, share.head);
+      const ScoreTile own{row, rows};
+      const tl::Tensor query = attention_.query(tl, of, own, share.head);
       const tl::Tensor dy = rows_.dy.load(tl, of.query + row, rows, share.head);
       const tl::Tensor log_sums = rows_.log_sums.load(tl, of.query + row, rows, share.head);
       const tl::Tensor products = rows_.products.load(tl, of.query + row, rows, share.head);
+      const tl::LoadOptions options = attention_.loads_of_keys(share, tile);
       std::optional<tl::Tensor> sum;
-      attention_.for_each_tile_of_keys(of, row, rows, tile, [&](const ScoreTile& at) {
+      attention_.for_each_tile_of_keys(of, share, own, tile, [&](const ScoreTile& at) {
         const std::int64_t key_head = share.head / attention_.group();
-        const tl::Tensor key = attention_.key(tl, of, at, key_head);
-        const tl::Tensor value = attention_.value(tl, of, at, key_head);
-        const tl::Tensor scores = attention_.scores(tl, of, at, tl.dot(query, tl.trans(key)), true);
-        const tl::Tensor ds = tl.exp(scores - log_sums) * (tl.dot(dy, tl.trans(value)) - products) *
-                              attention_.scale();
+        const tl::Tensor key = attention_.key(tl, of, at, key_head, options);
+        const tl::Tensor value = attention_.value(tl, of, at, key_head, options);
+        tl::Tensor ds = attention_.scores(tl, of, at, tl.dot(query, tl.trans(key)), true);
+        ds = ds - log_sums;
+        ds = tl.exp(ds);
+        tl::Tensor of_weights = tl.dot(dy, tl.trans(value));
+        of_weights = of_weights - products;
+        ds = ds * of_weights;
         const tl::Tensor factor = attention_.as_factor(tl, ds);
         sum = sum ? tl.dot(factor, key, std::move(*sum)) : tl.dot(factor, key);
       });
-      gradient_.store(tl, of.query + row, share.head, *sum);
+      gradient_.store(tl, of.query + row, share.head, *sum * attention_.scale());
     });
   }
 
@@ -287,11 +265,11 @@ class BackwardOfKeys {
       Sums sums{tl.zeros({keys, depth_}, DType::f32), tl.zeros({keys, depth_}, DType::f32)};
       for (std::int64_t i = 0; i < attention_.group(); ++i) {
         const std::int64_t head = share.head * attention_.group() + i;
-        attention_.for_each_tile_of_rows(of, own.key, keys, tile, [&](const ScoreTile& at) {
-          sums = add_tile(tl, of, at, head, {key, value}, std::move(sums));
+        attention_.for_each_tile_of_rows(of, head, own, tile, [&](const ScoreTile& at) {
+          sums = add_tile(tl, share, at, head, {key, value}, std::move(sums));
         });
       }
-      of_key_.store(tl, of.key + own.key, share.head, sums.of_key);
+      of_key_.store(tl, of.key + own.key, share.head, sums.of_key * attention_.scale());
       of_value_.store(tl, of.key + own.key, share.head, sums.of_value);
     });
   }
@@ -307,21 +285,25 @@ class BackwardOfKeys {
   };
 
   // The scores are turned, so that no tile of them needs to be transposed for a product.
-  Sums add_tile(tl::Context& tl, const PackedSequence& of, const ScoreTile& at, std::int64_t head,
-                const Factors& own, Sums before) const {
+  Sums add_tile(tl::Context& tl, const AttentionShare& share, const ScoreTile& at,
+                std::int64_t head, const Factors& own, Sums before) const {
+    const PackedSequence& of = attention_.sequence(share);
+    const tl::LoadOptions options = attention_.loads_of_rows(share, attention_.tile(tl));
     const std::int64_t row = of.query + at.row;
-    const tl::Tensor query = attention_.query(tl, of, at, head);
-    const tl::Tensor dy = rows_.dy.load(tl, row, at.rows, head);
+    const tl::Tensor query = attention_.query(tl, of, at, head, options);
+    const tl::Tensor dy = rows_.dy.load(tl, row, at.rows, head, options);
     const Shape as_row{1, at.rows};
     const tl::Tensor log_sums = tl.reshape(rows_.log_sums.load(tl, row, at.rows, head), as_row);
     const tl::Tensor products = tl.reshape(rows_.products.load(tl, row, at.rows, head), as_row);
-    const tl::Tensor scores =
-        attention_.scores(tl, of, at, tl.dot(own.key, tl.trans(query)), false);
-    const tl::Tensor weights = tl.exp(scores - log_sums);
-    const tl::Tensor ds =
-        weights * (tl.dot(own.value, tl.trans(dy)) - products) * attention_.scale();
-    return {tl.dot(attention_.as_factor(tl, ds), query, std::move(before.of_key)),
-            tl.dot(attention_.as_factor(tl, weights), dy, std::move(before.of_value))};
+    tl::Tensor weights = attention_.scores(tl, of, at, tl.dot(own.key, tl.trans(query)), false);
+    weights = weights - log_sums;
+    weights = tl.exp(weights);
+    before.of_value = tl.dot(attention_.as_factor(tl, weights), dy, std::move(before.of_value));
+    tl::Tensor ds = tl.dot(own.value, tl.trans(dy));
+    ds = ds - products;
+    ds = ds * weights;
+    before.of_key = tl.dot(attention_.as_factor(tl, ds), query, std::move(before.of_key));
+    return before;
   }
 
   Attention attention_;

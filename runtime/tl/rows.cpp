@@ -20,11 +20,12 @@ sim::ElementRange Context::rows_at(std::string_view operation, const Pointer& po
   return {pointer.offset(), shape[1], shape[0], pitch};
 }
 
-Tensor Context::load(const Pointer& source, const Shape& shape, DType dtype, std::int64_t pitch) {
+Tensor Context::load(const Pointer& source, const Shape& shape, DType dtype, std::int64_t pitch,
+                     const LoadOptions& options) {
   const sim::ElementRange rows = rows_at("tl.load", source, shape, dtype, pitch);
   show("tl.load", source, rows, false);
   make_room("tl.load", shape.numel() * size_of(dtype));
-  return {*this, shape, run_.load(source.buffer_, rows), "tl.load"};
+  return {*this, shape, run_.load(source.buffer_, rows, options.is_shared), "tl.load"};
 }
 
 void Context::store(const Pointer& target, const Tensor& value, std::int64_t pitch) {

@@ -68,6 +68,12 @@ struct ReduceOptions {
   bool keep_dims = false;  // the axis stays, with size 1
 };
 
+struct LoadOptions {
+  // The elements come by way of the SRAM of the PE's cube and stay there a while, for PEs that load
+  // the same ones, or for this one to load them again: HBM gives them once (sim::SharedTiles).
+  bool is_shared = false;
+};
+
 struct DotOptions {
   DType out_dtype = DType::f32;
 };
@@ -117,7 +123,8 @@ class Context {
 
   // Loads rows that begin `pitch` elements after each other: a tile of a matrix that is `pitch`
   // wide.  KB-K032 if the shape does not have two dimensions, or if rows would overlap.
-  Tensor load(const Pointer& source, const Shape& shape, DType dtype, std::int64_t pitch);
+  Tensor load(const Pointer& source, const Shape& shape, DType dtype, std::int64_t pitch,
+              const LoadOptions& options = {});
 
   // Copies a value to consecutive elements in HBM.  KB-M020, KB-K021, KB-G003.
   void store(const Pointer& target, const Tensor& value);

@@ -66,7 +66,7 @@ void KernelRun::submit(Command& command, const MemoryUse& use, AccessIndex::Id& 
   order.note(accesses_, use, command, noted);
 }
 
-Tile KernelRun::load(const DeviceBuffer& buffer, const ElementRange& elements) {
+Tile KernelRun::load(const DeviceBuffer& buffer, const ElementRange& elements, bool is_shared) {
   PeServices& services = pe_.services();
   const std::int64_t count = elements.count();
   Command& command = issue_next();
@@ -77,7 +77,7 @@ Tile KernelRun::load(const DeviceBuffer& buffer, const ElementRange& elements) {
   command.result = result;
   command.bytes = result->bytes;
   const MemoryUse use{buffer.region, elements.simplified(), false};
-  command.work = work::Load{{{buffer, use.elements}, id_}};
+  command.work = work::Load{{{buffer, use.elements}, id_}, is_shared};
   submit(command, use, std::get<work::Load>(command.work).noted);
   return result;
 }
@@ -315,7 +315,7 @@ void KernelRun::accepted(const IpcqMessage& message, bool in_one_sip, bool in_sl
 
 void KernelRun::completed(const Command& command) {
   if (const auto* load = std::get_if<work::Load>(&command.work)) {
-    traffic_.loaded += command.bytes;
+    traffic_.loaded += load->is_shared ? load->from_hbm : command.bytes;
     pe_.services().memory_order.forget(accesses_, false, load->noted);
   } else if (const auto* store = std::get_if<work::Store>(&command.work)) {
     traffic_.stored += command.bytes;

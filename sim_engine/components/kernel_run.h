@@ -48,7 +48,8 @@ class KernelRun final : public ReceiveIssuer {
   int outstanding() const { return outstanding_; }
 
   // Commands: they return at once.  Elements are counted in the buffer's dtype.
-  Tile load(const DeviceBuffer& buffer, const ElementRange& elements);
+  // A shared load comes by way of SharedTiles.
+  Tile load(const DeviceBuffer& buffer, const ElementRange& elements, bool is_shared = false);
   Tile load(const DeviceBuffer& buffer, std::int64_t begin, std::int64_t count) {
     return load(buffer, ElementRange{begin, count});
   }
