@@ -16,7 +16,7 @@ constexpr double kEpsilon = 1e-5;
 
 // [tokens, hidden] to [tokens, heads, depth].
 Tensor split_heads(const Tensor& x, const LanguageModelSize& size) {
-  return x.view({size.tokens(), size.heads, size.hidden / size.heads});
+  return x.view({size.tokens(), -1, size.hidden / size.heads});
 }
 
 // The samples follow each other, so that PEs may share the tokens within a sample too.
@@ -24,8 +24,8 @@ Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const LanguageM
   std::vector<std::int64_t> starts;
   for (std::int64_t i = 0; i <= size.batch; ++i) starts.push_back(i * size.seq);
   const Tensor cu_seq = RuntimeContext::tensor(starts, {size.batch + 1});
-  const Tensor attended =
-      nn::attention::varlen_attn(q, k, v, cu_seq, cu_seq, size.seq, size.seq, {.is_causal = true});
+  const Tensor attended = nn::attention::varlen_attn(q, k, v, cu_seq, cu_seq, size.seq, size.seq,
+                                                     {.is_causal = true, .enable_gqa = true});
   return attended.view({size.tokens(), size.hidden});
 }
 
@@ -47,12 +47,12 @@ struct GptBlockImpl : nn::Module {
       : size(its_size),
         ln1(register_module("ln1", nn::LayerNorm(torch, size.hidden, t))),
         q(register_module("q", nn::Linear(torch, size.hidden, size.hidden, t))),
-        k(register_module("k", nn::Linear(torch, size.hidden, size.hidden, t))),
-        v(register_module("v", nn::Linear(torch, size.hidden, size.hidden, t))),
+        k(register_module("k", nn::Linear(torch, size.hidden, size.kv_features(), t))),
+        v(register_module("v", nn::Linear(torch, size.hidden, size.kv_features(), t))),
         proj(register_module("proj", nn::Linear(torch, size.hidden, size.hidden, t))),
         ln2(register_module("ln2", nn::LayerNorm(torch, size.hidden, t))),
-        fc1(register_module("fc1", nn::Linear(torch, size.hidden, 4 * size.hidden, t))),
-        fc2(register_module("fc2", nn::Linear(torch, 4 * size.hidden, size.hidden, t))) {}
+        fc1(register_module("fc1", nn::Linear(torch, size.hidden, size.ffn_features(), t))),
+        fc2(register_module("fc2", nn::Linear(torch, size.ffn_features(), size.hidden, t))) {}
 
   Tensor forward(const Tensor& x) const {
     const Tensor h = ln1(x);
@@ -102,13 +102,13 @@ struct LlamaBlockImpl : nn::Module {
         rotary(its_rotary),
         norm1(register_module("norm1", nn::RMSNorm(torch, size.hidden, t, kEpsilon))),
         q(linear("q", torch, size.hidden, size.hidden, t)),
-        k(linear("k", torch, size.hidden, size.hidden, t)),
-        v(linear("v", torch, size.hidden, size.hidden, t)),
+        k(linear("k", torch, size.hidden, size.kv_features(), t)),
+        v(linear("v", torch, size.hidden, size.kv_features(), t)),
         proj(linear("proj", torch, size.hidden, size.hidden, t)),
         norm2(register_module("norm2", nn::RMSNorm(torch, size.hidden, t, kEpsilon))),
-        gate(linear("gate", torch, size.hidden, 4 * size.hidden, t)),
-        up(linear("up", torch, size.hidden, 4 * size.hidden, t)),
-        down(linear("down", torch, 4 * size.hidden, size.hidden, t)) {}
+        gate(linear("gate", torch, size.hidden, size.ffn_features(), t)),
+        up(linear("up", torch, size.hidden, size.ffn_features(), t)),
+        down(linear("down", torch, size.ffn_features(), size.hidden, t)) {}
 
   Tensor forward(const Tensor& x) const {
     const Tensor h = norm1(x);

@@ -1,4 +1,4 @@
-// The models that `kernbench run --bench train` trains: GPT-2's and Llama's blocks, small.
+// The models that `kernbench run --bench train` trains, of GPT-2's and Llama's blocks.
 
 #pragma once
 
@@ -19,11 +19,16 @@ struct LanguageModelSize {
   std::int64_t layers = 2;
   std::int64_t hidden = 32;
   std::int64_t heads = 2;
+  std::int64_t kv_heads = 0;  // of key and value, each for as many of the query; 0: heads
+  std::int64_t ffn = 0;       // features between the MLP's layers; 0: 4 hidden
   std::int64_t vocab = 128;
   std::int64_t seq = 16;
   std::int64_t batch = 2;
 
   std::int64_t tokens() const { return seq * batch; }
+  std::int64_t key_heads() const { return kv_heads == 0 ? heads : kv_heads; }
+  std::int64_t kv_features() const { return hidden / heads * key_heads(); }
+  std::int64_t ffn_features() const { return ffn == 0 ? 4 * hidden : ffn; }
 };
 
 // A model, and what it computes: logits [tokens, vocab] of the token that follows each of [tokens].
@@ -35,7 +40,7 @@ struct LanguageModel {
 // Learned positions, LayerNorm before attention and MLP, gelu, biases, a head of its own.
 LanguageModel make_gpt(const RuntimeContext& torch, const LanguageModelSize& size,
                        const TensorOptions& tensors);
-// Rotary positions, RMSNorm, SwiGLU, no biases.
+// Rotary positions, grouped-query attention, RMSNorm, SwiGLU, no biases.
 LanguageModel make_llama(const RuntimeContext& torch, const LanguageModelSize& size,
                          const TensorOptions& tensors);
 

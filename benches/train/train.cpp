@@ -9,6 +9,8 @@
 
 #include "benches/bench/bench_run.h"
 #include "benches/bench/table.h"
+#include "benches/train/configuration.h"
+#include "benches/train/memory_estimate.h"
 #include "benches/train/training.h"
 #include "runtime/torch/runtime_context.h"
 
@@ -16,9 +18,10 @@ namespace kernbench::benches::train {
 
 namespace {
 
-constexpr std::array kModels = {ModelKind::gpt, ModelKind::llama};
 constexpr std::array kOptimizers = {OptimizerKind::adamw, OptimizerKind::adam, OptimizerKind::sgd};
 constexpr std::int64_t kMost = std::int64_t{1} << 20;
+constexpr double kGiB = 1 << 30;
+constexpr double kHostFlops = 8e9;  // of values in a second, on a core of 2023
 
 constexpr std::array kColumns = {
     TableColumn{"step", "", 6, "step"},
@@ -44,15 +47,9 @@ double read_number(const Settings& settings, std::string_view key) {
   throw UsageError("KB-U012", "--set {}={}: a positive number is wanted", key, text);
 }
 
-TrainingOptions read_options(const Settings& settings) {
-  const auto integer = [&](std::string_view key) { return settings.integer(key, 1, kMost); };
-  return {.model = settings.choice("model", kModels),
-          .size = {.layers = integer("layers"),
-                   .hidden = integer("hidden"),
-                   .heads = integer("heads"),
-                   .vocab = settings.integer("vocab", 128, kMost),
-                   .seq = settings.integer("seq", 1, 8192),
-                   .batch = integer("batch")},
+TrainingOptions read_options(const Settings& settings, const ConfiguredModel& model) {
+  return {.model = model.kind,
+          .size = model.size,
           .optimizer = settings.choice("optimizer", kOptimizers),
           .lr = read_number(settings, "lr"),
           .clip = read_number(settings, "clip"),
@@ -60,6 +57,40 @@ TrainingOptions read_options(const Settings& settings) {
           .dtype = settings.choice("dtype", kDTypes),
           .on = {.cubes = static_cast<int>(settings.integer("cubes", 1, 1024)),
                  .pes = static_cast<int>(settings.integer("pes", 1, 1024))}};
+}
+
+// Throws UsageError KB-U012 if not one layer fits.
+std::int64_t choose_layers(const Topology& topology, const ConfiguredModel& model,
+                           TrainingOptions options) {
+  const std::int64_t layers = count_layers_that_fit(topology, options, model.size.layers);
+  if (layers > 0) return layers;
+  options.size.layers = 1;
+  const int pes = options.on.count();
+  throw UsageError(
+      "KB-U012",
+      "train: not one layer of {} fits: {} samples of {} tokens in {} take some {:.3g} "
+      "GiB of the {:.3g} GiB of HBM of cubes={} pes={}; give more of these, or a "
+      "smaller batch=, seq= or vocab=",
+      name_of(model.configuration), options.size.batch, options.size.seq, name_of(options.dtype),
+      estimate_bytes_of_pe(options) * pes / kGiB, hbm_of_pe(topology, options.on) * pes / kGiB,
+      options.on.cubes, options.on.pes);
+}
+
+// Refuses values of a configuration that would take the host more than an hour or 8 GiB.
+// Other models have sizes that their user has chosen, and knows.
+void check_values(const ConfiguredModel& model, const TrainingOptions& options,
+                  std::int64_t steps) {
+  if (model.configuration == Configuration::none) return;
+  const double parameters = count_parameters(options.model, options.size).all();
+  const double flops = 6 * parameters * static_cast<double>(options.size.tokens() * steps);
+  const double hours = flops / kHostFlops / 3600;
+  const double bytes = estimate_bytes_of_pe(options) * options.on.count();
+  if (hours <= 1 && bytes <= 8 * kGiB) return;
+  throw UsageError("KB-U012",
+                   "train: the values of {} steps of {:.3g} parameters and {} tokens take the host "
+                   "some {:.2g} hours and {:.2g} GiB; write values=false for the times alone, or "
+                   "give fewer layers=, steps= or tokens",
+                   steps, parameters, options.size.tokens(), hours, bytes / kGiB);
 }
 
 // Why a step is wrong; empty: it is not.  A model that learns nothing in its last step of several
@@ -84,13 +115,20 @@ double peak_of_sip(const Topology& topology) {
          topology.pe_count() * topology.cube_count();
 }
 
-void run_steps(Bench& bench, RuntimeContext& torch, const TrainingOptions& options,
-               std::int64_t steps) {
+// "llama, 2 of the 32 layers of llama3-8b, 1505808384 parameters of bf16"
+std::string describe_model(const ConfiguredModel& model, const TrainingOptions& options,
+                           std::int64_t parameters) {
+  const std::string layers = describe_layers(model);
+  return fmt::format("{}, {}{}{} parameters of {}", name_of(options.model), layers,
+                     layers.empty() ? "" : ", ", parameters, name_of(options.dtype));
+}
+
+void run_steps(Bench& bench, RuntimeContext& torch, const ConfiguredModel& model,
+               const TrainingOptions& options, std::int64_t steps) {
   Training training(torch, options);
   std::int64_t parameters = 0;
   for (const Tensor& parameter : training.model().parameters()) parameters += parameter.numel();
-  bench.note("model", fmt::format("{}, {} parameters of {}", name_of(options.model), parameters,
-                                  name_of(options.dtype)));
+  bench.note("model", describe_model(model, options, parameters));
   bench.note("device", describe(options.on, torch.topology()));
   bench.print("#\n" + table_head(kColumns));
   const bool has_values = torch.options().data;
@@ -119,39 +157,55 @@ void run_steps(Bench& bench, RuntimeContext& torch, const TrainingOptions& optio
 
 // A rank, since only ranks may sum what PEs share.
 void run_train(Bench& bench) {
-  const TrainingOptions options = read_options(bench.settings());
+  const Settings& settings = bench.settings();
+  ConfiguredModel model = read_model(settings);
+  TrainingOptions options = read_options(settings, model);
+  const std::int64_t steps = settings.integer("steps", 1, kMost);
+  const bool has_values = settings.flag("values");
   check_size("train", options.model, options.size);
-  const std::int64_t steps = bench.settings().integer("steps", 1, kMost);
-  const auto torch = bench.make_context(
-      bench.topology(), {.ccl = bench.ccl(), .data = bench.settings().flag("values")});
+  if (!model.has_given_layers) {
+    model.size.layers = options.size.layers = choose_layers(bench.topology(), model, options);
+  }
+  if (has_values) check_values(model, options, steps);
+  const auto torch = bench.make_context(bench.topology(), {.ccl = bench.ccl(), .data = has_values});
   torch->distributed.init_process_group("ahbm", {.world_size = 1});
-  torch->multiprocessing.spawn([&](int) { run_steps(bench, *torch, options, steps); }, {}, 1);
+  torch->multiprocessing.spawn([&](int) { run_steps(bench, *torch, model, options, steps); }, {},
+                               1);
 }
 
 }  // namespace
 
 BenchInfo train_bench() {
-  return {"train",
-          "a language model learns the letters of a text: loss, tokens per second, memory",
-          {{"model", "gpt", "gpt or llama"},
-           {"layers", "2", "blocks"},
-           {"hidden", "32", "features"},
-           {"heads", "2", "of attention"},
-           {"vocab", "128", "tokens; the text has bytes below 128"},
-           {"seq", "16", "tokens of a sample"},
-           {"batch", "2", "samples of a step"},
-           {"steps", "50", "of training"},
-           {"optimizer", "adamw", "adamw, adam or sgd"},
-           {"lr", "0.01", "learning rate"},
-           {"clip", "1", "largest norm of the gradients"},
-           {"compile", "false", "true: fuse elementwise operators, as torch.compile(model)"},
-           {"dtype", "f32", "f16, bf16 or f32"},
-           {"cubes", "1", "that share a step's samples and the weights"},
-           {"pes", "1", "of each of these cubes"},
-           {"values", "true", "false: times alone, of models too large to compute"}},
-          run_train,
-          nullptr,
-          BenchRanks::one};
+  return {
+      "train",
+      "a language model learns the letters of a text: loss, tokens per second, memory",
+      {{"config", "none",
+        "gpt2, llama3-8b or llama3-70b: a model's sizes, of which each key overrules its own",
+        SettingType::name},
+       {"model", "", "gpt or llama; else the config's, or gpt", SettingType::name},
+       {"layers", "", "blocks; else as many of the config's as fit into HBM, or 2",
+        SettingType::integer},
+       {"hidden", "", "features; else the config's, or 32", SettingType::integer},
+       {"heads", "", "of attention; else the config's, or 2", SettingType::integer},
+       {"kv_heads", "", "of keys and values; else the config's, or heads", SettingType::integer},
+       {"ffn", "", "features of the MLP; else the config's, or 4 hidden", SettingType::integer},
+       {"vocab", "", "tokens, the text has bytes below 128; else the config's, or 128",
+        SettingType::integer},
+       {"seq", "", "tokens of a sample, to 8192; else the config's, or 16", SettingType::integer},
+       {"batch", "2", "samples of a step", SettingType::integer},
+       {"steps", "50", "of training", SettingType::integer},
+       {"optimizer", "adamw", "adamw, adam or sgd", SettingType::name},
+       {"lr", "0.01", "learning rate", SettingType::number},
+       {"clip", "1", "largest norm of the gradients", SettingType::number},
+       {"compile", "false", "true: fuse elementwise operators, as torch.compile(model)",
+        SettingType::flag},
+       {"dtype", "f32", "f16, bf16 or f32", SettingType::name},
+       {"cubes", "1", "that share a step's samples and the weights", SettingType::integer},
+       {"pes", "1", "of each of these cubes", SettingType::integer},
+       {"values", "true", "false: times alone, of models too large to compute", SettingType::flag}},
+      run_train,
+      nullptr,
+      BenchRanks::one};
 }
 
 }  // namespace kernbench::benches::train

@@ -56,6 +56,10 @@ void check_size(std::string_view bench, ModelKind model, const LanguageModelSize
     throw UsageError("KB-U012", "{}: hidden {} is no multiple of heads {}", bench, size.hidden,
                      size.heads);
   }
+  if (size.heads % size.key_heads() != 0) {
+    throw UsageError("KB-U012", "{}: heads {} is no multiple of kv_heads {}", bench, size.heads,
+                     size.key_heads());
+  }
   if (model == ModelKind::llama && size.hidden / size.heads % 2 != 0) {
     throw UsageError("KB-U012", "{}: a head of llama has an even size, not {}", bench,
                      size.hidden / size.heads);
@@ -112,17 +116,18 @@ Training::Batch Training::next_batch() {
   const std::string_view text = training_texts().front().text;
   const LanguageModelSize& size = options_.size;
   const auto length = static_cast<std::int64_t>(text.size());
-  const auto letter = [&](std::int64_t i) {  // a sample longer than the text goes round
+  // A text that is shorter than a sample begins anew at its end, so a sample may begin anywhere.
+  const std::int64_t starts = length > size.seq + 1 ? length - size.seq - 1 : length;
+  const auto byte = [&](std::int64_t i) {
     return static_cast<float>(text[static_cast<std::size_t>(i % length)]);
   };
-  const std::int64_t most = std::max<std::int64_t>(length - size.seq - 1, 1);
   std::vector<float> tokens;
   std::vector<float> targets;
   for (std::int64_t row = 0; row < size.batch; ++row) {
-    const std::int64_t start = (steps_ * size.batch + row) * kStride % most;
+    const std::int64_t start = (steps_ * size.batch + row) * kStride % starts;
     for (std::int64_t i = start; i < start + size.seq; ++i) {
-      tokens.push_back(letter(i));
-      targets.push_back(letter(i + 1));
+      tokens.push_back(byte(i));
+      targets.push_back(byte(i + 1));
     }
   }
   const Shape shape{size.tokens()};

@@ -31,7 +31,8 @@ struct UsedPes {
 // "all 128 PEs of a SIP", or how many, and by what factor its links and HBM are too fast for them.
 std::string describe(const UsedPes& used, const Topology& topology);
 
-// Throws UsageError KB-U012 for heads that do not divide the hidden size, or an odd head for llama.
+// Throws UsageError KB-U012 for heads that do not divide the hidden size, kv_heads that do not
+// divide the heads, or an odd head for llama.
 void check_size(std::string_view bench, ModelKind model, const LanguageModelSize& size);
 
 // The elements of all linear layers' weights.  REQUIRES: the module has its whole parameters
