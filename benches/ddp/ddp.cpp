@@ -91,7 +91,7 @@ std::vector<double> read_caps(const Settings& settings) {
   return caps;
 }
 
-std::vector<StepInput> read_points(const Settings& settings) {
+std::vector<StepInput> read_points(const Settings& settings, const Topology& topology) {
   const auto integer = [&](std::string_view key) { return settings.integer(key, 1, kMost); };
   StepInput input{.model = settings.choice("model", kModels),
                   .size = {.layers = integer("layers"),
@@ -100,12 +100,12 @@ std::vector<StepInput> read_points(const Settings& settings) {
                            .vocab = integer("vocab"),
                            .seq = integer("seq"),
                            .batch = integer("batch")},
-                  .dtype = settings.choice("dtype", kDTypes),
-                  .on = {.cubes = static_cast<int>(settings.integer("cubes", 1, 1024)),
-                         .pes = static_cast<int>(settings.integer("pes", 1, 1024))}};
+                  .dtype = settings.choice("dtype", kDTypes)};
   train::check_size("ddp", input.model, input.size);
   const std::vector<Scheme> schemes = settings.choices("scheme", kSchemes);
-  if (input.on.count() > 1 && (schemes.size() > 1 || schemes.front() != Scheme::ddp)) {
+  const bool is_ddp = schemes.size() == 1 && schemes.front() == Scheme::ddp;
+  input.on = train::read_pes(settings, topology, is_ddp ? input.size.tokens() : 1);
+  if (input.on.count() > 1 && !is_ddp) {
     throw UsageError("KB-U012",
                      "ddp: scheme={} with {} PEs; zero1 and fsdp2 cut parameters among ranks that "
                      "lie whole on a PE: give cubes=1 pes=1, or scheme=ddp",
@@ -263,7 +263,7 @@ void add_artifacts(Bench& bench, const std::string& what, const std::vector<Row>
 
 void run_ddp(Bench& bench) {
   check_rank_is_sip(bench);
-  const std::vector<StepInput> points = read_points(bench.settings());
+  const std::vector<StepInput> points = read_points(bench.settings(), bench.topology());
   const train::LanguageModelSize& size = points.front().size;
   const std::string what = fmt::format(
       "{}: {} layers, hidden {}, {} tokens per rank, {}, {}", name_of(points[0].model), size.layers,
@@ -298,9 +298,11 @@ BenchInfo ddp_bench() {
            {"seq", "64", "tokens of a sample", SettingType::integer},
            {"batch", "1", "samples of a rank's step", SettingType::integer},
            {"dtype", "f32", "f16, bf16 or f32", SettingType::name},
-           {"cubes", "1", "of each SIP that share its rank's samples and weights",
+           {"cubes", "",
+            "of each SIP that share its rank's tokens and weights; else as many as these fill, "
+            "with scheme=ddp",
             SettingType::integer},
-           {"pes", "1", "of each of these cubes", SettingType::integer},
+           {"pes", "", "of each of these cubes, likewise", SettingType::integer},
            {"scheme", "ddp",
             "ddp, zero1 (Megatron's distributed optimizer), fsdp2 (fully_shard), a list",
             SettingType::names},

@@ -50,7 +50,7 @@ template <class Model, class Step, class Times>
 std::pair<StepTimes, StepTimes> first_and_third(RuntimeContext& torch, const StepInput& input,
                                                 Model& model, const Step& finish,
                                                 const Times& times) {
-  const Tensor tokens = torch.zeros({input.size.tokens()}, {.dp = input.on.samples()});
+  const Tensor tokens = torch.zeros({input.size.tokens()}, {.dp = input.on.tokens()});
   std::pair<StepTimes, StepTimes> steps;
   for (int i = 0; i < 3; ++i) {
     const auto began = nn::parallel::device_instant(torch, tokens.device());

@@ -47,7 +47,8 @@ double read_number(const Settings& settings, std::string_view key) {
   throw UsageError("KB-U012", "--set {}={}: a positive number is wanted", key, text);
 }
 
-TrainingOptions read_options(const Settings& settings, const ConfiguredModel& model) {
+TrainingOptions read_options(const Settings& settings, const Topology& topology,
+                             const ConfiguredModel& model) {
   return {.model = model.kind,
           .size = model.size,
           .optimizer = settings.choice("optimizer", kOptimizers),
@@ -55,8 +56,7 @@ TrainingOptions read_options(const Settings& settings, const ConfiguredModel& mo
           .clip = read_number(settings, "clip"),
           .compile = settings.flag("compile"),
           .dtype = settings.choice("dtype", kDTypes),
-          .on = {.cubes = static_cast<int>(settings.integer("cubes", 1, 1024)),
-                 .pes = static_cast<int>(settings.integer("pes", 1, 1024))}};
+          .on = read_pes(settings, topology, model.size.tokens())};
 }
 
 // Throws UsageError KB-U012 if not one layer fits.
@@ -159,7 +159,7 @@ void run_steps(Bench& bench, RuntimeContext& torch, const ConfiguredModel& model
 void run_train(Bench& bench) {
   const Settings& settings = bench.settings();
   ConfiguredModel model = read_model(settings);
-  TrainingOptions options = read_options(settings, model);
+  TrainingOptions options = read_options(settings, bench.topology(), model);
   const std::int64_t steps = settings.integer("steps", 1, kMost);
   const bool has_values = settings.flag("values");
   check_size("train", options.model, options.size);
@@ -200,8 +200,9 @@ BenchInfo train_bench() {
        {"compile", "false", "true: fuse elementwise operators, as torch.compile(model)",
         SettingType::flag},
        {"dtype", "f32", "f16, bf16 or f32", SettingType::name},
-       {"cubes", "1", "that share a step's samples and the weights", SettingType::integer},
-       {"pes", "1", "of each of these cubes", SettingType::integer},
+       {"cubes", "", "that share a step's tokens and the weights; else as many as these fill",
+        SettingType::integer},
+       {"pes", "", "of each of these cubes, likewise", SettingType::integer},
        {"values", "true", "false: times alone, of models too large to compute", SettingType::flag}},
       run_train,
       nullptr,

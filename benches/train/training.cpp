@@ -13,7 +13,6 @@
 #include "runtime/optim/optimizer.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/error.h"
-#include "sim_engine/components/routing.h"
 
 namespace kernbench::benches::train {
 
@@ -36,20 +35,6 @@ std::unique_ptr<optim::Optimizer> make_optimizer(std::vector<Tensor> parameters,
 }
 
 }  // namespace
-
-std::string describe(const UsedPes& used, const Topology& topology) {
-  const int all = topology.cube_count() * topology.pe_count();
-  if (used.count() == all) return fmt::format("all {} PEs of a SIP", all);
-  const auto times = [](int whole, int part) {
-    const double factor = static_cast<double>(whole) / part;
-    return fmt::format("{:.{}f}", factor, factor == std::floor(factor) ? 0 : 1);
-  };
-  const int slices = sim::Routing::hbm_slice_count(topology);
-  const int used_slices = std::min(slices, used.pes);
-  return fmt::format("{} of the {} PEs of a SIP: links {} and HBM {} times too generous",
-                     used.count(), all, times(all, used.count()),
-                     times(topology.pe_count() * used_slices, used.pes * slices));
-}
 
 void check_size(std::string_view bench, ModelKind model, const LanguageModelSize& size) {
   if (size.hidden % size.heads != 0) {
@@ -131,8 +116,8 @@ Training::Batch Training::next_batch() {
     }
   }
   const Shape shape{size.tokens()};
-  Batch batch{torch_.empty(shape, {.dp = options_.on.samples(), .name = "tokens"}),
-              torch_.empty(shape, {.dp = options_.on.samples(), .name = "targets"})};
+  Batch batch{torch_.empty(shape, {.dp = options_.on.tokens(), .name = "tokens"}),
+              torch_.empty(shape, {.dp = options_.on.tokens(), .name = "targets"})};
   batch.tokens.copy_(RuntimeContext::tensor(tokens, shape));
   batch.targets.copy_(RuntimeContext::tensor(targets, shape));
   return batch;

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "benches/train/language_model.h"
+#include "benches/train/used_pes.h"
 #include "runtime/optim/float16_optimizer.h"
 #include "runtime/optim/optimizer.h"
 #include "sim_engine/base/units.h"
@@ -18,18 +19,6 @@ enum class ModelKind { gpt, llama };
 enum class OptimizerKind { adamw, adam, sgd };
 std::string_view name_of(ModelKind kind);
 std::string_view name_of(OptimizerKind kind);
-
-// The PEs of a device that share a step's samples, and the weights.
-struct UsedPes {
-  int cubes = 1;
-  int pes = 1;  // of each cube
-
-  int count() const { return cubes * pes; }
-  DPPolicy weights() const { return DPPolicy::shared(cubes, pes); }
-  DPPolicy samples() const { return {Shard::row_wise, Shard::row_wise, cubes, pes}; }
-};
-// "all 128 PEs of a SIP", or how many, and by what factor its links and HBM are too fast for them.
-std::string describe(const UsedPes& used, const Topology& topology);
 
 // Throws UsageError KB-U012 for heads that do not divide the hidden size, kv_heads that do not
 // divide the heads, or an odd head for llama.

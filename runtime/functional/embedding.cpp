@@ -1,16 +1,20 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <memory>
 #include <optional>
+#include <vector>
 
 #include "runtime/autograd/autograd.h"
 #include "runtime/functional/functional.h"
 #include "runtime/functional/ids.h"
 #include "runtime/functional/shape_operators.h"
+#include "runtime/functional/spread_matrix.h"
 #include "runtime/ops/fusion.h"
 #include "runtime/tensor/describe.h"
 #include "runtime/tensor/tensor_storage.h"
+#include "sim_engine/base/ceil_divide.h"
 #include "sim_engine/base/error.h"
-#include "sim_engine/components/kernel_run.h"
 
 namespace kernbench::nn::functional {
 
@@ -21,113 +25,124 @@ using autograd::SavedTensor;
 using ops::Level;
 using ops::LocalPart;
 
-// A range of one dimension.
-struct Stretch {
-  std::int64_t begin = 0;
-  std::int64_t size = 0;
-};
-
 // The number of a table's first row, and the type in which those of all rows are compared.
 struct RowNumbers {
   std::int64_t first = 0;
   DType dtype = DType::f32;
 };
 
-// A PE's parts of the indices, of the table, and of the looked-up rows.
-struct Parts {
-  LocalPart indices;
-  LocalPart table;
-  LocalPart rows;
-  RowNumbers numbers;  // of its part of the table
+// A matrix whose rows PEs find where they lie, seen by one of them.
+class FoundRows {
+ public:
+  // The rows of a shared table, and what belongs to them, may lie on other PEs.
+  FoundRows(std::string_view name, const Tensor& matrix, bool is_spread) : matrix_(matrix) {
+    if (is_spread) spread_.emplace(name, matrix);
+    rows_ = matrix.numel() == 0 ? 0 : matrix.numel() / matrix.size(-1);
+  }
 
-  std::int64_t index_count() const { return indices.rows * indices.columns; }
+  tl::RowsInBlocks seen_by(tl::Context& tl) const {
+    const LocalPart own = ops::local_part(matrix_, tl);
+    if (!spread_) return {{{0, own.data}}, own.rows, own.columns};
+    return {spread_->rows_for(tl.location(), 0, rows_, 0).blocks, rows_, own.columns};
+  }
 
-  // Loads indices as [size, 1] or, with `are_columns`, as [1, size].
-  tl::Tensor load_indices(tl::Context& tl, const Stretch& stretch, bool are_columns) const {
-    const Shape shape = are_columns ? Shape{1, stretch.size} : Shape{stretch.size, 1};
-    return tl.cast(tl.load(indices.data + stretch.begin, shape, indices.data.dtype()),
-                   numbers.dtype);
-  }
-  tl::Tensor make_numbers(tl::Context& tl, const Stretch& of_table, const Shape& shape) const {
-    const std::int64_t first = numbers.first + of_table.begin;
-    return tl.reshape(tl.arange(first, first + of_table.size, numbers.dtype), shape);
-  }
-  tl::Tensor load(tl::Context& tl, const LocalPart& from, const Stretch& rows_of,
-                  const Stretch& columns) const {
-    return tl.load(from.data + rows_of.begin * from.columns + columns.begin,
-                   {rows_of.size, columns.size}, from.data.dtype(), from.columns);
-  }
+ private:
+  Tensor matrix_;
+  std::optional<ops::SpreadMatrix> spread_;
+  std::int64_t rows_ = 0;
 };
 
-Parts find_parts(tl::Context& tl, const Tensor& indices, const Tensor& table, const Tensor& rows,
-                 const RowNumbers& numbers) {
-  Parts parts{ops::local_part(indices, tl), ops::local_part(table, tl), ops::local_part(rows, tl),
-              numbers};
-  parts.numbers.first += parts.table.offset[0];
-  return parts;
+// The rows [first, first + count) of a matrix in blocks.
+tl::RowsInBlocks narrow(const tl::RowsInBlocks& of, std::int64_t first, std::int64_t count) {
+  tl::RowsInBlocks part{{}, count, of.columns};
+  for (std::size_t i = 0; i < of.blocks.size(); ++i) {
+    const auto& [row, pointer] = of.blocks[i];
+    const std::int64_t end = i + 1 < of.blocks.size() ? of.blocks[i + 1].row : of.count;
+    if (end <= first || row >= first + count) continue;
+    const std::int64_t begin = std::max(row, first);
+    part.blocks.push_back({begin - first, pointer + (begin - row) * of.columns});
+  }
+  return part;
 }
 
-// Multiplies a matrix of ones and zeros [m, k] with [k, n], summed over k in tiles.
-template <class Ones, class Values, class Store>
-void multiply(tl::Context& tl, const sim::GemmSize& size, const sim::GemmSize& tile, DType dtype,
-              Ones ones, Values values, Store store) {
-  ops::for_each_block(size.m, tile.m, [&](std::int64_t row, std::int64_t height) {
-    ops::for_each_block(size.n, tile.n, [&](std::int64_t column, std::int64_t width) {
-      tl::Tensor sum = tl.zeros({height, width}, DType::f32);
-      ops::for_each_block(size.k, tile.k, [&](std::int64_t k, std::int64_t depth) {
-        const tl::Tensor mask = tl.cast(ones({row, height}, {k, depth}), dtype);
-        sum = tl.dot(mask, values({k, depth}, {column, width}), std::move(sum));
-      });
-      store(Stretch{row, height}, Stretch{column, width}, tl.cast(sum, dtype));
-    });
-  });
+// Loads consecutive indices that may lie in several blocks: [count].
+tl::Tensor load_indices(tl::Context& tl, const tl::RowsInBlocks& of) {
+  std::vector<tl::Tensor> parts;
+  for (std::size_t i = 0; i < of.blocks.size(); ++i) {
+    const auto& [row, pointer] = of.blocks[i];
+    const std::int64_t end = i + 1 < of.blocks.size() ? of.blocks[i + 1].row : of.count;
+    const tl::Tensor part = tl.load(pointer, {1, end - row}, pointer.dtype(), end - row,
+                                    {.is_shared = of.blocks.size() > 1});
+    parts.push_back(tl.reshape(part, {end - row}));
+  }
+  return tl.cat(parts);
 }
 
-// Leaves room for the ones and zeros, in the type of the numbers, beside the tiles of a product.
-sim::GemmSize choose_tile(tl::Context& tl, const Parts& parts, const sim::GemmSize& size) {
-  const Bytes scratch = tl.run().pe().scratch_capacity() / (3 * size_of(parts.numbers.dtype));
-  return tl.choose_tile(parts.table.data, parts.table.data, parts.rows.data, size, scratch);
+// The rows of a block that a kernel keeps in f32 beside the next ones.
+std::int64_t rows_at_a_time(const tl::Context& tl, std::int64_t columns) {
+  return std::max<std::int64_t>(ops::block_elements(tl) / std::max<std::int64_t>(columns, 1), 1);
 }
 
 void look_up(const Tensor& rows, const Tensor& indices, const Tensor& table,
              const RowNumbers& numbers) {
-  ops::launch("embedding", {rows}, {indices, table}, [=](tl::Context& tl) {
-    const Parts parts = find_parts(tl, indices, table, rows, numbers);
-    const sim::GemmSize size{parts.index_count(), parts.table.columns, parts.table.rows};
-    multiply(
-        tl, size, choose_tile(tl, parts, size), table.dtype(),
-        [&](const Stretch& of_rows, const Stretch& of_table) {
-          return parts.load_indices(tl, of_rows, false) ==
-                 parts.make_numbers(tl, of_table, {1, of_table.size});
-        },
-        [&](const Stretch& of_table, const Stretch& columns) {
-          return parts.load(tl, parts.table, of_table, columns);
-        },
-        [&](const Stretch& of_rows, const Stretch& columns, const tl::Tensor& block) {
-          tl.store(parts.rows.data + of_rows.begin * size.n + columns.begin, block, size.n);
-        });
-  });
+  const bool is_shared = ops::placement_of(table).is_shared;
+  ops::launch("embedding", {rows}, {indices, table},
+              [rows, indices, numbers,
+               table = std::make_shared<const FoundRows>("embedding", table, is_shared),
+               offset_of = is_shared ? Tensor() : table](tl::Context& tl) {
+                const LocalPart ids = ops::local_part(indices, tl);
+                const LocalPart into = ops::local_part(rows, tl);
+                const tl::RowsInBlocks found = table->seen_by(tl);
+                const std::int64_t offset =
+                    offset_of.defined() ? ops::local_part(offset_of, tl).offset[0] : 0;
+                ops::for_each_block(
+                    ids.rows * ids.columns, rows_at_a_time(tl, into.columns),
+                    [&](std::int64_t begin, std::int64_t count) {
+                      const tl::Tensor block = tl.load(ids.data + begin, {count}, ids.data.dtype());
+                      tl.store(into.data + begin * into.columns,
+                               tl.index_select(found, block, numbers.first + offset));
+                    });
+              });
 }
 
+// The indices and gradients of a table's rows, of which those of a shared one are everybody's.
+struct Gathered {
+  FoundRows indices;
+  FoundRows dy;
+};
+
 // Adds to each row of the table the gradients of the results that were looked up there.
+void add_rows(tl::Context& tl, const Tensor& gradient, const Gathered& from,
+              const RowNumbers& numbers) {
+  constexpr std::int64_t kIndices = 16384;  // at a time, so that they fit into scratch
+  const LocalPart into = ops::local_part(gradient, tl);
+  const tl::RowsInBlocks indices = from.indices.seen_by(tl);
+  const tl::RowsInBlocks dy = from.dy.seen_by(tl);
+  const std::int64_t table_rows = gradient.size(0);
+  ops::for_each_block(
+      into.rows, rows_at_a_time(tl, into.columns), [&](std::int64_t row, std::int64_t rows) {
+        std::optional<tl::Tensor> sum;
+        ops::for_each_block(dy.count, kIndices, [&](std::int64_t begin, std::int64_t count) {
+          const tl::Tensor ids = load_indices(tl, narrow(indices, begin, count));
+          const std::int64_t expected = sim::ceil_divide(count * rows, table_rows);
+          const tl::Tensor added = tl.index_add(
+              narrow(dy, begin, count), ids, numbers.first + into.offset[0] + row, rows, expected);
+          sum = sum ? *sum + added : added;
+        });
+        if (!sum) sum = tl.zeros({rows, into.columns}, DType::f32);
+        tl.store(into.data + row * into.columns, tl.cast(*sum, gradient.dtype()));
+      });
+}
+
 void add_up(const Tensor& gradient, const Tensor& indices, const Tensor& dy,
             const RowNumbers& numbers) {
-  ops::launch("embedding_backward", {gradient}, {indices, dy}, [=](tl::Context& tl) {
-    const Parts parts = find_parts(tl, indices, gradient, dy, numbers);
-    const sim::GemmSize size{parts.table.rows, parts.table.columns, parts.index_count()};
-    multiply(
-        tl, size, choose_tile(tl, parts, size), dy.dtype(),
-        [&](const Stretch& of_table, const Stretch& of_rows) {
-          return parts.make_numbers(tl, of_table, {of_table.size, 1}) ==
-                 parts.load_indices(tl, of_rows, true);
-        },
-        [&](const Stretch& of_rows, const Stretch& columns) {
-          return parts.load(tl, parts.rows, of_rows, columns);
-        },
-        [&](const Stretch& of_table, const Stretch& columns, const tl::Tensor& block) {
-          tl.store(parts.table.data + of_table.begin * size.n + columns.begin, block, size.n);
-        });
-  });
+  constexpr std::string_view kName = "embedding_backward";
+  const bool is_shared = ops::placement_of(gradient).is_shared;
+  const Tensor column = reshape(indices.detach(), {indices.numel(), 1});
+  const auto from = std::make_shared<const Gathered>(
+      Gathered{{kName, column, is_shared}, {kName, dy, is_shared}});
+  ops::launch(kName, {gradient}, {indices, dy},
+              [=](tl::Context& tl) { add_rows(tl, gradient, *from, numbers); });
 }
 
 std::optional<Level> level_of_rows(const Level& indices, const Level& table, std::size_t rank) {
@@ -140,9 +155,20 @@ std::optional<Level> level_of_rows(const Level& indices, const Level& table, std
   return table.dimension == 0 ? ops::kPartial : ops::cut(rank - 1);
 }
 
+// A shared table serves indices wherever they lie.
+std::optional<ops::Placement> placement_of_rows(const Tensor& indices, const Tensor& table) {
+  const ops::Placement of_indices = ops::placement_of(indices);
+  const ops::Placement of_table = ops::placement_of(table);
+  const auto rule = [rank = static_cast<std::size_t>(indices.dim()) + 1](
+                        const Level& a, const Level& b) { return level_of_rows(a, b, rank); };
+  if (!of_table.is_shared) return ops::by_level(of_indices, of_table, rule);
+  return ops::by_level(of_indices, [&](const Level& a) { return rule(a, ops::kReplicate); });
+}
+
 // The gradient of the table is placed as the table, or each holder has a summand from its own
 // indices.
 ops::Placement placement_of_gradient(const Tensor& dy, const Tensor& table) {
+  if (ops::placement_of(table).is_shared) ops::check_is_whole("embedding_backward", dy);
   const auto rule = [](const Level& of_dy, const Level& of_table) -> std::optional<Level> {
     if (of_table.is_cut()) return of_table;
     return of_dy.is_replicate() ? ops::kReplicate : ops::kPartial;
@@ -216,9 +242,7 @@ Tensor embedding(const Tensor& of, const Tensor& of_table, const EmbeddingOption
                       runtime::describe(indices), indices.name(), runtime::words_for(DType::i64));
   }
   const Shape shape = with_rows(indices.shape(), table.shape()[1]);
-  const auto placement = ops::by_level(
-      ops::placement_of(indices), ops::placement_of(table),
-      [&](const Level& a, const Level& b) { return level_of_rows(a, b, shape.rank()); });
+  const auto placement = placement_of_rows(indices, table);
   if (!placement) {
     ops::refuse_placements("embedding", indices, table,
                            "on each level either the first dimension of the indices or the table "

@@ -11,7 +11,7 @@
 
 #include "runtime/functional/arithmetic.h"
 #include "runtime/functional/shape_operators.h"
-#include "runtime/random/generator.h"
+#include "runtime/random/draw_into.h"
 #include "runtime/tensor/data_under_way.h"
 #include "runtime/tensor/strided_view.h"
 #include "runtime/tensor/tensor_storage.h"
@@ -146,13 +146,8 @@ void set_random(std::string_view name, const Tensor& x, const Numbers& numbers) 
   const bool is_recorded = autograd::check_in_place(name, {x});
   runtime::check_may_touch(x, runtime::Touch::writes, [&] { return std::string(name); });
   const Tensor dense = contiguous(x.detach());
-  random::Generator& generator = random::Generator::of(*x.storage()->simulation, x.device());
-  if (x.storage()->simulation->machine().memory().has_data()) {
-    runtime::set_elements(*dense.storage(), numbers(generator));
-  } else {  // nobody reads the numbers, and those of a large model take the host minutes
-    generator.draw();
-    runtime::fill(*dense.storage(), 0);
-  }
+  random::draw_into(*dense.storage(), random::Generator::of(*x.storage()->simulation, x.device()),
+                    numbers);
   if (runtime::is_strided(x)) x.detach().copy_(dense);
   if (is_recorded) autograd::record_in_place(name, {x}, no_gradient);
 }

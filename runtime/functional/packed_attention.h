@@ -1,4 +1,4 @@
-// Attention over packed sequences, without scores in HBM: the kernels of varlen_attn() (ADR-0249).
+// Attention over packed sequences, without scores in HBM: the kernels of varlen_attn() (ADR-0131).
 
 #pragma once
 

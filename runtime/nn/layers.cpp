@@ -44,12 +44,10 @@ Tensor LinearImpl::forward(const Tensor& x) const {
   return functional::linear(x, weight, bias);
 }
 
-// A PE looks rows up in its own table, so that a shared policy gives each PE a copy.
 EmbeddingImpl::EmbeddingImpl(const RuntimeContext& torch, std::int64_t num_embeddings,
                              std::int64_t embedding_dim, const TensorOptions& tensors) {
-  TensorOptions own = named(tensors, "weight");
-  own.dp = own.dp.for_rank(1);
-  weight = register_parameter("weight", torch.randn({num_embeddings, embedding_dim}, own));
+  weight = register_parameter(
+      "weight", torch.randn({num_embeddings, embedding_dim}, named(tensors, "weight")));
 }
 
 Tensor EmbeddingImpl::forward(const Tensor& indices) const {

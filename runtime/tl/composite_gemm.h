@@ -20,6 +20,13 @@ struct RowBlock {
   Pointer pointer;
 };
 
+// Rows of a matrix of one type in HBM, each behind the one before, in blocks on one PE or several.
+struct RowsInBlocks {
+  std::vector<RowBlock> blocks;  // in the order of rows, the first from row 0 on
+  std::int64_t count = 0;
+  std::int64_t columns = 0;
+};
+
 // The arguments of tl.composite: c = activation(scale (a b) + bias), a tiled matrix product.
 //
 // a is [m, k], b [k, n], c [m, n] and bias [n], row by row.  A pitch is the distance in elements

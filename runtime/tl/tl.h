@@ -38,6 +38,7 @@ namespace kernbench::sim {
 struct CompositePlan;
 struct ElementRange;
 struct Event;
+struct HbmPart;
 struct IpcqMessage;
 class KernelRun;
 struct MatrixAt;
@@ -125,6 +126,17 @@ class Context {
   // wide.  KB-K032 if the shape does not have two dimensions, or if rows would overlap.
   Tensor load(const Pointer& source, const Shape& shape, DType dtype, std::int64_t pitch,
               const LoadOptions& options = {});
+
+  // Loads the rows of a matrix that indices [n] number, from `first` on; zeros where there is none:
+  // [n, columns] (torch.index_select).  Which rows these are is not known when time is simulated:
+  // they count as spread evenly over the blocks.  KB-M020, KB-M010.
+  Tensor index_select(const RowsInBlocks& matrix, const Tensor& indices, std::int64_t first = 0);
+  // Adds rows, each to the row of a matrix of zeros that its index numbers, from `first` on:
+  // [rows, columns] in f32, summed in the order of the indices (torch.index_add).  Rows with other
+  // indices do not count; `expected` of them are loaded as far as time is concerned.
+  // REQUIRES: as many rows as indices; 0 < expected
+  Tensor index_add(const RowsInBlocks& added, const Tensor& indices, std::int64_t first,
+                   std::int64_t rows, std::int64_t expected);
 
   // Copies a value to consecutive elements in HBM.  KB-M020, KB-K021, KB-G003.
   void store(const Pointer& target, const Tensor& value);
@@ -286,6 +298,7 @@ class Context {
   void check_access(std::string_view operation, const Pointer& pointer, Extent count,
                     DType dtype) const;
   void check_axis(std::string_view operation, int axis) const;
+  std::vector<sim::HbmPart> parts_of(std::string_view operation, const RowsInBlocks& rows) const;
   void check_readers(std::string_view operand, const CompositeGemm::Readers& readers) const;
   sim::OperandAt operand_at(std::string_view operand, const Pointer& first,
                             const std::vector<RowBlock>& further, const Shape& shape, DType dtype,

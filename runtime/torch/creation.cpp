@@ -10,7 +10,7 @@
 #include <numeric>
 #include <utility>
 
-#include "runtime/random/generator.h"
+#include "runtime/random/draw_into.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "runtime/torch/context_of.h"
@@ -203,12 +203,17 @@ Tensor RuntimeContext::tensor(std::initializer_list<Scalar> elements, const Shap
 }
 
 Tensor RuntimeContext::rand(const Shape& shape, const TensorOptions& options) const {
-  auto& generator = random::Generator::of(*simulation_, ahbm.current_device());
-  return make(shape, options, random::uniform(generator, shape.numel(), 0, 1));
+  const Tensor made = make(shape, options);
+  random::draw_into(
+      *made.storage(), random::Generator::of(*simulation_, ahbm.current_device()),
+      [&](auto& generator) { return random::uniform(generator, made.numel(), 0, 1); });
+  return made;
 }
 Tensor RuntimeContext::randn(const Shape& shape, const TensorOptions& options) const {
-  auto& generator = random::Generator::of(*simulation_, ahbm.current_device());
-  return make(shape, options, random::normal(generator, shape.numel(), 0, 1));
+  const Tensor made = make(shape, options);
+  random::draw_into(*made.storage(), random::Generator::of(*simulation_, ahbm.current_device()),
+                    [&](auto& generator) { return random::normal(generator, made.numel(), 0, 1); });
+  return made;
 }
 
 Tensor RuntimeContext::randint(std::int64_t low, std::int64_t high, const Shape& shape,

@@ -32,7 +32,7 @@ std::int64_t pages_of(const HbmPart& part, Bytes page) {
 std::int64_t count_pages(const work::HbmAccess& access, Bytes page) {
   std::int64_t pages = pages_of(access, page);
   for (const HbmPart& part : access.further) pages += pages_of(part, page);
-  return pages;
+  return access.chosen_rows == 0 ? pages : std::min(pages, access.chosen_rows);
 }
 
 std::uint64_t count_writes(const MemoryStore& memory, const work::HbmAccess& access) {

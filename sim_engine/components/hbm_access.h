@@ -26,11 +26,14 @@ struct HbmAccess : HbmPart {
   AccessId id{};                        // while it is under way
   AccessIndex::Id noted = AccessIndex::kNone;  // by MemoryOrder
   std::vector<HbmPart> further = {};           // moved by the same transfer, behind the elements
+  // If it is not 0, the access moves so many rows among the elements, which values choose, and
+  // whose value is that of whoever issues it.
+  std::int64_t chosen_rows = 0;
 };
 
 }  // namespace work
 
-// The pages that an access translates.
+// The pages that an access translates; of chosen rows one each, at most.
 std::int64_t count_pages(const work::HbmAccess& access, Bytes page);
 
 // All stores to the access's regions so far.

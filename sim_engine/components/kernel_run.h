@@ -53,6 +53,14 @@ class KernelRun final : public ReceiveIssuer {
   Tile load(const DeviceBuffer& buffer, std::int64_t begin, std::int64_t count) {
     return load(buffer, ElementRange{begin, count});
   }
+  // Rows of a matrix, whose blocks lie in HBM, that indices number from rows.first on; zeros where
+  // there is none.  Which ones is not known when time is simulated, so the same number of bytes
+  // comes from each block, the first of them from another block on each PE.
+  Tile index_select(std::span<const HbmPart> blocks, const Tile& indices, const IndexedRows& rows);
+  // A matrix in f32 to which the rows of the blocks are added, each where its index says.
+  // `expected`: how many of them are taken to belong to it, and are loaded.
+  Tile index_add(std::span<const HbmPart> blocks, const Tile& indices, const IndexedRows& rows,
+                 std::int64_t expected);
   // REQUIRES: as many elements as the tile has
   void store(const DeviceBuffer& buffer, const ElementRange& elements, const Tile& tile);
   void store(const DeviceBuffer& buffer, std::int64_t begin, const Tile& tile) {
@@ -151,6 +159,8 @@ class KernelRun final : public ReceiveIssuer {
   CauseLog::Id cause_of_clock() const;
   Command& issue_next();
   void submit(Command& command);
+  std::vector<Tile> load_chosen(std::span<const HbmPart> blocks, const Tile& indices,
+                                std::int64_t columns, std::int64_t count);
   void submit(Command& command, const MemoryUse& use, AccessIndex::Id& noted);
   template <class Kind>
   void issue_send(IpcqChannel& channel, std::uint32_t number, const Tile& tile);

@@ -60,4 +60,36 @@ void MemoryStore::store(RegionId id, const ElementRange& elements, const Value& 
   }
 }
 
+Value MemoryStore::by_index(ValueKind kind, const Value& indices, std::span<const Value> parts,
+                            const IndexedRows& rows, DType dtype) {
+  const std::int64_t results = kind == ValueKind::index_add ? rows.count : indices.element_count();
+  const std::int64_t count = results * rows.columns;
+  if (!needs_node(count)) return {dtype, count};
+  if (indices.element_count() == 0 || rows.count == 0) return constant(dtype, count, 0.0);
+  check_own(indices);
+  const Value result(pool_->create(kind, dtype, count));
+  ValueNode& node = *result.node();
+  node.inputs[0] = indices.ref();
+  node.whole = rows.first;
+  node.form = {indices.element_count(), rows.count, rows.columns};
+  for (const Value& part : parts) {
+    if (part.element_count() == 0) continue;
+    check_own(part);
+    add_piece(part, 0, part.element_count());
+  }
+  node.pieces = pieces_;
+  pieces_.clear();
+  return result;
+}
+
+Value MemoryStore::index_select(const Value& indices, std::span<const Value> parts,
+                                const IndexedRows& rows) {
+  return by_index(ValueKind::index_select, indices, parts, rows, parts.front().dtype());
+}
+
+Value MemoryStore::index_add(const Value& indices, std::span<const Value> parts,
+                             const IndexedRows& rows, DType dtype) {
+  return by_index(ValueKind::index_add, indices, parts, rows, dtype);
+}
+
 }  // namespace kernbench::sim

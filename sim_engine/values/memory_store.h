@@ -23,6 +23,13 @@
 
 namespace kernbench::sim {
 
+// The rows of a matrix that are found by their number.
+struct IndexedRows {
+  std::int64_t first = 0;  // the number of the first one
+  std::int64_t count = 0;
+  std::int64_t columns = 0;
+};
+
 class MemoryStore {
  public:
   // Without data (a timing-only run) values have only a type and a count, and cost nothing.
@@ -70,6 +77,16 @@ class MemoryStore {
   // REQUIRES: a has m k elements, b k n, the accumulator m n in f32 or none
   Value gemm(const GemmSize& size, const Value& a, const Value& b, const Value& accumulator,
              DType dtype);
+
+  // Rows of `columns` elements of a matrix, which `parts` form one after the other: for each index
+  // the row with this number, counted from `first`, or zeros where there is none (torch's
+  // index_select).
+  Value index_select(const Value& indices, std::span<const Value> parts, const IndexedRows& rows);
+  // The inverse (torch's index_add): a matrix of `rows.count` rows to which the rows that `parts`
+  // form are added, each to the row that its index numbers, in their order, in f32, and rounded
+  // once to `dtype`. REQUIRES: as many rows as indices; the matrix is of floating point
+  Value index_add(const Value& indices, std::span<const Value> parts, const IndexedRows& rows,
+                  DType dtype);
 
   // Elements [offset, offset + count) of a value.
   // REQUIRES: the range lies in the value
@@ -125,6 +142,8 @@ class MemoryStore {
   Region& region(RegionId id) { return check_live(id), regions_[id.index]; }
   bool needs_node(std::int64_t element_count) const { return data_ && element_count > 0; }
   void check_own(const Value& value) const;
+  Value by_index(ValueKind kind, const Value& indices, std::span<const Value> parts,
+                 const IndexedRows& rows, DType dtype);
   void add_pieces(const Region& from, std::int64_t begin, std::int64_t end);
   void add_piece(const Value& value, std::int64_t offset, std::int64_t count);
   // A constant of the same number.

@@ -8,6 +8,7 @@
 #include "sim_engine/values/axis_math.h"
 #include "sim_engine/values/element_format.h"
 #include "sim_engine/values/elementwise.h"
+#include "sim_engine/values/indexed_rows.h"
 #include "sim_engine/values/operand.h"
 
 namespace kernbench::sim {
@@ -287,6 +288,10 @@ void compute_part(ValueNode& node, std::int64_t part, GemmWorkspace& workspace) 
                                   : compute_elements<float>(node, part);
     case ValueKind::gemm:
       return compute_gemm_part(make_product(node), part, workspace);
+    case ValueKind::index_select:
+      return compute_index_select(node);
+    case ValueKind::index_add:
+      return compute_index_add(node);
     default:
       return compute_copy(node);
   }

@@ -28,6 +28,8 @@ enum class ValueKind : std::uint8_t {
   rows,        // rows of another value that lie equally far apart
   view,        // a stretch of another value; one that is not bound to a value yet is a placeholder
   concat,      // stretches of several values, one after the other
+  index_select,  // rows of a matrix that another value numbers
+  index_add,     // rows, each added to the row of a matrix of zeros that another value numbers
 };
 
 struct ValueNode;
@@ -96,13 +98,15 @@ struct ValueNode {
   MathOp op = MathOp::add;       // of kind math
   AxisOp axis_op = AxisOp::sum;  // of kind along_axis
   float scalar = 0;              // of a constant; already rounded to dtype
-  std::int64_t whole = 0;        // of an integral constant; where a ramp starts
+  std::int64_t whole = 0;        // of an integral constant; where a ramp starts; the first index
   std::uint32_t step = 0;        // in the executor's plan, from 1 on; 0: not planned
   std::int64_t count = 0;
   std::array<NodeRef, kMostOperands> inputs;  // as many as there are; of a view, the first
   std::int64_t offset = 0;                    // of a view and of rows, in the input
-  AxisForm form;  // of kind along_axis; of a gemm: [m][k][n]; of rows: how many, pitch, columns
-  std::vector<ValuePiece> pieces;     // of a concat
+  // Of kind along_axis; of a gemm: [m][k][n]; of rows: how many, pitch, columns; by index: the
+  // indices, the rows of the matrix, columns.
+  AxisForm form;
+  std::vector<ValuePiece> pieces;     // of a concat; by index: of what the rows are taken from
   std::unique_ptr<std::byte[]> data;  // kind data: count elements of dtype
   ValueNode* next = nullptr;          // in a list of the pool
 

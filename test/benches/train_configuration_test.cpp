@@ -236,5 +236,25 @@ TEST_CASE("a configuration that cannot be run says what to write", "[cli][errors
   CHECK_THAT(error({"seq=8193"}), Contains("[KB-U012] --set seq: "));
 }
 
+// An array of small_topology's PE has as many rows as it says, and a row of tokens fills one.
+TEST_CASE("as many PEs are used as the tokens of a step fill, unless they are given", "[train]") {
+  Topology topology = test::round_topology(SipTopology::ring_1d, 1, 1, 4, 1);
+  const std::int64_t rows = topology.pe.gemm.rows;
+  const int pes = topology.pe_count();
+  const auto on = [&](std::int64_t tokens, const std::vector<std::string>& settings = {}) {
+    const train::UsedPes used =
+        train::read_pes(Settings(train::train_bench().settings, settings), topology, tokens);
+    return std::pair(used.cubes, used.pes);
+  };
+  CHECK(on(1) == std::pair(1, 1));
+  CHECK(on(rows) == std::pair(1, 1));
+  CHECK(on(rows * pes) == std::pair(1, pes));
+  CHECK(on(rows * pes + 1) == std::pair(2, pes));
+  CHECK(on(rows * pes * 1000) == std::pair(4, pes));
+  CHECK(on(rows * pes * 1000, {"cubes=3"}) == std::pair(3, pes));
+  CHECK(on(rows * 3, {"pes=1"}) == std::pair(3, 1));
+  CHECK(on(1, {"cubes=2", "pes=2"}) == std::pair(2, 2));
+}
+
 }  // namespace
 }  // namespace kernbench::benches::train_configuration_test

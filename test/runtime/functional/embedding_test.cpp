@@ -62,6 +62,43 @@ TEST_CASE("a part of a vocabulary gives zeros for the others' rows", "[embedding
   CHECK(table.grad().to_vector() == Floats{2, 3});
 }
 
+struct LookedUp {
+  Floats rows;
+  Floats gradient;
+  friend bool operator==(const LookedUp&, const LookedUp&) = default;
+};
+
+TEST_CASE("a shared table gives the rows and the gradient of one PE", "[embedding][shared]") {
+  const std::int64_t tokens = GENERATE(1, 4, 12, 50, 20000);
+  const std::int64_t table_rows = GENERATE(1, 5, 31);
+  OperatorsUnderTest dut;
+  const auto run = [&](const DPPolicy& of_indices, const DPPolicy& of_table) {
+    const Tensor table = dut.leaf({table_rows, 3}, 1, of_table);
+    const Tensor indices = dut.tensor({tokens}, indices_of(tokens, table_rows), of_indices);
+    const Tensor rows = F::embedding(indices, table);
+    CHECK(rows.dp() == of_indices);
+    rows.backward(dut.tensor({tokens, 3}, small_integers(3 * tokens, 2), of_indices));
+    CHECK(table.grad().dp() == of_table);
+    return LookedUp{rows.to_vector(), table.grad().to_vector()};
+  };
+  const LookedUp alone = run(DPPolicy::on_one_pe(), DPPolicy::on_one_pe());
+  CHECK(run(on_all(kRow, kRow), DPPolicy::shared(3, 2)) == alone);
+  CHECK(run(on_all(kR, kR), DPPolicy::shared(3, 2)) == alone);
+}
+
+// 4 rows of 64 B from HBM, the indices before them, and the store: no row of the table more.
+TEST_CASE("a lookup moves the rows that it finds, not the table", "[embedding][timing]") {
+  const auto loaded = [](std::int64_t table_rows) {
+    OperatorsUnderTest dut;
+    const Tensor table = dut.tensor({table_rows, 16}, Floats(16 * table_rows, 1));
+    F::embedding(dut.tensor({4}, {0, 0, 0, 0}), table);
+    dut.torch.ahbm.synchronize();
+    return dut.torch.engine().last_results().back().loaded;
+  };
+  CHECK(loaded(8) == 4 * 4 + 4 * 64);
+  CHECK(loaded(1000) == loaded(8));
+}
+
 TEST_CASE("embedding refuses what it cannot use", "[embedding]") {
   OperatorsUnderTest dut;
   const auto error = [&](const Tensor& indices, const Tensor& table) {

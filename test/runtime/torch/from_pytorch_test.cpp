@@ -249,6 +249,9 @@ TEST_CASE("what the guide says of larger models works", "[guide]") {
   const kb::Tensor mask = torch.zeros({4, 4});
   CHECK(q.to("ahbm:1").cpu().is_host());
   CHECK(F::scaled_dot_product_attention(q, q, q, {.attn_mask = mask}).shape() == q.shape());
+  const kb::Tensor t = torch.randn({8, 2, 4});
+  const kb::Tensor cu = kb::RuntimeContext::tensor({0, 4, 8});
+  CHECK(kb::nn::attention::varlen_attn(t, t, t, cu, cu, 4, 4, {.is_causal = true}).dim() == 3);
   const auto f = [](const kb::Tensor& a, const kb::Tensor& b) { return F::silu(a) * b; };
   const auto gate = kb::compile(f);
   CHECK(gate(q, q).to_vector() == f(q, q).to_vector());

@@ -67,4 +67,34 @@ TEST_CASE("rows of another shape than the operand are copied for a product",
   CHECK(memory.elements(part) == Elements{1 + 6 + 7});
 }
 
+TEST_CASE("rows are selected by their number, and zeros where there is none",
+          "[memory_store][rows]") {
+  RowsUnderTest memory;
+  // Rows 10 to 13 of 3 columns, in parts that end within a row; the last is a constant.
+  const std::vector<Value> parts = {memory.literal({1, 2}), memory.literal({3, 4, 5, 6, 7, 8, 9}),
+                                    memory.store.constant(DType::f32, 3, 5.0)};
+  const IndexedRows rows{10, 4, 3};
+  const Value of_f32 = memory.literal({12, 9, 10, 13, 14, -1e30F, 10});
+  CHECK(memory.elements(memory.store.index_select(of_f32, parts, rows)) ==
+        Elements{7, 8, 9, 0, 0, 0, 1, 2, 3, 5, 5, 5, 0, 0, 0, 0, 0, 0, 1, 2, 3});
+  const std::vector<std::int64_t> whole = {11, -3};
+  CHECK(memory.elements(memory.store.index_select(memory.store.literal(DType::i64, whole), parts,
+                                                  rows)) == Elements{4, 5, 6, 0, 0, 0});
+  CHECK(memory.store.index_select(memory.literal({}), parts, rows).element_count() == 0);
+}
+
+TEST_CASE("rows are added where their index says, in f32", "[memory_store][rows]") {
+  RowsUnderTest memory;
+  const std::vector<Value> parts = {memory.literal({1, 2, 3}), memory.literal({4, 5, 6, 7, 8})};
+  const Value indices = memory.literal({6, 5, 6, 9});  // the last row of the four belongs nowhere
+  CHECK(memory.elements(memory.store.index_add(indices, parts, {5, 3, 2}, DType::f32)) ==
+        Elements{3, 4, 6, 8, 0, 0});
+  CHECK(memory.elements(memory.store.index_add(memory.literal({}), {}, {0, 1, 2}, DType::f32)) ==
+        Elements{0, 0});
+  // 2048 + 1 has no place in f16, but both sums of f32 have.
+  const std::vector<Value> halves = {memory.store.literal(DType::f16, Elements{2048, 1, 1})};
+  CHECK(memory.elements(memory.store.index_add(memory.literal({0, 0, 0}), halves, {0, 1, 1},
+                                               DType::f16)) == Elements{2050});
+}
+
 }  // namespace kernbench::sim::memory_rows_test

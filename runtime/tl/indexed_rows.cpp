@@ -1,0 +1,47 @@
+// Implements tl.index_select and tl.index_add.
+
+#include <vector>
+
+#include "runtime/tl/tl.h"
+#include "sim_engine/components/kernel_run.h"
+
+namespace kernbench::tl {
+
+std::vector<sim::HbmPart> Context::parts_of(std::string_view operation,
+                                            const RowsInBlocks& rows) const {
+  std::vector<sim::HbmPart> parts;
+  for (std::size_t i = 0; i < rows.blocks.size(); ++i) {
+    const auto& [row, pointer] = rows.blocks[i];
+    const std::int64_t end = i + 1 < rows.blocks.size() ? rows.blocks[i + 1].row : rows.count;
+    const std::int64_t count = (end - row) * rows.columns;
+    check_access(operation, pointer, count, pointer.dtype());
+    show(operation, pointer, {pointer.offset(), count}, false);
+    parts.push_back({pointer.buffer_, {pointer.offset(), count}});
+  }
+  return parts;
+}
+
+Tensor Context::index_select(const RowsInBlocks& matrix, const Tensor& indices,
+                             std::int64_t first) {
+  constexpr std::string_view kName = "tl.index_select";
+  check_own(kName, indices);
+  const std::vector<sim::HbmPart> parts = parts_of(kName, matrix);
+  const Shape shape{indices.shape().numel(), matrix.columns};
+  make_room(kName, shape.numel() * size_of(parts.front().buffer.dtype));
+  return {*this, shape,
+          run_.index_select(parts, indices.tile_, {first, matrix.count, matrix.columns}), kName};
+}
+
+Tensor Context::index_add(const RowsInBlocks& added, const Tensor& indices, std::int64_t first,
+                          std::int64_t rows, std::int64_t expected) {
+  constexpr std::string_view kName = "tl.index_add";
+  check_own(kName, indices);
+  const std::vector<sim::HbmPart> parts = parts_of(kName, added);
+  const Shape shape{rows, added.columns};
+  make_room(kName, shape.numel() * size_of(DType::f32) +
+                       expected * added.columns * size_of(parts.front().buffer.dtype));
+  return {*this, shape,
+          run_.index_add(parts, indices.tile_, {first, rows, added.columns}, expected), kName};
+}
+
+}  // namespace kernbench::tl
