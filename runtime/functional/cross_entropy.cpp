@@ -1,11 +1,15 @@
 #include <fmt/format.h>
 
+#include <limits>
+#include <optional>
+
 #include "runtime/autograd/autograd.h"
 #include "runtime/functional/functional.h"
 #include "runtime/functional/ids.h"
 #include "runtime/functional/operators.h"
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/elements.h"
+#include "runtime/ops/fusion.h"
 #include "runtime/tensor/describe.h"
 #include "sim_engine/base/enum_names.h"
 #include "sim_engine/base/error.h"
@@ -21,18 +25,34 @@ using Blocks = std::span<const tl::Tensor>;
 
 constexpr std::string_view kName = "cross_entropy";
 
-// Rows of logits in f32; a mask of each row's target column; and which rows count, [rows, 1].
-struct Classes {
-  tl::Tensor x;
-  tl::Tensor is_target;
-  tl::Tensor counts;
+constexpr std::string_view kBackward = "cross_entropy_backward";
 
-  // Numbers of classes are compared in f32, since no row of more of them fits scratch.
-  static Classes of(tl::Context& tl, const tl::Tensor& logits, const tl::Tensor& targets,
-                    std::int64_t ignore_index) {
-    const tl::Tensor columns = tl.reshape(tl.arange(0, logits.shape()[1]), {1, logits.shape()[1]});
-    return {tl.cast(logits, DType::f32), tl.cast(targets, DType::f32) == columns,
-            targets != ignore_index};
+// What kernels know of the loss besides the logits and targets.
+struct LossRule {
+  DType ids;  // in which targets are compared with the numbers of columns
+  std::int64_t classes = 0;
+  std::int64_t ignore_index = 0;
+  double smoothing = 0;
+
+  LossRule(const Tensor& logits, const Tensor& targets, const CrossEntropyOptions& options)
+      : ids(type_of_ids(kName, targets, logits.shape()[1])),
+        classes(logits.shape()[1]),
+        ignore_index(options.ignore_index),
+        smoothing(options.label_smoothing) {}
+  double of_each() const { return smoothing / static_cast<double>(classes); }
+};
+
+// A block of columns of some rows.
+struct ColumnBlock {
+  tl::Tensor x;          // logits in f32
+  tl::Tensor is_target;  // 1 in each row's target column
+
+  static ColumnBlock of(tl::Context& tl, const tl::Tensor& logits, const tl::Tensor& targets,
+                        std::int64_t first_column, DType ids) {
+    const std::int64_t width = logits.shape()[1];
+    const tl::Tensor columns =
+        tl.reshape(tl.arange(first_column, first_column + width, ids), {1, width});
+    return {tl.cast(logits, DType::f32), tl.cast(targets, ids) == columns};
   }
 };
 
@@ -40,59 +60,187 @@ tl::Tensor sum_of_rows(tl::Context& tl, const tl::Tensor& x) {
   return tl.sum(x, 1, {.keep_dims = true});
 }
 
-// Returns the losses of all rows, including those that do not count.
-tl::Tensor compute_all_losses(tl::Context& tl, const Classes& classes, double smoothing) {
-  // Subtracts the largest logit first, so that exp() does not overflow.
-  const tl::Tensor largest = tl.max(classes.x, 1, {.keep_dims = true});
-  const tl::Tensor x = classes.x - largest;
-  const tl::Tensor normalizer = tl.log(sum_of_rows(tl, tl.exp(x)));
-  const tl::Tensor picked = sum_of_rows(tl, tl.where(classes.is_target, classes.x, 0)) - largest;
-  if (smoothing == 0) return normalizer - picked;
-  const double of_each = smoothing / static_cast<double>(x.shape()[1]);
-  return normalizer - picked * (1 - smoothing) - sum_of_rows(tl, x) * of_each;
+// What the loss needs of columns of some rows, [rows, 1] each.  Those of several blocks of columns
+// are joined as in the online softmax of FlashAttention, so that a row need not fit scratch.
+struct RowSums {
+  std::int64_t columns;
+  tl::Tensor largest;                    // subtracted first, so that exp() does not overflow
+  tl::Tensor exponentials;               // sum(exp(x - largest))
+  tl::Tensor picked;                     // x[target], or 0
+  std::optional<tl::Tensor> deviations;  // sum(x - largest), if labels are smoothed
+
+  static RowSums of(tl::Context& tl, const ColumnBlock& block, const LossRule& rule) {
+    // A block of -inf alone has exponentials of 0, and not of NaN, relative to a finite number.
+    const tl::Tensor largest =
+        tl.maximum(tl.max(block.x, 1, {.keep_dims = true}), std::numeric_limits<float>::lowest());
+    const tl::Tensor x = block.x - largest;
+    RowSums sums{block.x.shape()[1], largest, sum_of_rows(tl, tl.exp(x)),
+                 sum_of_rows(tl, tl.where(block.is_target, block.x, 0)), std::nullopt};
+    if (rule.smoothing != 0) sums.deviations = sum_of_rows(tl, x);
+    return sums;
+  }
+
+  void join(tl::Context& tl, const RowSums& other) {
+    const tl::Tensor joined = tl.maximum(largest, other.largest);
+    const tl::Tensor shift = largest - joined;
+    const tl::Tensor other_shift = other.largest - joined;
+    exponentials = exponentials * tl.exp(shift) + other.exponentials * tl.exp(other_shift);
+    picked = picked + other.picked;
+    if (deviations) {
+      deviations =
+          (*deviations + shift * columns) + (*other.deviations + other_shift * other.columns);
+    }
+    largest = joined;
+    columns += other.columns;
+  }
+
+  // Returns the losses of all rows, including those that do not count.
+  tl::Tensor losses(tl::Context& tl, const LossRule& rule) const {
+    const tl::Tensor normalizer = tl.log(exponentials);
+    const tl::Tensor target = picked - largest;
+    if (!deviations) return normalizer - target;
+    return normalizer - target * (1 - rule.smoothing) - *deviations * rule.of_each();
+  }
+};
+
+// A PE's rows of logits, with tensors that have one element per row.
+class RowsOnPe {
+ public:
+  RowsOnPe(tl::Context& tl, const Tensor& logits) : tl_(tl), logits_(ops::local_part(logits, tl)) {}
+
+  // Calls visit(rows) for blocks of rows: of one row where it has more than block_elements().
+  template <class Visit>
+  void for_each_block(Visit visit) const {
+    ops::for_each_row_block(tl_, logits_, [&](std::int64_t first, std::int64_t count) {
+      visit(RowBlock{first, count});
+    });
+  }
+  // Calls visit(first column, logits) for blocks of columns of such rows.
+  template <class Visit>
+  void for_each_column_block(const RowBlock& rows, Visit visit) const {
+    ops::for_each_block(
+        logits_.columns, ops::block_elements(tl_), [&](std::int64_t column, std::int64_t width) {
+          visit(column,
+                tl_.load(at(logits_, rows, column), {rows.count, width}, logits_.data.dtype()));
+        });
+  }
+  // Returns the pointer to these rows' elements of a tensor that lies as the logits do.
+  static tl::Pointer at(const LocalPart& part, const RowBlock& rows, std::int64_t column) {
+    return part.data + (rows.first * part.columns + column);
+  }
+
+  // One element for each row, as [count, 1].
+  tl::Tensor load_each(const Tensor& of_rows, const RowBlock& rows) const {
+    return tl_.load(ops::local_part(of_rows, tl_).data + rows.first, {rows.count, 1},
+                    of_rows.dtype());
+  }
+  void store_each(const Tensor& of_rows, const RowBlock& rows, const tl::Tensor& values) const {
+    tl_.store(ops::local_part(of_rows, tl_).data + rows.first, values);
+  }
+
+ private:
+  tl::Context& tl_;
+  const LocalPart logits_;
+};
+
+RowSums sums_of(tl::Context& tl, const RowsOnPe& part, const RowBlock& rows,
+                const tl::Tensor& targets, const LossRule& rule) {
+  std::optional<RowSums> sums;
+  part.for_each_column_block(rows, [&](std::int64_t column, const tl::Tensor& logits) {
+    const RowSums of_block =
+        RowSums::of(tl, ColumnBlock::of(tl, logits, targets, column, rule.ids), rule);
+    if (sums) {
+      sums->join(tl, of_block);
+    } else {
+      sums = of_block;
+    }
+  });
+  return *sums;
 }
 
-tl::Tensor compute_losses(tl::Context& tl, const Classes& classes, double smoothing) {
-  return tl.where(classes.counts, compute_all_losses(tl, classes, smoothing), 0);
-}
+// What the gradient needs to compute the softmax in any blocks, for each row, [n].
+struct Normalizers {
+  Tensor largest;
+  Tensor exponentials;
+};
+struct RowLosses {
+  Tensor each;  // [n]
+  Normalizers normalizers;
+};
 
-// Returns one loss for each row, [n].
-Tensor losses(const Tensor& logits, const Tensor& targets, const CrossEntropyOptions& options) {
-  Tensor result =
-      ops::make_like(logits, kName, targets.shape(), DType::f32, ops::placement_of(targets));
+RowLosses losses(const Tensor& logits, const Tensor& targets, const LossRule& rule) {
+  const auto make = [&](std::string_view name) {
+    return ops::make_like(logits, name, targets.shape(), DType::f32, ops::placement_of(targets));
+  };
+  const Normalizers normalizers{make("largest_logit"), make("sum_of_exponentials")};
+  const Tensor each = make(kName);
   const auto body = [=](tl::Context& tl) {
-    const LocalPart source = ops::local_part(logits, tl);
-    const LocalPart of_targets = ops::local_part(targets, tl);
-    const LocalPart target = ops::local_part(result, tl);
-    ops::for_each_row_block(tl, source, [&](std::int64_t row, std::int64_t height) {
-      const Classes classes = Classes::of(
-          tl, tl.load(source.data + row * source.columns, {height, source.columns}, logits.dtype()),
-          tl.load(of_targets.data + row, {height, 1}, targets.dtype()), options.ignore_index);
-      tl.store(target.data + row, compute_losses(tl, classes, options.label_smoothing));
+    // A block takes more commands than most operators' do, and the next one's load runs beside them.
+    tl.limit_commands_under_way(2 * ops::kCommandsAhead);
+    const RowsOnPe part(tl, logits);
+    part.for_each_block([&](const RowBlock& rows) {
+      const tl::Tensor of_rows = part.load_each(targets, rows);
+      const RowSums sums = sums_of(tl, part, rows, of_rows, rule);
+      part.store_each(normalizers.largest, rows, sums.largest);
+      part.store_each(normalizers.exponentials, rows, sums.exponentials);
+      part.store_each(each, rows, tl.where(of_rows != rule.ignore_index, sums.losses(tl, rule), 0));
     });
   };
-  ops::launch_on_rows(kName, {result}, {logits, targets}, logits.shape()[1], body);
-  return result;
+  ops::launch(kName, {each, normalizers.largest, normalizers.exponentials}, {logits, targets},
+              body);
+  return {each, normalizers};
 }
 
-// Returns, row by row, (softmax - (1 - smoothing) is_target - smoothing / c) times the loss's
-// gradient, and 0 in rows that do not count, whatever their losses' gradients are.
+// What the gradient of some rows' logits needs, [rows, 1] each.
+struct RowSlopes {
+  tl::Tensor targets;
+  tl::Tensor gradients;  // of the losses
+  tl::Tensor largest;
+  tl::Tensor exponentials;
+
+  // Returns (softmax - (1 - smoothing) is_target - smoothing / c) times the loss's gradient, and 0
+  // in rows that do not count, whatever their losses' gradients are.
+  tl::Tensor of(tl::Context& tl, const tl::Tensor& logits, std::int64_t first_column,
+                const LossRule& rule) const {
+    const ColumnBlock block = ColumnBlock::of(tl, logits, targets, first_column, rule.ids);
+    tl::Tensor slope = tl.exp(block.x - largest) / exponentials;
+    slope = slope - block.is_target * (1 - rule.smoothing);
+    if (rule.smoothing != 0) slope = slope - rule.of_each();
+    return tl.cast(tl.where(targets != rule.ignore_index, slope * gradients, 0), logits.dtype());
+  }
+};
+
+// Does so to rows of any length, column block by column block.
+Tensor gradient_in_blocks(const ops::Placement& placement, const std::vector<Tensor>& operands,
+                          const LossRule& rule) {
+  const Tensor& logits = operands[0];
+  Tensor gradient = ops::make_like(logits, kBackward, logits.shape(), logits.dtype(), placement);
+  ops::launch(kBackward, {gradient}, operands, [=](tl::Context& tl) {
+    const RowsOnPe part(tl, operands[0]);
+    const LocalPart target = ops::local_part(gradient, tl);
+    part.for_each_block([&](const RowBlock& rows) {
+      const auto load = [&](std::size_t i) { return part.load_each(operands[i], rows); };
+      const RowSlopes slopes{load(1), load(2), load(3), load(4)};
+      part.for_each_column_block(rows, [&](std::int64_t column, const tl::Tensor& x) {
+        tl.store(RowsOnPe::at(target, rows, column), slopes.of(tl, x, column, rule));
+      });
+    });
+  });
+  return gradient;
+}
+
 Tensor gradient_of_logits(const Tensor& gradients, const Tensor& logits, const Tensor& targets,
-                          const CrossEntropyOptions& options) {
-  const double smoothing = options.label_smoothing;
+                          const Normalizers& normalizers, const LossRule& rule) {
   const Shape column{logits.shape()[0], 1};
-  const double of_each = smoothing / static_cast<double>(logits.shape()[1]);
   const ops::Placement placement =
       ops::gradient_placement(ops::placement_of(gradients), ops::placement_of(logits));
-  return ops::map_rows("cross_entropy_backward", placement,
-                       {logits, reshape(targets, column), reshape(gradients, column)},
-                       ops::Owning([=, dtype = logits.dtype(), ignore_index = options.ignore_index](
-                                       tl::Context& tl, Blocks of, const RowBlock&) {
-                         const Classes classes = Classes::of(tl, of[0], of[1], ignore_index);
-                         tl::Tensor slope =
-                             tl.softmax(classes.x) - classes.is_target * (1 - smoothing);
-                         if (smoothing != 0) slope = slope - of_each;
-                         return tl.cast(tl.where(classes.counts, slope * of[2], 0), dtype);
+  const std::vector<Tensor> operands{logits, reshape(targets, column), reshape(gradients, column),
+                                     reshape(normalizers.largest, column),
+                                     reshape(normalizers.exponentials, column)};
+  if (!ops::may_defer_rows(logits)) return gradient_in_blocks(placement, operands, rule);
+  return ops::map_rows(kBackward, placement, operands,
+                       ops::Owning([rule](tl::Context& tl, Blocks of, const RowBlock&) {
+                         return RowSlopes{of[1], of[2], of[3], of[4]}.of(tl, of[0], 0, rule);
                        }));
 }
 
@@ -133,14 +281,15 @@ void check_classes(const Tensor& logits, const Tensor& targets) {
 // The losses of logits [rows, c] with target classes [rows].
 Tensor losses_of_classes(const Tensor& logits, const Tensor& targets,
                          const CrossEntropyOptions& options) {
-  Tensor each = losses(logits, targets, options);
-  if (!autograd::needs_grad(logits)) return each;
+  const LossRule rule(logits, targets, options);
+  const RowLosses of_rows = losses(logits, targets, rule);
+  if (!autograd::needs_grad(logits)) return of_rows.each;
   const auto backward = [logits = SavedTensor(logits), targets = SavedTensor(targets),
-                         options](const Tensor& gradients) {
-    return std::vector{gradient_of_logits(gradients, logits.get(), targets.get(), options),
-                       Tensor()};
+                         normalizers = of_rows.normalizers, rule](const Tensor& gradients) {
+    return std::vector{
+        gradient_of_logits(gradients, logits.get(), targets.get(), normalizers, rule), Tensor()};
   };
-  return autograd::record(kName, std::move(each), {logits, targets}, backward);
+  return autograd::record(kName, of_rows.each, {logits, targets}, backward);
 }
 
 // The same, with a weight of each class.

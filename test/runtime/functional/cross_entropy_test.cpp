@@ -10,49 +10,100 @@ namespace {
 namespace F = nn::functional;
 using F::Reduction;
 
-// Logits [rows, 7] and their targets.
+constexpr float kIgnored = -100;
+
+// What a kernel sums up of a row's columns, block by block.
+struct ColumnSums {
+  std::size_t columns;
+  Bounded largest;
+  Bounded exponentials;
+  Bounded deviations;
+
+  explicit ColumnSums(const Numbers& logits) : columns(logits.size()), largest(logits[0]) {
+    for (const Bounded& x : logits) largest.value = std::max(largest.value, x.value);
+    Numbers x;
+    Numbers exponential;
+    for (const Bounded& logit : logits) {
+      x.push_back(logit - largest);
+      exponential.push_back(exp(x.back()));
+    }
+    exponentials = sum(exponential);
+    deviations = sum(x);
+  }
+
+  void join(const ColumnSums& other) {
+    const Bounded joined = std::max(largest.value, other.largest.value);
+    const Bounded shift = largest - joined;
+    const Bounded other_shift = other.largest - joined;
+    exponentials = exponentials * exp(shift) + other.exponentials * exp(other_shift);
+    deviations = (deviations + shift * count(columns)) +
+                 (other.deviations + other_shift * count(other.columns));
+    largest = joined;
+    columns += other.columns;
+  }
+
+  static Bounded count(std::size_t n) { return static_cast<double>(n); }
+};
+
+// Logits [rows, classes] and their targets.
 struct Rows {
   Floats logits;
   Floats targets;
   double smoothing;
+  std::size_t classes = 7;
+  std::size_t width = classes;  // of a block of columns
 
-  static constexpr std::size_t kClasses = 7;
-  double of_each() const { return smoothing / kClasses; }
+  double of_each() const { return smoothing / static_cast<double>(classes); }
+  Numbers logits_of(std::size_t row) const { return row_of(exactly(logits), row, classes); }
+
+  ColumnSums sums_of(std::size_t row) const {
+    const Numbers all = logits_of(row);
+    const auto block = [&](std::size_t begin) {
+      const std::size_t end = std::min(begin + width, classes);
+      return ColumnSums(Numbers(all.begin() + static_cast<std::ptrdiff_t>(begin),
+                                all.begin() + static_cast<std::ptrdiff_t>(end)));
+    };
+    ColumnSums sums = block(0);
+    for (std::size_t begin = width; begin < classes; begin += width) sums.join(block(begin));
+    return sums;
+  }
 
   Numbers losses() const {
     Numbers result;
     for (std::size_t row = 0; row < targets.size(); ++row) {
-      const Numbers all = row_of(exactly(logits), row, kClasses);
-      Bounded most = all[0];
-      for (const Bounded& x : all) most.value = std::max(most.value, x.value);
-      Numbers x;
-      Numbers exponentials;
-      for (const Bounded& logit : all) {
-        x.push_back(logit - most);
-        exponentials.push_back(exp(x.back()));
-      }
-      const Bounded picked = x[static_cast<std::size_t>(targets[row])];
-      Bounded loss = log(sum(exponentials)) - picked * Bounded::number(1 - smoothing);
-      if (smoothing != 0) loss = loss - sum(x) * Bounded::number(of_each());
-      result.push_back(loss);
+      result.push_back(targets[row] == kIgnored ? 0 : loss_of(row));
     }
     return result;
+  }
+  Bounded loss_of(std::size_t row) const {
+    const ColumnSums sums = sums_of(row);
+    const Bounded picked = logits_of(row)[static_cast<std::size_t>(targets[row])] - sums.largest;
+    const Bounded loss = log(sums.exponentials) - picked * Bounded::number(1 - smoothing);
+    return smoothing == 0 ? loss : loss - sums.deviations * Bounded::number(of_each());
   }
 
   // `gradients` are those of the losses.
   Numbers gradients_of_logits(const Numbers& gradients, DType dtype) const {
     Numbers result;
     for (std::size_t row = 0; row < targets.size(); ++row) {
-      Numbers slopes = softmax_of_row(row_of(exactly(logits), row, kClasses), kClasses);
-      Bounded& of_target = slopes[static_cast<std::size_t>(targets[row])];
-      of_target = of_target - Bounded::number(1 - smoothing);
-      for (Bounded& slope : slopes) {
-        if (smoothing != 0) slope = slope - Bounded::number(of_each());
-        slope = rounded(slope * gradients[row], dtype);
-      }
-      append(result, slopes);
+      append(result, targets[row] == kIgnored ? Numbers(classes)
+                                              : gradients_of_row(row, gradients[row], dtype));
     }
     return result;
+  }
+  Numbers gradients_of_row(std::size_t row, const Bounded& gradient, DType dtype) const {
+    const ColumnSums sums = sums_of(row);
+    Numbers slopes;
+    for (const Bounded& x : logits_of(row)) {
+      slopes.push_back(exp(x - sums.largest) / sums.exponentials);
+    }
+    Bounded& of_target = slopes[static_cast<std::size_t>(targets[row])];
+    of_target = of_target - Bounded::number(1 - smoothing);
+    for (Bounded& slope : slopes) {
+      if (smoothing != 0) slope = slope - Bounded::number(of_each());
+      slope = rounded(slope * gradient, dtype);
+    }
+    return slopes;
   }
 };
 
@@ -176,6 +227,71 @@ TEST_CASE("cross_entropy and its gradient against plain loops, with each reducti
     mean.backward();
     check_within(x.grad().to_vector(), rows.gradients_of_logits(Numbers(5, fifth), dtype));
   }
+}
+
+// With 2 KiB of scratch, 512 numbers of f32, kernels work on blocks of 8 columns.
+constexpr std::size_t kBlock = 8;
+Topology topology_with_small_scratch() {
+  Topology topology = six_pe_topology();
+  topology.pe.tcm.capacity = 2048;
+  return topology;
+}
+
+TEST_CASE("rows that do not fit scratch are computed in blocks of columns", "[cross_entropy]") {
+  OperatorsUnderTest dut(topology_with_small_scratch());
+  const Shard pe = GENERATE(kR, kRow);
+  const double smoothing = GENERATE(0.0, 0.1);
+  const DType dtype = GENERATE(DType::f16, DType::bf16, DType::f32);
+  constexpr std::int64_t kClasses = 603;
+  const Rows rows{
+      sixteenths(5 * kClasses, 1), {0, 602, kIgnored, 305, 8}, smoothing, kClasses, kBlock};
+  const Tensor x = dut.tensor({5, kClasses}, rows.logits, on_pes(pe), dtype).requires_grad_();
+  const Tensor each =
+      F::cross_entropy(x, dut.tensor({5}, rows.targets, on_pes(pe)),
+                       {.label_smoothing = smoothing, .reduction = Reduction::none});
+  check_within(each.to_vector(), rows.losses());
+  const Floats dy = sixteenths(5, 3);
+  each.backward(dut.tensor({5}, dy, on_pes(pe)));
+  check_within(x.grad().to_vector(), rows.gradients_of_logits(exactly(dy), dtype));
+}
+
+// A row that rises has a new maximum in each block, and one that falls has it in the first.
+TEST_CASE("the largest logit may be in any block of columns", "[cross_entropy]") {
+  OperatorsUnderTest dut(topology_with_small_scratch());
+  const double smoothing = GENERATE(0.0, 0.1);
+  Floats logits;
+  for (int column = 0; column < 30; ++column) logits.push_back(static_cast<float>(2 * column));
+  const Floats reverse(logits.rbegin(), logits.rend());
+  logits.insert(logits.end(), reverse.begin(), reverse.end());
+  const Rows rows{logits, {28, 29}, smoothing, 30, kBlock};
+  const Tensor x = dut.tensor({2, 30}, logits).requires_grad_();
+  const Tensor each =
+      F::cross_entropy(x, dut.tensor({2}, rows.targets),
+                       {.label_smoothing = smoothing, .reduction = Reduction::none});
+  check_within(each.to_vector(), rows.losses());
+  each.backward(dut.tensor({2}, {1, 1}));
+  check_within(x.grad().to_vector(), rows.gradients_of_logits(Numbers(2, 1), DType::f32));
+}
+
+TEST_CASE("blocks of columns that are all -inf count as nothing", "[cross_entropy]") {
+  OperatorsUnderTest dut(topology_with_small_scratch());
+  Floats logits(30, -INFINITY);
+  logits[12] = logits[20] = 1;
+  const Tensor x = dut.tensor({1, 30}, logits).requires_grad_();
+  const Tensor loss = F::cross_entropy(x, dut.tensor({1}, {20}));
+  CHECK(std::abs(loss.item() - std::log(2.0)) <= std::ldexp(2.0, -24));
+  loss.backward();
+  Floats gradient(30, 0);
+  gradient[12] = 0.5F;
+  gradient[20] = -0.5F;
+  CHECK(x.grad().to_vector() == gradient);
+}
+
+TEST_CASE("without a finite logit the loss is NaN, as torch's", "[cross_entropy]") {
+  OperatorsUnderTest dut(topology_with_small_scratch());
+  const std::int64_t classes = GENERATE(3, 30);
+  const Tensor x = dut.tensor({1, classes}, Floats(static_cast<std::size_t>(classes), -INFINITY));
+  CHECK(std::isnan(F::cross_entropy(x.requires_grad_(), dut.tensor({1}, {1})).item()));
 }
 
 TEST_CASE("cross_entropy has PyTorch's worked numbers", "[cross_entropy]") {
