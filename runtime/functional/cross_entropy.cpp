@@ -24,10 +24,9 @@ using ops::RowBlock;
 using Blocks = std::span<const tl::Tensor>;
 
 constexpr std::string_view kName = "cross_entropy";
-
 constexpr std::string_view kBackward = "cross_entropy_backward";
 
-// What kernels know of the loss besides the logits and targets.
+// What kernels know of the loss besides logits and targets.
 struct LossRule {
   DType ids;  // in which targets are compared with the numbers of columns
   std::int64_t classes = 0;
@@ -60,8 +59,8 @@ tl::Tensor sum_of_rows(tl::Context& tl, const tl::Tensor& x) {
   return tl.sum(x, 1, {.keep_dims = true});
 }
 
-// What the loss needs of columns of some rows, [rows, 1] each.  Those of several blocks of columns
-// are joined as in the online softmax of FlashAttention, so that a row need not fit scratch.
+// What the loss needs of columns of some rows, [rows, 1] each.  Sums of several blocks of columns
+// are joined as in FlashAttention's online softmax, so that a row need not fit scratch.
 struct RowSums {
   std::int64_t columns;
   tl::Tensor largest;                    // subtracted first, so that exp() does not overflow
@@ -70,7 +69,7 @@ struct RowSums {
   std::optional<tl::Tensor> deviations;  // sum(x - largest), if labels are smoothed
 
   static RowSums of(tl::Context& tl, const ColumnBlock& block, const LossRule& rule) {
-    // A block of -inf alone has exponentials of 0, and not of NaN, relative to a finite number.
+    // A finite maximum makes the exponentials of a block that is all -inf 0 instead of NaN.
     const tl::Tensor largest =
         tl.maximum(tl.max(block.x, 1, {.keep_dims = true}), std::numeric_limits<float>::lowest());
     const tl::Tensor x = block.x - largest;
@@ -158,7 +157,7 @@ RowSums sums_of(tl::Context& tl, const RowsOnPe& part, const RowBlock& rows,
   return *sums;
 }
 
-// What the gradient needs to compute the softmax in any blocks, for each row, [n].
+// What the gradient needs of each row to compute the softmax in any blocks, [n].
 struct Normalizers {
   Tensor largest;
   Tensor exponentials;
@@ -175,7 +174,7 @@ RowLosses losses(const Tensor& logits, const Tensor& targets, const LossRule& ru
   const Normalizers normalizers{make("largest_logit"), make("sum_of_exponentials")};
   const Tensor each = make(kName);
   const auto body = [=](tl::Context& tl) {
-    // A block takes more commands than most operators' do, and the next one's load runs beside them.
+    // A block takes twice the commands of most operators, and the next one's load runs beside them.
     tl.limit_commands_under_way(2 * ops::kCommandsAhead);
     const RowsOnPe part(tl, logits);
     part.for_each_block([&](const RowBlock& rows) {
@@ -210,7 +209,7 @@ struct RowSlopes {
   }
 };
 
-// Does so to rows of any length, column block by column block.
+// Computes these slopes of rows of any length, in blocks of columns.
 Tensor gradient_in_blocks(const ops::Placement& placement, const std::vector<Tensor>& operands,
                           const LossRule& rule) {
   const Tensor& logits = operands[0];
@@ -237,6 +236,7 @@ Tensor gradient_of_logits(const Tensor& gradients, const Tensor& logits, const T
   const std::vector<Tensor> operands{logits, reshape(targets, column), reshape(gradients, column),
                                      reshape(normalizers.largest, column),
                                      reshape(normalizers.exponentials, column)};
+  // Rows that are mapped whole can be a part of a fused kernel.
   if (!ops::may_defer_rows(logits)) return gradient_in_blocks(placement, operands, rule);
   return ops::map_rows(kBackward, placement, operands,
                        ops::Owning([rule](tl::Context& tl, Blocks of, const RowBlock&) {

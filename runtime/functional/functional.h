@@ -129,19 +129,19 @@ struct CrossEntropyOptions {
 // row whose target is ignore_index has loss and gradient 0, and the mean is over the other rows:
 // NaN if there is none.  It is computed in f32, and the losses are f32, whatever the type of the
 // logits, as under torch.autocast.  Rows must be whole on each PE and may be split as the targets
-// are; then the mean and the sum are partial.  They must fit scratch several times in f32: with 2
-// MiB up to 131,000 classes, 95,000 with gradients; for more, ranks share them
-// (tp::vocab_parallel_cross_entropy).
+// are; then the mean and the sum are partial.  A row may have any length, since one that does not
+// fit scratch is computed in blocks of columns (ADR-0137).
 //
 // Targets of the logits' shape are the classes' probabilities p, and each row's loss is
 // -sum(p log_softmax(x)): several kernels, as with a weight, by which each class's summand is
 // multiplied; the mean then divides by the weights of the targets, but with probabilities by the
-// number of rows.
+// number of rows.  Rows then have to fit scratch several times, as those of log_softmax() in f32.
 //
 // The host reads the targets (ADR-0137) and waits for the operations that they depend on.  In a
 // context without data all rows count.
 // Throws DeviceError KB-F001, KB-F002 for targets of another type, KB-F003, KB-F004 for a target
-// that is neither a class nor ignored, with torch's text, and KB-M010.
+// that is neither a class nor ignored, with torch's text, and, with a weight or probabilities,
+// KB-M010.
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
                      const CrossEntropyOptions& options = {});
 
