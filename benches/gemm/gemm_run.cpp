@@ -15,6 +15,7 @@
 #include "sim_engine/components/gemm_array.h"
 #include "sim_engine/components/routing.h"
 #include "sim_engine/components/tile_choices.h"
+#include "sim_engine/components/tile_estimate.h"
 
 namespace kernbench::benches::gemm {
 

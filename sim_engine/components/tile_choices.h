@@ -10,6 +10,7 @@
 #include "sim_engine/base/units.h"
 #include "sim_engine/components/composite_plan.h"
 #include "sim_engine/components/fabric.h"
+#include "sim_engine/components/tile_estimate.h"
 #include "sim_engine/topology/topology.h"
 #include "sim_engine/values/compute_ops.h"
 

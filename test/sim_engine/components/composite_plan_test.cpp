@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sim_engine/components/tile_choices.h"
+#include "sim_engine/components/tile_estimate.h"
 
 namespace kernbench::sim::composite_plan_test {
 
