@@ -4,10 +4,17 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
 #include "benches/bench/bench_run.h"
 #include "benches/gemm/exact_product.h"
 #include "benches/gemm/gemm_run.h"
 #include "benches/gemm/gemm_table.h"
+#include "benches/gemm/tile_search.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench::benches::gemm {
@@ -15,6 +22,15 @@ namespace kernbench::benches::gemm {
 namespace {
 
 constexpr std::int64_t kMostSize = (std::int64_t{1} << 31) - 1;  // as tl.composite
+
+// Says how sides of the tile come about that no setting gives.
+enum class TileBy : std::uint8_t { estimate, search };
+constexpr std::array kTileBy = {TileBy::estimate, TileBy::search};
+
+std::string_view name_of(TileBy by) {
+  return by == TileBy::search ? "search" : "estimate";
+}
+
 constexpr std::array kCuts = {Shard::row_wise, Shard::column_wise};
 
 std::optional<Shard> read_cut(const Settings& settings, std::string_view key) {
@@ -68,6 +84,10 @@ Topology read_topology(const Bench& bench) {
   return topology;
 }
 
+std::string sides_of(const sim::GemmSize& tile) {
+  return fmt::format("{} x {} x {}", tile.m, tile.n, tile.k);
+}
+
 void note_what_ran(Bench& bench, const Topology& topology, const GemmRow& row) {
   const GemmSpec& array = topology.pe.gemm;
   const std::size_t working = row.shares.size();
@@ -78,7 +98,7 @@ void note_what_ran(Bench& bench, const Topology& topology, const GemmRow& row) {
                              ? ": more would not be faster, since a fold is not cut"
                              : ""));
   if (!row.cut.empty()) bench.note("c is cut", row.cut);
-  bench.note("tile", fmt::format("{} x {} x {} (m, n, k)", row.tile.m, row.tile.n, row.tile.k));
+  bench.note("tile", fmt::format("{} (m, n, k)", sides_of(row.tile)));
   const auto note_cut = [&](std::string_view key, std::int64_t wanted, std::int64_t ran) {
     if (wanted <= ran) return;
     bench.note(key, fmt::format("{} is cut to {}, the most that fits", wanted, ran));
@@ -88,17 +108,47 @@ void note_what_ran(Bench& bench, const Topology& topology, const GemmRow& row) {
   note_cut("tile_k", row.input.tile.k, row.tile.k);
 }
 
+// Searches for the fastest tile if the settings ask for it, and makes it that of the input.
+std::optional<TileSearch> search_if_asked(Bench& bench, const Topology& topology,
+                                          GemmInput& input) {
+  if (bench.settings().choice("tile", kTileBy) != TileBy::search) return {};
+  const TileSearch search = search_tiles(topology, {.ccl = bench.ccl()}, input,
+                                         [&] { bench.run().throw_if_interrupted(); });
+  input.tile = search.best.tile;
+  return search;
+}
+
+void note_search(Bench& bench, const TileSearch& search) {
+  bench.note("tile search",
+             fmt::format("{} tiles fit, {} simulated; the estimate's choice, {}, takes {:.3f} us, "
+                         "{:.3f} of the best",
+                         search.tiles, search.simulated, sides_of(search.chosen.tile),
+                         to_ns(search.chosen.time) * 1e-3, search.chosen_over_best()));
+}
+
+void add_search(Row& cells, const TileSearch& search) {
+  cells.set("tiles", search.tiles)
+      .set("tiles_simulated", search.simulated)
+      .set("chosen_tile_m", search.chosen.tile.m)
+      .set("chosen_tile_n", search.chosen.tile.n)
+      .set("chosen_tile_k", search.chosen.tile.k)
+      .set("chosen_time_ns", to_ns(search.chosen.time))
+      .set("chosen_over_best", search.chosen_over_best());
+}
+
 void run_gemm_bench(Bench& bench) {
-  const GemmInput input = read_input(bench);
+  GemmInput input = read_input(bench);
   const Topology topology = read_topology(bench);
+  const std::optional<TileSearch> search = search_if_asked(bench, topology, input);
   const auto torch =
       bench.make_context(topology, {.ccl = bench.ccl(), .data = bench.settings().flag("check")});
   const GemmRow row = run_gemm(*torch, input);
   note_what_ran(bench, topology, row);
-  const Row cells = to_row(row);
+  if (search) note_search(bench, *search);
+  Row cells = to_row(row);
+  if (search) add_search(cells, *search);
   bench.print(to_text(cells, bench.run().console));
-  bench.print(
-      "# time: from the first PE's start to the last PE's end, without the launch\n");
+  bench.print("# time: from the first PE's start to the last PE's end, without the launch\n");
   bench.add_row(cells, row.wrong.value_or(0) == 0);
 }
 
@@ -120,6 +170,10 @@ BenchInfo gemm_bench() {
            {"dataflow", "",
             "of the array: output_stationary, weight_stationary or "
             "input_stationary; else the topology's",
+            SettingType::name},
+           {"tile", "estimate",
+            "who chooses sides of a tile that are not given: estimate, or search, which simulates "
+            "each and says how far the estimate is off",
             SettingType::name},
            {"tile_m", "", "rows of a tile; else chosen", SettingType::integer},
            {"tile_n", "", "columns of a tile; else chosen", SettingType::integer},

@@ -95,6 +95,28 @@ TEST_CASE("a tile that is larger than the product is cut, and said to be", "[cli
   CHECK_THAT(result.err, !Catch::Contains("tile_n "));
 }
 
+// 64 x 32 x 512 on each of two PEs, in folds of 32 x 32: sides of 32 and 64, of 32, and of 512 cut
+// into up to 16 parts.
+TEST_CASE("a search for tiles finds none slower than the one that is chosen", "[cli][gemm]") {
+  const std::vector<std::string> product = {"m=64", "n=64", "k=512", "on=cube"};
+  const Json chosen = row_of(product);
+  const auto with = [&](const std::string& setting) {
+    std::vector<std::string> settings = product;
+    settings.push_back(setting);
+    settings.emplace_back("tile=search");
+    return row_of(settings);
+  };
+  const Json searched = with("check=true");
+  CHECK_FALSE(chosen.contains("chosen_time_ns"));
+  CHECK(searched["chosen_time_ns"] == chosen["time_ns"]);
+  CHECK(searched["time_ns"] <= chosen["time_ns"]);
+  CHECK(searched["chosen_over_best"].get<double>() ==
+        Approx(chosen["time_ns"].get<double>() / searched["time_ns"].get<double>()));
+  CHECK(searched["tiles"].get<int>() > searched["tiles_simulated"].get<int>());
+  CHECK(searched["wrong"] == 0);
+  CHECK(with("tile_k=100")["tile_k"] == 100);
+}
+
 TEST_CASE("a tile that does not fit scratch is refused", "[cli][gemm][errors]") {
   const ProgramResult result = run_gemm_bench({"tile_m=1024", "tile_n=1024"});
   CHECK(result.exit_code == 22);
