@@ -12,21 +12,22 @@
 namespace kernbench::benches::train {
 
 UsedPes read_pes(const Settings& settings, const Topology& topology, std::int64_t tokens) {
-  const auto given = [&](std::string_view key) -> std::optional<std::int64_t> {
+  const auto given = [&](std::string_view key, int all) -> std::optional<std::int64_t> {
     if (settings.text(key).empty()) return std::nullopt;
-    return settings.integer(key, 1, 1024);
+    return settings.integer(key, 1, all);
   };
   const auto most = [](std::int64_t wanted, int all) {
     return std::clamp<std::int64_t>(wanted, 1, all);
   };
   const std::int64_t filled = sim::ceil_divide(tokens, topology.pe.gemm.rows);
-  const std::optional<std::int64_t> pes = given("pes");
+  const std::optional<std::int64_t> given_cubes = given("cubes", topology.cube_count());
+  const std::optional<std::int64_t> given_pes = given("pes", topology.pe_count());
   // A cube is filled before the next one, since its PEs are near each other.
-  const std::int64_t of_cube =
-      pes.value_or(most(sim::ceil_divide(filled, given("cubes").value_or(1)), topology.pe_count()));
+  const std::int64_t pes = given_pes.value_or(
+      most(sim::ceil_divide(filled, given_cubes.value_or(1)), topology.pe_count()));
   const std::int64_t cubes =
-      given("cubes").value_or(most(sim::ceil_divide(filled, of_cube), topology.cube_count()));
-  return {static_cast<int>(cubes), static_cast<int>(of_cube)};
+      given_cubes.value_or(most(sim::ceil_divide(filled, pes), topology.cube_count()));
+  return {static_cast<int>(cubes), static_cast<int>(pes)};
 }
 
 std::string describe(const UsedPes& used, const Topology& topology) {

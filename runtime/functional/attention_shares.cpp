@@ -20,9 +20,7 @@ std::int64_t count_rows_that_see(const PackedAttention& attention, const PackedS
   return of.query_rows - std::max<std::int64_t>(key - (of.key_rows - of.query_rows), 0);
 }
 
-const std::vector<AttentionShare>& AttentionShares::of(const sim::PeLocation& pe) const {
-  return by_pe_.at(pe);
-}
+namespace {
 
 // What there is to compute, in units of consecutive rows of one head.
 class SharedWork {
@@ -60,14 +58,14 @@ class SharedWork {
 
   // A unit belongs to the PE in whose stretch its middle lies.
   void share(const std::vector<sim::PeLocation>& pes, AttentionShares& shares) const {
-    for (const sim::PeLocation& pe : pes) shares.by_pe_[pe];
+    for (const sim::PeLocation& pe : pes) shares[pe];
     std::int64_t before = 0;
     for (const Unit& unit : units_) {
       const std::int64_t middle = before + unit.cost / 2;
       const auto index =
           static_cast<std::size_t>(static_cast<double>(middle) * static_cast<double>(pes.size()) /
                                    static_cast<double>(cost_));
-      std::vector<AttentionShare>& own = shares.by_pe_[pes[std::min(index, pes.size() - 1)]];
+      std::vector<AttentionShare>& own = shares[pes[std::min(index, pes.size() - 1)]];
       const bool follows = !own.empty() && own.back().sequence == unit.rows.sequence &&
                            own.back().head == unit.rows.head;
       follows ? void(own.back().end = unit.rows.end) : own.push_back(unit.rows);
@@ -79,8 +77,6 @@ class SharedWork {
   std::vector<Unit> units_;
   std::int64_t cost_ = 0;
 };
-
-namespace {
 
 // The PEs with rows of a tensor, in groups that hold each row once.
 std::vector<std::vector<sim::PeLocation>> find_teams(const Tensor& tensor) {

@@ -21,14 +21,8 @@ struct AttentionShare {
   std::int64_t end = 0;
 };
 
-class AttentionShares {
- public:
-  const std::vector<AttentionShare>& of(const sim::PeLocation& pe) const;
-
- private:
-  friend class SharedWork;
-  std::map<sim::PeLocation, std::vector<AttentionShare>> by_pe_;
-};
+// Of each PE that takes part; of some there is nothing to compute.
+using AttentionShares = std::map<sim::PeLocation, std::vector<AttentionShare>>;
 
 // The number of keys that a row of the query sees, from the first on.
 std::int64_t count_seen_keys(const PackedAttention& attention, const PackedSequence& of,

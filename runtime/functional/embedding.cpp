@@ -55,32 +55,29 @@ class FoundRows {
 // The rows [first, first + count) of a matrix in blocks.
 tl::RowsInBlocks narrow(const tl::RowsInBlocks& of, std::int64_t first, std::int64_t count) {
   tl::RowsInBlocks part{{}, count, of.columns};
-  for (std::size_t i = 0; i < of.blocks.size(); ++i) {
-    const auto& [row, pointer] = of.blocks[i];
-    const std::int64_t end = i + 1 < of.blocks.size() ? of.blocks[i + 1].row : of.count;
-    if (end <= first || row >= first + count) continue;
+  of.for_each([&](const tl::Pointer& pointer, std::int64_t row, std::int64_t rows) {
+    if (row + rows <= first || row >= first + count) return;
     const std::int64_t begin = std::max(row, first);
     part.blocks.push_back({begin - first, pointer + (begin - row) * of.columns});
-  }
+  });
   return part;
 }
 
-// Loads consecutive indices that may lie in several blocks: [count].
+// Loads indices that may lie in several blocks: [count].
 tl::Tensor load_indices(tl::Context& tl, const tl::RowsInBlocks& of) {
   std::vector<tl::Tensor> parts;
-  for (std::size_t i = 0; i < of.blocks.size(); ++i) {
-    const auto& [row, pointer] = of.blocks[i];
-    const std::int64_t end = i + 1 < of.blocks.size() ? of.blocks[i + 1].row : of.count;
-    const tl::Tensor part = tl.load(pointer, {1, end - row}, pointer.dtype(), end - row,
-                                    {.is_shared = of.blocks.size() > 1});
-    parts.push_back(tl.reshape(part, {end - row}));
-  }
+  const tl::LoadOptions options{.is_shared = of.blocks.size() > 1};
+  of.for_each([&](const tl::Pointer& pointer, std::int64_t, std::int64_t count) {
+    const tl::Tensor part = tl.load(pointer, {1, count}, pointer.dtype(), count, options);
+    parts.push_back(tl.reshape(part, {count}));
+  });
   return tl.cat(parts);
 }
 
-// The rows of a block that a kernel keeps in f32 beside the next ones.
-std::int64_t rows_at_a_time(const tl::Context& tl, std::int64_t columns) {
-  return std::max<std::int64_t>(ops::block_elements(tl) / std::max<std::int64_t>(columns, 1), 1);
+// As many rows as fit into so many blocks of f32 (ops::block_elements()).
+std::int64_t rows_in_blocks(const tl::Context& tl, std::int64_t blocks, std::int64_t columns) {
+  return std::max<std::int64_t>(
+      blocks * ops::block_elements(tl) / std::max<std::int64_t>(columns, 1), 1);
 }
 
 void look_up(const Tensor& rows, const Tensor& indices, const Tensor& table,
@@ -96,7 +93,7 @@ void look_up(const Tensor& rows, const Tensor& indices, const Tensor& table,
                 const std::int64_t offset =
                     offset_of.defined() ? ops::local_part(offset_of, tl).offset[0] : 0;
                 ops::for_each_block(
-                    ids.rows * ids.columns, rows_at_a_time(tl, into.columns),
+                    ids.rows * ids.columns, rows_in_blocks(tl, 8, into.columns),
                     [&](std::int64_t begin, std::int64_t count) {
                       const tl::Tensor block = tl.load(ids.data + begin, {count}, ids.data.dtype());
                       tl.store(into.data + begin * into.columns,
@@ -111,27 +108,53 @@ struct Gathered {
   FoundRows dy;
 };
 
+// The gradients of a table's rows that one PE adds up.
+class GradientRows {
+ public:
+  GradientRows(tl::Context& tl, const Gathered& from, std::int64_t table_rows)
+      : tl_(tl), indices_(from.indices.seen_by(tl)), dy_(from.dy.seen_by(tl)), all_(table_rows) {
+    // They are loaded once for all rows where they fit into scratch.
+    if (dy_.count > 0 && dy_.count <= kIndices) kept_ = load_indices(tl_, indices_);
+  }
+
+  // The sum for each of the table's rows [first, first + rows), in f32; undefined if there is none.
+  std::optional<tl::Tensor> sum(std::int64_t first, std::int64_t rows) const {
+    const std::int64_t most = rows_in_blocks(tl_, 4, dy_.columns);
+    std::optional<tl::Tensor> sum;
+    ops::for_each_block(
+        dy_.count, std::clamp<std::int64_t>(most * all_ / rows, 1, kIndices),
+        [&](std::int64_t begin, std::int64_t count) {
+          const tl::Tensor indices = kept_ ? tl_.narrow(*kept_, begin, count)
+                                           : load_indices(tl_, narrow(indices_, begin, count));
+          const tl::Tensor added = tl_.index_add(narrow(dy_, begin, count), indices, first, rows,
+                                                 sim::ceil_divide(count * rows, all_));
+          sum = sum ? *sum + added : added;
+        });
+    return sum;
+  }
+
+ private:
+  static constexpr std::int64_t kIndices = 16384;  // at a time
+
+  tl::Context& tl_;
+  tl::RowsInBlocks indices_;
+  tl::RowsInBlocks dy_;
+  std::int64_t all_;
+  std::optional<tl::Tensor> kept_;
+};
+
 // Adds to each row of the table the gradients of the results that were looked up there.
 void add_rows(tl::Context& tl, const Tensor& gradient, const Gathered& from,
               const RowNumbers& numbers) {
-  constexpr std::int64_t kIndices = 16384;  // at a time, so that they fit into scratch
   const LocalPart into = ops::local_part(gradient, tl);
-  const tl::RowsInBlocks indices = from.indices.seen_by(tl);
-  const tl::RowsInBlocks dy = from.dy.seen_by(tl);
-  const std::int64_t table_rows = gradient.size(0);
-  ops::for_each_block(
-      into.rows, rows_at_a_time(tl, into.columns), [&](std::int64_t row, std::int64_t rows) {
-        std::optional<tl::Tensor> sum;
-        ops::for_each_block(dy.count, kIndices, [&](std::int64_t begin, std::int64_t count) {
-          const tl::Tensor ids = load_indices(tl, narrow(indices, begin, count));
-          const std::int64_t expected = sim::ceil_divide(count * rows, table_rows);
-          const tl::Tensor added = tl.index_add(
-              narrow(dy, begin, count), ids, numbers.first + into.offset[0] + row, rows, expected);
-          sum = sum ? *sum + added : added;
-        });
-        if (!sum) sum = tl.zeros({rows, into.columns}, DType::f32);
-        tl.store(into.data + row * into.columns, tl.cast(*sum, gradient.dtype()));
-      });
+  const GradientRows gradients(tl, from, gradient.size(0));
+  ops::for_each_block(into.rows, rows_in_blocks(tl, 8, into.columns),
+                      [&](std::int64_t row, std::int64_t rows) {
+                        const auto sum = gradients.sum(numbers.first + into.offset[0] + row, rows);
+                        tl.store(into.data + row * into.columns,
+                                 sum ? tl.cast(*sum, gradient.dtype())
+                                     : tl.zeros({rows, into.columns}, gradient.dtype()));
+                      });
 }
 
 void add_up(const Tensor& gradient, const Tensor& indices, const Tensor& dy,

@@ -322,7 +322,7 @@ void launch_shares(std::string_view name, const std::vector<Tensor>& results,
                    kept = std::make_shared<const std::pair<AttentionShares, Kernel>>(
                        std::move(shares), std::move(kernel))](tl::Context& tl) {
                     tl.limit_commands_under_way(kCommandsUnderWay);
-                    for (const AttentionShare& share : kept->first.of(tl.location())) {
+                    for (const AttentionShare& share : kept->first.at(tl.location())) {
                       kept->second.run(tl, share);
                     }
                   });

@@ -11,26 +11,20 @@ PackedRows::PackedRows(std::string_view name, const Tensor& packed)
       dtype_(packed.dtype()),
       matrix_(name, reshape(packed.detach(), {packed.size(0), -1})) {}
 
-// Calls use(pointer, row, rows) for what each holder has, where `row` counts from `first`.
-template <class Use>
-void PackedRows::for_each_part(const tl::Context& tl, std::int64_t first, std::int64_t count,
-                               std::int64_t head, const Use& use) const {
-  const SpreadRows rows = matrix_.rows_for(tl.location(), first, first + count, head * columns_);
-  for (std::size_t i = 0; i < rows.blocks.size(); ++i) {
-    const std::int64_t begin = rows.blocks[i].row;
-    const std::int64_t end = i + 1 < rows.blocks.size() ? rows.blocks[i + 1].row : count;
-    use(rows.blocks[i].pointer, begin, end - begin);
-  }
+tl::RowsInBlocks PackedRows::find(const tl::Context& tl, std::int64_t first, std::int64_t count,
+                                  std::int64_t head) const {
+  return {matrix_.rows_for(tl.location(), first, first + count, head * columns_).blocks, count,
+          columns_};
 }
 
 tl::Tensor PackedRows::load(tl::Context& tl, std::int64_t first, std::int64_t count,
                             std::int64_t head, const tl::LoadOptions& options) const {
   std::vector<tl::Tensor> parts;
-  for_each_part(
-      tl, first, count, head, [&](const tl::Pointer& at, std::int64_t, std::int64_t rows) {
-        const tl::Tensor part = tl.load(at, {rows, columns_}, dtype_, matrix_.pitch(), options);
-        parts.push_back(tl.reshape(part, {rows * columns_}));
-      });
+  const auto load_part = [&](const tl::Pointer& at, std::int64_t, std::int64_t rows) {
+    const tl::Tensor part = tl.load(at, {rows, columns_}, dtype_, matrix_.pitch(), options);
+    parts.push_back(tl.reshape(part, {rows * columns_}));
+  };
+  find(tl, first, count, head).for_each(load_part);
   return tl.reshape(tl.cat(parts), {count, columns_});
 }
 
@@ -39,11 +33,11 @@ void PackedRows::store(tl::Context& tl, std::int64_t first, std::int64_t head,
   const tl::Tensor value = tl.cast(rows, dtype_);
   const std::int64_t count = value.shape()[0];
   const tl::Tensor elements = tl.reshape(value, {count * columns_});
-  for_each_part(tl, first, count, head,
-                [&](const tl::Pointer& at, std::int64_t begin, std::int64_t height) {
-                  const tl::Tensor part = tl.narrow(elements, begin * columns_, height * columns_);
-                  tl.store(at, tl.reshape(part, {height, columns_}), matrix_.pitch());
-                });
+  const auto store_part = [&](const tl::Pointer& at, std::int64_t begin, std::int64_t height) {
+    const tl::Tensor part = tl.narrow(elements, begin * columns_, height * columns_);
+    tl.store(at, tl.reshape(part, {height, columns_}), matrix_.pitch());
+  };
+  find(tl, first, count, head).for_each(store_part);
 }
 
 }  // namespace kernbench::ops

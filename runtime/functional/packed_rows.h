@@ -24,9 +24,8 @@ class PackedRows {
   void store(tl::Context& tl, std::int64_t first, std::int64_t head, const tl::Tensor& rows) const;
 
  private:
-  template <class Use>
-  void for_each_part(const tl::Context& tl, std::int64_t first, std::int64_t count,
-                     std::int64_t head, const Use& use) const;
+  tl::RowsInBlocks find(const tl::Context& tl, std::int64_t first, std::int64_t count,
+                        std::int64_t head) const;
 
   std::int64_t columns_;
   DType dtype_;

@@ -25,6 +25,15 @@ struct RowsInBlocks {
   std::vector<RowBlock> blocks;  // in the order of rows, the first from row 0 on
   std::int64_t count = 0;
   std::int64_t columns = 0;
+
+  // Calls use(pointer, row, rows) for each block.
+  template <class Use>
+  void for_each(const Use& use) const {
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      const std::int64_t end = i + 1 < blocks.size() ? blocks[i + 1].row : count;
+      use(blocks[i].pointer, blocks[i].row, end - blocks[i].row);
+    }
+  }
 };
 
 // The arguments of tl.composite: c = activation(scale (a b) + bias), a tiled matrix product.

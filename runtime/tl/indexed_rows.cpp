@@ -10,14 +10,12 @@ namespace kernbench::tl {
 std::vector<sim::HbmPart> Context::parts_of(std::string_view operation,
                                             const RowsInBlocks& rows) const {
   std::vector<sim::HbmPart> parts;
-  for (std::size_t i = 0; i < rows.blocks.size(); ++i) {
-    const auto& [row, pointer] = rows.blocks[i];
-    const std::int64_t end = i + 1 < rows.blocks.size() ? rows.blocks[i + 1].row : rows.count;
-    const std::int64_t count = (end - row) * rows.columns;
+  rows.for_each([&](const Pointer& pointer, std::int64_t, std::int64_t height) {
+    const std::int64_t count = height * rows.columns;
     check_access(operation, pointer, count, pointer.dtype());
     show(operation, pointer, {pointer.offset(), count}, false);
     parts.push_back({pointer.buffer_, {pointer.offset(), count}});
-  }
+  });
   return parts;
 }
 

@@ -11,7 +11,21 @@ namespace kernbench::sim {
 
 namespace {
 
-// The numbers of rows, counted from the node's first one.
+constexpr std::int64_t kNone = -1;
+
+// The row's number, counted from the first one, whatever the sizes of both.
+std::int64_t count_from(std::int64_t first, std::int64_t number) {
+  if (number < first) return kNone;
+  const std::uint64_t distance =
+      static_cast<std::uint64_t>(number) - static_cast<std::uint64_t>(first);
+  return distance >> 63 != 0 ? kNone : static_cast<std::int64_t>(distance);
+}
+std::int64_t count_from(std::int64_t first, float number) {
+  constexpr float kMost = 0x1p62F;  // beyond it a number of f32 may have no place in 64 bits
+  const bool is_index = number > -kMost && number < kMost;
+  return is_index ? count_from(first, static_cast<std::int64_t>(number)) : kNone;
+}
+
 template <class Number>
 std::vector<std::int64_t> read_as(ValueNode& node) {
   const std::int64_t count = node.form.outer;
@@ -20,12 +34,7 @@ std::vector<std::int64_t> read_as(ValueNode& node) {
   std::vector<Number> decoded;
   const Number* const numbers = operand.elements(0, count, decoded);
   std::vector<std::int64_t> indices;
-  for (std::int64_t i = 0; i < count; ++i) {
-    // No number of f32 beyond these names a row, and such a one has no place in 64 bits.
-    const auto number = static_cast<double>(numbers[i]);
-    const bool is_index = number > -0x1p62 && number < 0x1p62;
-    indices.push_back(is_index ? static_cast<std::int64_t>(numbers[i]) - node.whole : -1);
-  }
+  for (std::int64_t i = 0; i < count; ++i) indices.push_back(count_from(node.whole, numbers[i]));
   return indices;
 }
 

@@ -81,7 +81,7 @@ TEST_CASE("the bench ddp refuses sizes that are none", "[cli][ddp]") {
                                         "twice"));
   CHECK(run_program(command("heads=3")).exit_code == 2);
   CHECK(run_program(command("scheme=fsdp1")).exit_code == 2);
-  CHECK(run_program(command("cubes=1 pes=3 batch=4")).exit_code == 2);
+  CHECK(run_program(command("pes=9")).exit_code == 2);
   const ProgramResult whole = run_program(command("pes=2 batch=2 scheme=ddp,zero1"));
   CHECK(whole.exit_code == 2);
   CHECK_THAT(whole.err, Catch::Contains("[KB-U012] ddp: scheme=ddp,zero1 with 2 PEs"));

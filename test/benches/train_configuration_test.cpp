@@ -229,7 +229,7 @@ TEST_CASE("a configuration that cannot be run says what to write", "[cli][errors
   CHECK_THAT(error({"config=llama3-8b", "kv_heads=5"}),
              Contains("[KB-U012] train: heads 32 is no multiple of kv_heads 5"));
   CHECK_THAT(
-      error({"config=llama3-8b", "values=false"}),
+      error({"config=llama3-8b", "values=false", "cubes=1", "pes=1"}),
       Contains("[KB-U012] train: not one layer of llama3-8b fits: 2 samples of 8192 tokens"));
   CHECK_THAT(error({"config=gpt2"}), Contains("[KB-U012] train: the values of 50 steps") &&
                                          Contains("write values=false for the times alone"));

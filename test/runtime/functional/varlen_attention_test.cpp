@@ -241,7 +241,7 @@ TEST_CASE("PEs share a causal sequence in parts of equal work", "[attention][var
     const std::int64_t all = std::int64_t{2} * 4096 * 4097 / 2;
     for (const ShardInfo& shard : x.shards()) {
       std::int64_t scores = 0;
-      for (const ops::AttentionShare& share : shares.of({shard.sip, shard.cube, shard.pe})) {
+      for (const ops::AttentionShare& share : shares.at({shard.sip, shard.cube, shard.pe})) {
         rows += share.end - share.first;
         for (std::int64_t i = share.first; i < share.end; ++i)
           scores += are_keys ? 4096 - i : i + 1;
