@@ -79,17 +79,17 @@ class SharedWork {
 };
 
 // The PEs with rows of a tensor, in groups that hold each row once.
-std::vector<std::vector<sim::PeLocation>> find_teams(const Tensor& tensor) {
+std::vector<std::vector<sim::PeLocation>> find_groups(const Tensor& tensor) {
   const Placement placement = placement_of(tensor);
-  std::map<std::pair<int, int>, std::vector<sim::PeLocation>> teams;
+  std::map<std::pair<int, int>, std::vector<sim::PeLocation>> groups;
   for (const ShardInfo& shard : tensor.shards()) {
     if (shard.shape.numel() == 0) continue;
     const std::pair copy(placement.cube.is_cut() ? 0 : shard.cube,
                          placement.pe.is_cut() ? 0 : shard.pe);
-    teams[copy].push_back({shard.sip, shard.cube, shard.pe});
+    groups[copy].push_back({shard.sip, shard.cube, shard.pe});
   }
   std::vector<std::vector<sim::PeLocation>> all;
-  for (auto& [copy, pes] : teams) all.push_back(std::move(pes));
+  for (auto& [copy, pes] : groups) all.push_back(std::move(pes));
   return all;
 }
 
@@ -100,11 +100,11 @@ AttentionShares share_work(const PackedAttention& attention, const Tensor& resul
   const GemmSpec& array = result.storage()->simulation->machine().topology().pe.gemm;
   std::int64_t rows = 0;
   for (const PackedSequence& of : attention.sequences) rows += count_rows(of);
-  for (const std::vector<sim::PeLocation>& team : find_teams(result)) {
+  for (const std::vector<sim::PeLocation>& group : find_groups(result)) {
     // Whole rows of the array where each PE can have some, and fewer where there are few rows.
-    const std::int64_t each = rows * heads / std::ssize(team);
+    const std::int64_t each = rows * heads / std::ssize(group);
     const std::int64_t unit = std::clamp<std::int64_t>(each, 1, array.rows);
-    SharedWork(attention, heads, count_rows, cost, unit).share(team, shares);
+    SharedWork(attention, heads, count_rows, cost, unit).share(group, shares);
   }
   return shares;
 }

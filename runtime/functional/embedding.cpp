@@ -97,7 +97,9 @@ void look_up(const Tensor& rows, const Tensor& indices, const Tensor& table,
                     [&](std::int64_t begin, std::int64_t count) {
                       const tl::Tensor block = tl.load(ids.data + begin, {count}, ids.data.dtype());
                       tl.store(into.data + begin * into.columns,
-                               tl.index_select(found, block, numbers.first + offset));
+                               found.blocks.empty()
+                                   ? tl.zeros({count, into.columns}, into.data.dtype())
+                                   : tl.index_select(found, block, numbers.first + offset));
                     });
               });
 }
@@ -114,7 +116,7 @@ class GradientRows {
   GradientRows(tl::Context& tl, const Gathered& from, std::int64_t table_rows)
       : tl_(tl), indices_(from.indices.seen_by(tl)), dy_(from.dy.seen_by(tl)), all_(table_rows) {
     // They are loaded once for all rows where they fit into scratch.
-    if (dy_.count > 0 && dy_.count <= kIndices) kept_ = load_indices(tl_, indices_);
+    if (dy_.count > 0 && dy_.count <= most_indices()) kept_ = load_indices(tl_, indices_);
   }
 
   // The sum for each of the table's rows [first, first + rows), in f32; undefined if there is none.
@@ -122,7 +124,7 @@ class GradientRows {
     const std::int64_t most = rows_in_blocks(tl_, 4, dy_.columns);
     std::optional<tl::Tensor> sum;
     ops::for_each_block(
-        dy_.count, std::clamp<std::int64_t>(most * all_ / rows, 1, kIndices),
+        dy_.count, std::clamp<std::int64_t>(most * all_ / rows, 1, most_indices()),
         [&](std::int64_t begin, std::int64_t count) {
           const tl::Tensor indices = kept_ ? tl_.narrow(*kept_, begin, count)
                                            : load_indices(tl_, narrow(indices_, begin, count));
@@ -134,7 +136,10 @@ class GradientRows {
   }
 
  private:
-  static constexpr std::int64_t kIndices = 16384;  // at a time
+  // At a time.
+  std::int64_t most_indices() const {
+    return std::min<std::int64_t>(16384, 4 * ops::block_elements(tl_));
+  }
 
   tl::Context& tl_;
   tl::RowsInBlocks indices_;

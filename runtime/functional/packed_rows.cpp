@@ -9,7 +9,7 @@ namespace kernbench::ops {
 PackedRows::PackedRows(std::string_view name, const Tensor& packed)
     : columns_(packed.dim() == 3 ? packed.size(-1) : 1),
       dtype_(packed.dtype()),
-      matrix_(name, reshape(packed.detach(), {packed.size(0), -1})) {}
+      matrix_(name, reshape(packed.detach(), {packed.size(0), packed.size(1) * columns_})) {}
 
 tl::RowsInBlocks PackedRows::find(const tl::Context& tl, std::int64_t first, std::int64_t count,
                                   std::int64_t head) const {

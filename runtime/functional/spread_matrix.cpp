@@ -4,6 +4,7 @@
 
 #include "runtime/functional/matrix_layout.h"
 #include "runtime/ops/placement.h"
+#include "runtime/tensor/deferred_value.h"
 #include "runtime/tensor/tensor_storage.h"
 
 namespace kernbench::ops {
@@ -24,7 +25,9 @@ std::int64_t rows_per_index(const Shape& shape) {
   return rows;
 }
 
-SpreadMatrix::SpreadMatrix(std::string_view name, const Tensor& matrix, bool is_transposed) {
+SpreadMatrix::SpreadMatrix(std::string_view name, const Tensor& matrix, bool is_transposed)
+    : name_(std::make_shared<const std::string>(matrix.name())) {
+  runtime::compute_deferred(*matrix.storage()->memory);  // which gives it its place
   const Placement placement = placement_of(matrix);
   const std::size_t last = matrix.shape().rank() - 1;
   const auto cuts = [&](std::size_t dimension) {
@@ -44,7 +47,7 @@ SpreadMatrix::SpreadMatrix(std::string_view name, const Tensor& matrix, bool is_
         {is_turned ? shards[i].offset[last] : shards[i].offset[0] * rows_per_index(matrix.shape()),
          is_turned ? layout.columns : layout.rows,
          {shards[i].sip, shards[i].cube, shards[i].pe},
-         {matrix.storage()->buffers()[i], matrix.name()}});
+         {matrix.storage()->buffers()[i], *name_}});
   }
   if (has_cut_rows) {
     refuse_placement(name, matrix,
@@ -57,6 +60,7 @@ SpreadMatrix::SpreadMatrix(std::string_view name, const Tensor& matrix, bool is_
 SpreadRows SpreadMatrix::rows_for(const sim::PeLocation& pe, std::int64_t begin, std::int64_t end,
                                   std::int64_t column) const {
   SpreadRows rows;
+  if (begin == end) return rows;
   auto copies = std::prev(std::ranges::upper_bound(held_, begin, {}, &Held::begin));
   for (std::int64_t row = begin; row < end;) {
     const auto [first, last] = std::ranges::equal_range(held_, copies->begin, {}, &Held::begin);

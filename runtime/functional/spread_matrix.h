@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <iterator>
+#include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -48,6 +50,8 @@ class SpreadMatrix {
     tl::Pointer data;
   };
 
+  // Pointers refer to it, and what they point to may be a view that is gone by then.
+  std::shared_ptr<const std::string> name_;
   std::vector<Held> held_;  // by their begin; copies of the same rows lie beside each other
   std::int64_t pitch_ = 0;
   bool is_transposed_ = false;

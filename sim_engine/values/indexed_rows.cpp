@@ -1,6 +1,7 @@
 #include "sim_engine/values/indexed_rows.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <vector>
 
@@ -22,7 +23,7 @@ std::int64_t count_from(std::int64_t first, std::int64_t number) {
 }
 std::int64_t count_from(std::int64_t first, float number) {
   constexpr float kMost = 0x1p62F;  // beyond it a number of f32 may have no place in 64 bits
-  const bool is_index = number > -kMost && number < kMost;
+  const bool is_index = number > -kMost && number < kMost && number == std::floor(number);
   return is_index ? count_from(first, static_cast<std::int64_t>(number)) : kNone;
 }
 
@@ -94,9 +95,11 @@ void compute_index_select(ValueNode& node) {
     table.for_each(index * columns, columns,
                    [&](const std::byte* elements, const ValueNode& piece, std::int64_t count) {
                      const Bytes bytes = count * size_of(node.dtype);
-                     if (elements == nullptr) {
-                       const std::vector<float> same(static_cast<std::size_t>(count), piece.scalar);
-                       encode(node.dtype, same, target);
+                     const auto size = static_cast<std::size_t>(count);
+                     if (elements == nullptr && is_integral(node.dtype)) {
+                       encode(node.dtype, std::vector<std::int64_t>(size, piece.whole), target);
+                     } else if (elements == nullptr) {
+                       encode(node.dtype, std::vector<float>(size, piece.scalar), target);
                      } else {
                        std::memcpy(target, elements, static_cast<std::size_t>(bytes));
                      }

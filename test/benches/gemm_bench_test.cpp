@@ -113,6 +113,7 @@ TEST_CASE("a search for tiles finds none slower than the one that is chosen", "[
   CHECK(searched["chosen_over_best"].get<double>() ==
         Approx(chosen["time_ns"].get<double>() / searched["time_ns"].get<double>()));
   CHECK(searched["tiles"].get<int>() > searched["tiles_simulated"].get<int>());
+  CHECK(searched["tiles_simulated"].get<int>() > 0);
   CHECK(searched["wrong"] == 0);
   CHECK(with("tile_k=100")["tile_k"] == 100);
 }

@@ -69,9 +69,11 @@ struct LookedUp {
 };
 
 TEST_CASE("a shared table gives the rows and the gradient of one PE", "[embedding][shared]") {
-  const std::int64_t tokens = GENERATE(1, 4, 12, 50, 20000);
+  const std::int64_t tokens = GENERATE(0, 1, 4, 12, 50, 20000);
   const std::int64_t table_rows = GENERATE(1, 5, 31);
-  OperatorsUnderTest dut;
+  Topology topology = six_pe_topology();
+  topology.pe.tcm.capacity = GENERATE(4096, 1 << 21);
+  OperatorsUnderTest dut(topology);
   const auto run = [&](const DPPolicy& of_indices, const DPPolicy& of_table) {
     const Tensor table = dut.leaf({table_rows, 3}, 1, of_table);
     const Tensor indices = dut.tensor({tokens}, indices_of(tokens, table_rows), of_indices);

@@ -184,6 +184,8 @@ const std::vector<Sizes>& all_sizes() {
       {{0, 5, 6, 6, 17}, {0, 5, 6, 6, 17}, 4, 2, 3, true},
       {{0, 5, 9}, {0, 7, 20}, 2, 2, 4, true},
       {{0, 5, 9}, {0, 3, 20}, 3, 1, 4, false},
+      {{0}, {0}, 2, 1, 2, true},
+      {{0, 0}, {0, 3}, 1, 1, 2, false},
       {{0, 0, 4}, {0, 2, 5}, 1, 1, 2, false},  // the keys of the first sequence are not seen
       {{0, 300, 611}, {0, 300, 611}, 2, 1, 8, true}};
   return all;
@@ -200,13 +202,16 @@ double count_roundings(const Sizes& sizes) {
 
 TEST_CASE("attention of packed sequences is that of each row, however PEs share tokens",
           "[attention][varlen]") {
+  const Bytes scratch = GENERATE(8192, 1 << 21);  // tiles of 8 scores by 8 or fewer, and of 128
   for (const Sizes& sizes : all_sizes()) {
     const Floats q = sixteenths(sizes.query().numel(), 1);
     const Floats k = sixteenths(sizes.key().numel(), 2);
     const Floats v = sixteenths(sizes.key().numel(), 3);
     const Floats dy = sixteenths(sizes.query().numel(), 4);
     const Reference expected = RowByRow(sizes, q, k, v, dy).result;
-    OperatorsUnderTest dut;
+    Topology topology = six_pe_topology();
+    topology.pe.tcm.capacity = scratch;
+    OperatorsUnderTest dut(topology);
     for (const DPPolicy& dp : {DPPolicy::on_one_pe(), on_all(kRow, kRow), on_pes(kRow),
                                on_all(kR, kRow), on_all(kRow, kR), on_all(kR, kR)}) {
       INFO(to_string(dp));

@@ -74,9 +74,9 @@ TEST_CASE("rows are selected by their number, and zeros where there is none",
   const std::vector<Value> parts = {memory.literal({1, 2}), memory.literal({3, 4, 5, 6, 7, 8, 9}),
                                     memory.store.constant(DType::f32, 3, 5.0)};
   const IndexedRows rows{10, 4, 3};
-  const Value of_f32 = memory.literal({12, 9, 10, 13, 14, -1e30F, 10});
+  const Value of_f32 = memory.literal({12, 9, 10, 13, 14, -1e30F, 10, 11.5F});
   CHECK(memory.elements(memory.store.index_select(of_f32, parts, rows)) ==
-        Elements{7, 8, 9, 0, 0, 0, 1, 2, 3, 5, 5, 5, 0, 0, 0, 0, 0, 0, 1, 2, 3});
+        Elements{7, 8, 9, 0, 0, 0, 1, 2, 3, 5, 5, 5, 0, 0, 0, 0, 0, 0, 1, 2, 3, 0, 0, 0});
   const std::vector<std::int64_t> whole = {11, -3};
   CHECK(memory.elements(memory.store.index_select(memory.store.literal(DType::i64, whole), parts,
                                                   rows)) == Elements{4, 5, 6, 0, 0, 0});
