@@ -164,12 +164,12 @@ void add_rows(tl::Context& tl, const Tensor& gradient, const Gathered& from,
 
 void add_up(const Tensor& gradient, const Tensor& indices, const Tensor& dy,
             const RowNumbers& numbers) {
-  constexpr std::string_view kName = "embedding_backward";
+  constexpr std::string_view name = "embedding_backward";
   const bool is_shared = ops::placement_of(gradient).is_shared;
   const Tensor column = reshape(indices.detach(), {indices.numel(), 1});
-  const auto from = std::make_shared<const Gathered>(
-      Gathered{{kName, column, is_shared}, {kName, dy, is_shared}});
-  ops::launch(kName, {gradient}, {indices, dy},
+  const auto from =
+      std::make_shared<const Gathered>(Gathered{{name, column, is_shared}, {name, dy, is_shared}});
+  ops::launch(name, {gradient}, {indices, dy},
               [=](tl::Context& tl) { add_rows(tl, gradient, *from, numbers); });
 }
 

@@ -21,25 +21,26 @@ std::vector<sim::HbmPart> Context::parts_of(std::string_view operation,
 
 Tensor Context::index_select(const RowsInBlocks& matrix, const Tensor& indices,
                              std::int64_t first) {
-  constexpr std::string_view kName = "tl.index_select";
-  check_own(kName, indices);
-  const std::vector<sim::HbmPart> parts = parts_of(kName, matrix);
+  constexpr std::string_view operation = "tl.index_select";
+  check_own(operation, indices);
+  const std::vector<sim::HbmPart> parts = parts_of(operation, matrix);
   const Shape shape{indices.shape().numel(), matrix.columns};
-  make_room(kName, shape.numel() * size_of(parts.front().buffer.dtype));
+  make_room(operation, shape.numel() * size_of(parts.front().buffer.dtype));
   return {*this, shape,
-          run_.index_select(parts, indices.tile_, {first, matrix.count, matrix.columns}), kName};
+          run_.index_select(parts, indices.tile_, {first, matrix.count, matrix.columns}),
+          operation};
 }
 
 Tensor Context::index_add(const RowsInBlocks& added, const Tensor& indices, std::int64_t first,
                           std::int64_t rows, std::int64_t expected) {
-  constexpr std::string_view kName = "tl.index_add";
-  check_own(kName, indices);
-  const std::vector<sim::HbmPart> parts = parts_of(kName, added);
+  constexpr std::string_view operation = "tl.index_add";
+  check_own(operation, indices);
+  const std::vector<sim::HbmPart> parts = parts_of(operation, added);
   const Shape shape{rows, added.columns};
-  make_room(kName, shape.numel() * size_of(DType::f32) +
-                       expected * added.columns * size_of(parts.front().buffer.dtype));
+  make_room(operation, shape.numel() * size_of(DType::f32) +
+                           expected * added.columns * size_of(parts.front().buffer.dtype));
   return {*this, shape,
-          run_.index_add(parts, indices.tile_, {first, rows, added.columns}, expected), kName};
+          run_.index_add(parts, indices.tile_, {first, rows, added.columns}, expected), operation};
 }
 
 }  // namespace kernbench::tl
