@@ -1,7 +1,6 @@
 #include "runtime/functional/packed_attention.h"
 
 #include <algorithm>
-#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -10,6 +9,7 @@
 #include "runtime/functional/attention_shares.h"
 #include "runtime/functional/packed_rows.h"
 #include "runtime/ops/device_kernel.h"
+#include "runtime/ops/elements.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/ceil_divide.h"
 #include "sim_engine/components/kernel_run.h"
