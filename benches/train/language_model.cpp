@@ -29,7 +29,7 @@ Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const LanguageM
   return attended.view({size.tokens(), size.hidden});
 }
 
-// Of each token in its sample.
+// Returns the position of each token in its sample.
 std::vector<std::int64_t> positions_in_samples(const LanguageModelSize& size) {
   std::vector<std::int64_t> positions;
   for (std::int64_t i = 0; i < size.tokens(); ++i) positions.push_back(i % size.seq);

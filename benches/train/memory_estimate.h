@@ -1,4 +1,4 @@
-// What a training step keeps in HBM, and so, how many layers fit.
+// An estimate of what a training step keeps in HBM, and of how many layers fit therefore.
 
 #pragma once
 

@@ -22,7 +22,7 @@ std::int64_t count_rows_that_see(const PackedAttention& attention, const PackedS
 
 namespace {
 
-// What there is to compute, in units of consecutive rows of one head.
+// All rows that are to be computed, in units of consecutive rows of one head.
 class SharedWork {
  public:
   struct Unit {

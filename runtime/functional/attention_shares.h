@@ -21,7 +21,7 @@ struct AttentionShare {
   std::int64_t end = 0;
 };
 
-// Of each PE that takes part; of some there is nothing to compute.
+// The shares of each PE that takes part, of which some have nothing to compute.
 using AttentionShares = std::map<sim::PeLocation, std::vector<AttentionShare>>;
 
 // The number of keys that a row of the query sees, from the first on.

@@ -26,7 +26,7 @@ using Blocks = std::span<const tl::Tensor>;
 constexpr std::string_view kName = "cross_entropy";
 constexpr std::string_view kBackward = "cross_entropy_backward";
 
-// What kernels know of the loss besides logits and targets.
+// The parameters of the loss that kernels have besides logits and targets.
 struct LossRule {
   DType ids;  // in which targets are compared with the numbers of columns
   std::int64_t classes = 0;
@@ -59,8 +59,9 @@ tl::Tensor sum_of_rows(tl::Context& tl, const tl::Tensor& x) {
   return tl.sum(x, 1, {.keep_dims = true});
 }
 
-// What the loss needs of columns of some rows, [rows, 1] each.  Sums of several blocks of columns
-// are joined as in FlashAttention's online softmax, so that a row need not fit scratch.
+// The sums over columns of some rows from which the loss follows, [rows, 1] each.  Those of several
+// blocks of columns are joined as in FlashAttention's online softmax, so that a row need not fit
+// scratch.
 struct RowSums {
   std::int64_t columns;
   tl::Tensor largest;                    // subtracted first, so that exp() does not overflow
@@ -157,7 +158,7 @@ RowSums sums_of(tl::Context& tl, const RowsOnPe& part, const RowBlock& rows,
   return *sums;
 }
 
-// What the gradient needs of each row to compute the softmax in any blocks, [n].
+// The two numbers of each row, [n], from which the gradient computes the softmax in any blocks.
 struct Normalizers {
   Tensor largest;
   Tensor exponentials;
@@ -190,7 +191,7 @@ RowLosses losses(const Tensor& logits, const Tensor& targets, const LossRule& ru
   return {each, normalizers};
 }
 
-// What the gradient of some rows' logits needs, [rows, 1] each.
+// The factors of the gradient of some rows' logits, [rows, 1] each.
 struct RowSlopes {
   tl::Tensor targets;
   tl::Tensor gradients;  // of the losses

@@ -82,7 +82,7 @@ class Attention {
     const std::int64_t rows = sequence(share).query_rows;
     return {.is_shared = group() > 1 || rows > tile || rows > share.end - share.first};
   }
-  // So do rows that several blocks of keys need.
+  // Rows that several blocks of keys need come by way of SRAM.
   tl::LoadOptions loads_of_rows(const AttentionShare& share, std::int64_t tile) const {
     const std::int64_t keys = sequence(share).key_rows;
     return {.is_shared = keys > tile || keys > share.end - share.first};
@@ -328,7 +328,7 @@ void launch_shares(std::string_view name, const std::vector<Tensor>& results,
                   });
 }
 
-// Of each row and head, the sum of dy times the output: [tokens, heads] in f32.
+// Returns the sum of dy times the output for each row and head: [tokens, heads] in f32.
 Tensor sum_products(const Tensor& dy, const Tensor& output) {
   const Placement placement = gradient_placement(placement_of(dy), placement_of(output));
   Tensor products = make_like(dy, kBackward, {dy.size(0), dy.size(1)}, DType::f32, placement);

@@ -36,8 +36,8 @@ struct AttentionInputs {
   Tensor value;
 };
 
-// What the backward pass needs: the output, and of each row and head the logarithm of the sum of
-// the exponentials of its scores, [tokens, heads] in f32.
+// The output, and the logarithm of the sum of the exponentials of the scores of each row and head,
+// [tokens, heads] in f32, from which the backward pass computes the softmax again.
 struct AttentionResult {
   Tensor output;
   Tensor log_sums;

@@ -99,7 +99,7 @@ struct Turns {
   std::vector<float> sines;
 };
 
-// Of `dim` elements for each position.
+// Returns the cosine and the sine of `dim` elements for each position.
 Turns turns_at(const std::vector<std::int64_t>& positions, std::int64_t dim, double base) {
   const std::int64_t half = dim / 2;
   Turns turns;

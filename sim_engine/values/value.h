@@ -103,8 +103,8 @@ struct ValueNode {
   std::int64_t count = 0;
   std::array<NodeRef, kMostOperands> inputs;  // as many as there are; of a view, the first
   std::int64_t offset = 0;                    // of a view and of rows, in the input
-  // Of kind along_axis; of a gemm: [m][k][n]; of rows: how many, pitch, columns; by index: the
-  // indices, the rows of the matrix, columns.
+  // The sizes of kind along_axis; those of a gemm are [m][k][n], of rows their number, pitch and
+  // columns, and by index the number of indices, the rows of the matrix and its columns.
   AxisForm form;
   std::vector<ValuePiece> pieces;     // of a concat; by index: of what the rows are taken from
   std::unique_ptr<std::byte[]> data;  // kind data: count elements of dtype

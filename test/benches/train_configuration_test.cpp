@@ -98,7 +98,8 @@ TEST_CASE("without a configuration sizes are as before", "[train]") {
 // A layer has 2 * 8 * (8 + 4) + 3 * 8 * 16 = 576 weights of matrices and 16 of norms, the rest
 // 2 * 128 * 8 and 8: 592 L + 2056 in f32, with two moments.  Each of 16 tokens keeps
 // 8 * 8 + 3 * 4 + 4 * 16 = 140 elements a layer, and 4 * 8 + 2 * 128; the head's gradient has 1024.
-// So 12 (592 L + 2056) + 4 (16 (140 L + 288) + 1024) = 16064 L + 47200 bytes are 95 % of a slice.
+// Both together, 12 (592 L + 2056) + 4 (16 (140 L + 288) + 1024) = 16064 L + 47200 bytes, are 95 %
+// of a slice.
 TEST_CASE("as many layers are used as fit into a PE's HBM", "[train]") {
   Topology topology = test::round_topology();  // a slice for each of a cube's two PEs
   const auto count = [&](Bytes slice, const train::UsedPes& on) {

@@ -12,7 +12,7 @@ using F::Reduction;
 
 constexpr float kIgnored = -100;
 
-// What a kernel sums up of a row's columns, block by block.
+// The sums over a row's columns that a kernel makes block by block.
 struct ColumnSums {
   std::size_t columns;
   Bounded largest;
