@@ -1,6 +1,7 @@
 #include "benches/gemm/gemm_run.h"
 
-#include <iterator>
+#include <ranges>
+#include <tuple>
 
 #include "benches/gemm/exact_product.h"
 #include "benches/gemm/gemm_placement.h"
@@ -131,6 +132,59 @@ void DistributedGemm::find_shares() {
   }
 }
 
+// The blocks that hold `rows` of an operand from `row` on, in columns from `column` on.  All of
+// them are equally wide, since only cubes cut columns.
+struct OperandBlocks {
+  struct Block {
+    std::int64_t row = 0;
+    tl::Pointer pointer;
+    PeLocation home;
+  };
+  std::vector<Block> blocks = {};
+  std::int64_t pitch = 0;
+
+  const tl::Pointer& first() const { return blocks.front().pointer; }
+  std::vector<tl::RowBlock> further() const {
+    std::vector<tl::RowBlock> found;
+    for (const Block& block : blocks | std::views::drop(1)) {
+      found.push_back({block.row, block.pointer});
+    }
+    return found;
+  }
+};
+
+OperandBlocks find_blocks(const Tensor& operand, std::int64_t row, std::int64_t rows,
+                          std::int64_t column) {
+  OperandBlocks found;
+  for (const ShardInfo& shard : operand.shards()) {
+    const std::int64_t first = std::max(row, shard.offset[0]);
+    const bool has_rows = first < std::min(row + rows, shard.offset[0] + shard.shape[0]);
+    const bool has_columns = shard.offset[1] <= column && column < shard.offset[1] + shard.shape[1];
+    if (!has_rows || !has_columns) continue;
+    const std::int64_t at = (first - shard.offset[0]) * shard.shape[1] + column - shard.offset[1];
+    const PeLocation home{shard.sip, shard.cube, shard.pe};
+    found.blocks.push_back({first - row, RuntimeContext::pointer_to(operand, home) + at, home});
+    found.pitch = shard.shape[1];
+  }
+  std::ranges::sort(found.blocks, {}, &OperandBlocks::Block::row);
+  return found;
+}
+
+// What the choice of a tile asks of an operand's place: which of its blocks lie in one slice of
+// HBM.
+sim::OperandAt place_of(const Topology& topology, const OperandBlocks& operand) {
+  const auto slice_of = [&](const PeLocation& home) {
+    return std::tuple(home.sip, home.cube, sim::Routing::hbm_slice_of(topology, home.pe));
+  };
+  sim::OperandAt place;
+  for (std::size_t i = 1; i < operand.blocks.size(); ++i) {
+    sim::MatrixAt block;
+    block.joins_previous = slice_of(operand.blocks[i].home) == slice_of(operand.blocks[i - 1].home);
+    place.further.push_back({operand.blocks[i].row, block});
+  }
+  return place;
+}
+
 // The tile that tl.composite would choose for the first share, which no other one exceeds.
 GemmSize DistributedGemm::choose_tile() const {
   const Topology& topology = torch_.topology();
@@ -138,8 +192,11 @@ GemmSize DistributedGemm::choose_tile() const {
   for (const GemmShare& one : shares_) pes.push_back(one.pe);
   sim::CompositePlan plan;
   plan.size = shares_.front().size;
-  plan.a.buffer.dtype = plan.b.buffer.dtype = plan.c.buffer.dtype = input_.dtype;
   const GemmShare& share = shares_.front();
+  const OnSip& on = sips_[static_cast<std::size_t>(share.pe.sip)];
+  plan.a = place_of(topology, find_blocks(on.a, share.row, share.size.m, 0));
+  plan.b = place_of(topology, find_blocks(on.b, 0, share.size.k, share.column));
+  plan.a.buffer.dtype = plan.b.buffer.dtype = plan.c.buffer.dtype = input_.dtype;
   const auto readers_of = [&](std::int64_t GemmShare::*begin) -> sim::OperandAt::Readers {
     const auto [in_cube, in_launch] = count_readers(share, begin);
     return {in_cube, in_launch};
@@ -148,7 +205,7 @@ GemmSize DistributedGemm::choose_tile() const {
   plan.b.readers = readers_of(&GemmShare::column);
   const sim::WaysOfTiles ways =
       sim::find_ways_of_tiles(topology, simulation_of(torch_).machine().fabric(), pes.front(),
-                              pes.front(), sim::Routing::count_slice_sharers(topology, pes));
+                              pes.front(), sim::Routing::count_sharers(topology, pes));
   return sim::choose_tile(plan, input_.tile, topology.pe, ways, topology.pe.tcm.capacity)
       .value_or(input_.tile);
 }
@@ -187,33 +244,6 @@ tl::CompositeGemm::Readers DistributedGemm::count_readers(const GemmShare& share
     if (other.pe.cube == share.pe.cube) ++readers.in_cube;
   }
   return readers;
-}
-
-// The blocks that hold `rows` of an operand from `row` on, in columns from `column` on.  All of
-// them are equally wide, since only cubes cut columns.
-struct OperandBlocks {
-  std::vector<tl::RowBlock> blocks = {};
-  std::int64_t pitch = 0;
-
-  tl::Pointer first() const { return blocks.front().pointer; }
-  std::vector<tl::RowBlock> further() const { return {std::next(blocks.begin()), blocks.end()}; }
-};
-
-OperandBlocks find_blocks(const Tensor& operand, std::int64_t row, std::int64_t rows,
-                          std::int64_t column) {
-  OperandBlocks found;
-  for (const ShardInfo& shard : operand.shards()) {
-    const std::int64_t first = std::max(row, shard.offset[0]);
-    const bool has_rows = first < std::min(row + rows, shard.offset[0] + shard.shape[0]);
-    const bool has_columns = shard.offset[1] <= column && column < shard.offset[1] + shard.shape[1];
-    if (!has_rows || !has_columns) continue;
-    const std::int64_t at = (first - shard.offset[0]) * shard.shape[1] + column - shard.offset[1];
-    const PeLocation home{shard.sip, shard.cube, shard.pe};
-    found.blocks.push_back({first - row, RuntimeContext::pointer_to(operand, home) + at});
-    found.pitch = shard.shape[1];
-  }
-  std::ranges::sort(found.blocks, {}, &tl::RowBlock::row);
-  return found;
 }
 
 void DistributedGemm::multiply(tl::Context& tl) const {

@@ -95,7 +95,7 @@ class KernelLaunch {
   LaunchRequest request_;
   std::vector<Kernel> kernels_;
   std::vector<OnSip> sips_;
-  int slice_sharers_ = 1;  // of a user's kernels
+  sim::Sharers sharers_;  // of a user's kernels
   std::size_t sips_under_way_ = 0;
   Completion done_{simulation_};
   sim::MessageBalance balance_;
@@ -135,7 +135,7 @@ void KernelLaunch::log(std::string_view what) {
 
 void KernelLaunch::launch_on_sips() {
   if (!request_.is_collective) {
-    slice_sharers_ = sim::Routing::count_slice_sharers(simulation_.topology(), request_.pes);
+    sharers_ = sim::Routing::count_sharers(simulation_.topology(), request_.pes);
   }
   for (std::size_t i = 0; i < request_.pes.size(); ++i) {
     if (i == 0 || request_.pes[i].sip != request_.pes[i - 1].sip) sips_.push_back({this, i});
@@ -255,7 +255,7 @@ void KernelLaunch::body(Kernel& kernel) {
   kernel.tl.emplace(simulation_.fibers(), simulation_.command_budget(), kernel.local, pe,
                     kernel.wake_event(), request_.name, static_cast<int>(kernel.index),
                     static_cast<int>(kernels_.size()),
-                    sim::Operation{request_.operation, request_.is_collective, slice_sharers_});
+                    sim::Operation{request_.operation, request_.is_collective, sharers_});
   if (!request_.guard.empty()) kernel.tl->guard_stores(request_.guard);
   if (request_.watch != nullptr) kernel.tl->watch_accesses(*request_.watch);
   simulation_.log(LogTopic::fiber, [] { return "begins"; });

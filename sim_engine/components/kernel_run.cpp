@@ -165,7 +165,7 @@ std::optional<GemmSize> KernelRun::choose_tile(const CompositePlan& plan, const 
   PeServices& services = pe_.services();
   const PeLocation& home = plan.a.is_shared() ? pe_.location() : plan.a.buffer.home;
   const WaysOfTiles ways = find_ways_of_tiles(services.topology, services.fabric, home,
-                                              pe_.location(), operation_.slice_sharers);
+                                              pe_.location(), operation_.sharers);
   return services.tile_choices.choose(plan, wanted, services.topology.pe, ways, scratch);
 }
 

@@ -6,12 +6,19 @@
 
 namespace kernbench::sim {
 
+// The most PEs of a launch that share a slice of HBM, and a cube.
+struct Sharers {
+  int of_slice = 1;
+  int of_cube = 1;
+
+  friend bool operator==(const Sharers&, const Sharers&) = default;
+};
+
 // The launch or collective that a kernel and its messages belong to.
 struct Operation {
   std::uint64_t number = 0;
   bool is_collective = false;
-  // The most PEs of a launch that share a slice of HBM; 1 for a collective.
-  int slice_sharers = 1;
+  Sharers sharers = {};  // one PE each for a collective
 
   friend bool operator==(const Operation&, const Operation&) = default;
 };

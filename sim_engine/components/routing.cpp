@@ -23,14 +23,19 @@ int Routing::hbm_slice_count(const Topology& topology) {
 }
 
 // One count for each slice of the present cube is enough.
-int Routing::count_slice_sharers(const Topology& topology, std::span<const PeLocation> pes) {
+Sharers Routing::count_sharers(const Topology& topology, std::span<const PeLocation> pes) {
   std::vector<int> of_slice(static_cast<std::size_t>(hbm_slice_count(topology)));
-  int most = 1;
+  Sharers most;
+  int of_cube = 0;
   for (std::size_t i = 0; i < pes.size(); ++i) {
     const bool is_new = i > 0 && (pes[i].cube != pes[i - 1].cube || pes[i].sip != pes[i - 1].sip);
-    if (is_new) std::ranges::fill(of_slice, 0);
+    if (is_new) {
+      std::ranges::fill(of_slice, 0);
+      of_cube = 0;
+    }
     const int slice = hbm_slice_of(topology, pes[i].pe);
-    most = std::max(most, ++of_slice[static_cast<std::size_t>(slice)]);
+    most.of_slice = std::max(most.of_slice, ++of_slice[static_cast<std::size_t>(slice)]);
+    most.of_cube = std::max(most.of_cube, ++of_cube);
   }
   return most;
 }

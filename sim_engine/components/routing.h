@@ -24,6 +24,7 @@
 #include <string>
 #include <vector>
 
+#include "sim_engine/components/operation.h"
 #include "sim_engine/components/use_and_waits.h"
 #include "sim_engine/topology/location.h"
 #include "sim_engine/topology/sip_network.h"
@@ -95,9 +96,8 @@ class Routing {
   // The number of slices that a cube's HBM is divided into, and the slice that is local to a PE.
   static int hbm_slice_count(const Topology& topology);
   static int hbm_slice_of(const Topology& topology, int pe);
-  // The most of these PEs that share a slice.
   // REQUIRES: ordered by SIP and cube
-  static int count_slice_sharers(const Topology& topology, std::span<const PeLocation> pes);
+  static Sharers count_sharers(const Topology& topology, std::span<const PeLocation> pes);
   // Returns the bandwidth of a slice, its channels' times the efficiency.  Whatever compares a time
   // with HBM's bandwidth takes it from here.
   static LinkSpec hbm_slice(const Topology& topology);

@@ -10,6 +10,7 @@
 #include "sim_engine/base/units.h"
 #include "sim_engine/components/composite_plan.h"
 #include "sim_engine/components/fabric.h"
+#include "sim_engine/components/operation.h"
 #include "sim_engine/components/tile_estimate.h"
 #include "sim_engine/topology/topology.h"
 #include "sim_engine/values/compute_ops.h"
@@ -19,7 +20,7 @@ namespace kernbench::sim {
 // The ways of a PE's operands from a slice of HBM: it has an equal share of the slice beside the
 // other PEs of its launch, and an equal share of its cube's SRAM beside all PEs there.
 WaysOfTiles find_ways_of_tiles(const Topology& topology, Fabric& fabric, const PeLocation& home,
-                               const PeLocation& pe, int slice_sharers);
+                               const PeLocation& pe, const Sharers& sharers);
 
 class TileChoices {
  public:
@@ -31,7 +32,7 @@ class TileChoices {
 
  private:
   // The key has all arguments that choose_tile() depends on except `pe`, which is the same for all.
-  using Arguments = std::array<std::int64_t, 24>;
+  using Arguments = std::array<std::int64_t, 32>;
 
   std::map<Arguments, std::optional<GemmSize>> chosen_;
 };
