@@ -147,8 +147,9 @@ int probe(const ProbeGemmArguments& arguments) {
       first_line(fmt::format("GEMM [{}, {}] x [{}, {}]", size.m, size.k, size.k, size.n), topology);
   text += fmt::format("#   array         {} x {}, {}\n", array.rows, array.columns,
                       name_of(array.dataflow));
-  text += fmt::format("#   folds         {}, of {} cycles each\n", use->folds,
-                      use->cycles / use->folds);
+  text += array.overlap ? fmt::format("#   folds         {}, which overlap\n", use->folds)
+                        : fmt::format("#   folds         {}, of {} cycles each\n", use->folds,
+                                      use->cycles / use->folds);
   text += fmt::format("#   cycles        {}\n", use->cycles);
   text += fmt::format("#   utilization   {:.2f} %\n", utilization * 100);
   show(arguments.json,

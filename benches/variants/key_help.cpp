@@ -75,6 +75,7 @@ constexpr Help kTopology[] = {
     {"pe.gemm.columns", "of the array"},
     {"pe.gemm.dataflow", "what stays in the array"},
     {"pe.gemm.clock", "of the array"},
+    {"pe.gemm.overlap", "true: the next fold enters while the last one leaves"},
     {"pe.tcm.capacity", "of a PE"},
     {"pe.tcm.bandwidth", "of each of its two ports for PE_DMA and messages"},
     {"pe.tcm.compute_bandwidth", "of each of PE_GEMM's two ports, and of PE_MATH's"},

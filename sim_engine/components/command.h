@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "sim_engine/components/composite_plan.h"
 #include "sim_engine/components/hbm_access.h"
@@ -50,6 +51,8 @@ struct Load : HbmAccess {
   bool is_shared = false;  // comes by way of SharedTiles
   Time asked{0};           // when a shared one was asked for
   Bytes from_hbm = 0;      // of a shared one: what HBM gave because of this load
+  // The ids that MemoryOrder has given to the accesses to `further`, in their order.
+  std::vector<AccessIndex::Id> further_noted = {};
 };
 struct Store : HbmAccess {};
 struct Math {

@@ -1,5 +1,6 @@
 #include "sim_engine/components/gemm_array.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "sim_engine/base/ceil_divide.h"
@@ -44,10 +45,14 @@ std::optional<GemmArrayUse> gemm_array_use(const GemmSpec& array, const GemmSize
   const Folds cut = compute_folds(array, size);
   const UnsignedWide folds =
       static_cast<UnsignedWide>(cut.down) * static_cast<UnsignedWide>(cut.across);
-  const UnsignedWide each =
+  const UnsignedWide alone =
       static_cast<UnsignedWide>(cut.steps) + static_cast<UnsignedWide>(cut.fill);
-  if (folds > kMost / each) return std::nullopt;
-  return GemmArrayUse{static_cast<std::int64_t>(folds), static_cast<std::int64_t>(folds * each)};
+  const UnsignedWide period =
+      array.overlap ? static_cast<UnsignedWide>(std::max<std::int64_t>(cut.steps, array.rows))
+                    : alone;
+  if (alone > kMost || (folds - 1) > (kMost - alone) / period) return std::nullopt;
+  return GemmArrayUse{static_cast<std::int64_t>(folds),
+                      static_cast<std::int64_t>((folds - 1) * period + alone)};
 }
 
 ComputeTraffic gemm_traffic(const GemmSpec& array, const GemmSize& size,

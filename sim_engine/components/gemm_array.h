@@ -10,12 +10,18 @@
 //                input_stationary   A       ceil(k / R) ceil(m / C)  n  T + 2 R + C - 2
 //
 //              R + C - 2 is the skew of the wave front; the R more load what stays.
+//              With pe.gemm.overlap the next fold enters while the last one leaves: a fold begins
+//              max(T, R) after the one before.  The R are those in which the next values of what
+//              stays are loaded beside the present ones, or the results leave by registers of their
+//              own.  Products do not overlap: each fills the array and empties it.
 //              The operand or result that stays in place crosses the TCM's ports once.  The operand
 //              that streams does so for each fold, and sums that do not stay are written, and read
 //              again in f32, for each further part of k.
-// Not modeled: folds that overlap, operands that arrive late within a fold.
+// Not modeled: operands that arrive late within a fold.
 // Source:      SCALE-Sim v2 (its paper, ISPASS 2020, counts R more for output_stationary; its
-//              program prints the number of the last cycle, one less).
+//              program prints the number of the last cycle, one less), which has no overlap.  The
+//              second set of registers is that of TPU v1 (arXiv 1704.04760: weights are shifted in
+//              behind those in use) and Gemmini (arXiv 1911.09925: both dataflows).
 
 #pragma once
 
@@ -30,7 +36,7 @@ namespace kernbench::sim {
 
 struct GemmArrayUse {
   std::int64_t folds = 0;
-  std::int64_t cycles = 0;
+  std::int64_t cycles = 0;  // of all folds
 };
 
 // The folds and cycles of a product; an empty product takes no cycles.  nullopt if the cycles do

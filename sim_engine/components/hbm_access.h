@@ -26,8 +26,7 @@ struct HbmAccess : HbmPart {
   AccessId id{};                        // while it is under way
   AccessIndex::Id noted = AccessIndex::kNone;  // by MemoryOrder
   std::vector<HbmPart> further = {};           // moved by the same transfer, behind the elements
-  // If it is not 0, the access moves so many rows among the elements, which values choose, and
-  // whose value is that of whoever issues it.
+  // If it is not 0, the access moves so many rows among the elements, which values choose.
   std::int64_t chosen_rows = 0;
 };
 

@@ -10,14 +10,6 @@ namespace kernbench::sim {
 
 namespace {
 
-std::vector<Value> present_values(MemoryStore& memory, std::span<const HbmPart> blocks) {
-  std::vector<Value> values;
-  for (const HbmPart& block : blocks) {
-    values.push_back(memory.load(block.buffer.region, block.elements));
-  }
-  return values;
-}
-
 // How many of `count` rows come from each of so many blocks: evenly, from block `first` on.
 std::vector<std::int64_t> spread(std::int64_t count, std::size_t blocks, std::size_t first) {
   std::vector<std::int64_t> rows(blocks, count / static_cast<std::int64_t>(blocks));
@@ -28,40 +20,83 @@ std::vector<std::int64_t> spread(std::int64_t count, std::size_t blocks, std::si
 
 }  // namespace
 
-std::vector<Tile> KernelRun::load_chosen(std::span<const HbmPart> blocks, const Tile& indices,
-                                         std::int64_t columns, std::int64_t count) {
+// Loads `rows` rows of the first one of these blocks.  The others only give the value that they
+// have when the load begins, since no row of theirs counts.
+void KernelRun::load_chosen(std::span<const HbmPart> blocks, std::span<const std::size_t> of_load,
+                            std::int64_t rows, const Tile& indices, std::int64_t columns,
+                            ChosenRows& chosen) {
   PeServices& services = pe_.services();
+  MemoryOrder& order = services.memory_order;
+  const HbmPart& first = blocks[of_load.front()];
+  std::vector<MemoryUse> uses;
+  std::int64_t elements = 0;
+  for (const std::size_t block : of_load) {
+    const HbmPart& part = blocks[block];
+    uses.push_back({part.buffer.region, part.elements.simplified(), false});
+    order.find(accesses_, uses.back(), hazards_);
+    elements += part.elements.count();
+  }
+  hazards_.push_back(indices);  // the addresses follow from them
+
+  Command& command = issue_next();
+  const Tile tile = services.tiles.make(first.buffer.dtype, rows * columns, &account());
+  // All elements of the blocks are the tile's value, since the rows are not known yet.
+  tile->value = services.memory.declare(first.buffer.dtype, elements);
+  command.result = tile;
+  command.bytes = tile->bytes;
+  command.work = work::Load{{{first.buffer, uses.front().elements}, id_}};
+  work::Load& load = std::get<work::Load>(command.work);
+  load.chosen_rows = rows;
+  std::int64_t offset = 0;
+  for (const std::size_t block : of_load) {
+    const std::int64_t count = blocks[block].elements.count();
+    chosen.blocks[block] = services.memory.slice(tile->value, offset, count);
+    offset += count;
+    if (block != of_load.front()) load.further.push_back(blocks[block]);
+  }
+  load.further_noted.assign(load.further.size(), AccessIndex::kNone);
+  submit(command);
+  order.note(accesses_, uses.front(), command, load.noted);
+  for (std::size_t i = 1; i < uses.size(); ++i) {
+    order.note(accesses_, uses[i], command, load.further_noted[i - 1]);
+  }
+  chosen.tiles.push_back(tile);
+}
+
+KernelRun::ChosenRows KernelRun::load_chosen(std::span<const HbmPart> blocks, const Tile& indices,
+                                             std::int64_t columns, std::int64_t count) {
   const PeLocation& own = pe_.location();
-  const auto first = static_cast<std::size_t>(own.cube * services.topology.pe_count() + own.pe);
+  const auto first =
+      static_cast<std::size_t>(own.cube * pe_.services().topology.pe_count() + own.pe);
   const std::vector<std::int64_t> rows = spread(count, blocks.size(), first);
-  std::vector<Tile> parts;
+  std::vector<std::size_t> without_rows;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    if (rows[i] == 0) without_rows.push_back(i);
+  }
+  ChosenRows chosen{{}, std::vector<Value>(blocks.size())};
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     if (rows[i] == 0) continue;
-    const DeviceBuffer& buffer = blocks[i].buffer;
-    Command& command = issue_next();
-    const Tile part = services.tiles.make(buffer.dtype, rows[i] * columns, &account());
-    command.result = part;
-    command.bytes = part->bytes;
-    const MemoryUse use{buffer.region, blocks[i].elements.simplified(), false};
-    command.work = work::Load{{{buffer, use.elements}, id_}};
-    work::Load& load = std::get<work::Load>(command.work);
-    load.chosen_rows = rows[i];
-    hazards_.push_back(indices);  // the addresses follow from them
-    submit(command, use, load.noted);
-    parts.push_back(part);
+    std::vector<std::size_t> of_load{i};
+    if (chosen.tiles.empty()) {
+      of_load.insert(of_load.end(), without_rows.begin(), without_rows.end());
+    }
+    load_chosen(blocks, of_load, rows[i], indices, columns, chosen);
   }
-  return parts;
+  return chosen;
 }
 
 Tile KernelRun::index_select(std::span<const HbmPart> blocks, const Tile& indices,
                              const IndexedRows& rows) {
   PeServices& services = pe_.services();
   const std::int64_t count = indices->element_count;
-  const Value value =
-      services.memory.index_select(indices->value, present_values(services.memory, blocks), rows);
-  const std::vector<Tile> parts = load_chosen(blocks, indices, rows.columns, count);
-  const Tile whole = services.tiles.make_view(value.dtype(), count * rows.columns, parts);
-  whole->value = value;
+  const ChosenRows chosen = load_chosen(blocks, indices, rows.columns, count);
+  const Tile whole =
+      services.tiles.make_view(blocks.front().buffer.dtype, count * rows.columns, chosen.tiles);
+  if (count > 0) {
+    whole->value = services.memory.index_select(indices->value, chosen.blocks, rows);
+  } else {
+    whole->value = services.memory.constant(whole->dtype, 0, 0.0);
+  }
   return whole;
 }
 
@@ -69,13 +104,12 @@ Tile KernelRun::index_add(std::span<const HbmPart> blocks, const Tile& indices,
                           const IndexedRows& rows, std::int64_t expected) {
   PeServices& services = pe_.services();
   const Topology::Pe& pe = services.topology.pe;
-  const Value value = services.memory.index_add(
-      indices->value, present_values(services.memory, blocks), rows, DType::f32);
   const std::int64_t loaded = expected * rows.columns;
-  const std::vector<Tile> parts = load_chosen(blocks, indices, rows.columns, expected);
+  const ChosenRows chosen = load_chosen(blocks, indices, rows.columns, expected);
+  const Value value = services.memory.index_add(indices->value, chosen.blocks, rows, DType::f32);
   Command& command = issue_next();
   command.operands = {
-      services.tiles.make_view(blocks.front().buffer.dtype, loaded, parts), indices, {}};
+      services.tiles.make_view(blocks.front().buffer.dtype, loaded, chosen.tiles), indices, {}};
   // It writes zeros, and adds the rows that have come.
   const std::int64_t cycles = math_cycles(pe, MathOp::convert, rows.count * rows.columns) +
                               math_cycles(pe, MathOp::add, loaded);

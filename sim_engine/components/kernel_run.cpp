@@ -317,6 +317,9 @@ void KernelRun::completed(const Command& command) {
   if (const auto* load = std::get_if<work::Load>(&command.work)) {
     traffic_.loaded += load->is_shared ? load->from_hbm : command.bytes;
     pe_.services().memory_order.forget(accesses_, false, load->noted);
+    for (const AccessIndex::Id noted : load->further_noted) {
+      pe_.services().memory_order.forget(accesses_, false, noted);
+    }
   } else if (const auto* store = std::get_if<work::Store>(&command.work)) {
     traffic_.stored += command.bytes;
     pe_.services().memory_order.forget(accesses_, true, store->noted);

@@ -159,8 +159,16 @@ class KernelRun final : public ReceiveIssuer {
   CauseLog::Id cause_of_clock() const;
   Command& issue_next();
   void submit(Command& command);
-  std::vector<Tile> load_chosen(std::span<const HbmPart> blocks, const Tile& indices,
-                                std::int64_t columns, std::int64_t count);
+  // What loads of chosen rows bring: their tiles, and of each block the value of all its elements.
+  struct ChosenRows {
+    std::vector<Tile> tiles;
+    std::vector<Value> blocks;
+  };
+  ChosenRows load_chosen(std::span<const HbmPart> blocks, const Tile& indices,
+                         std::int64_t columns, std::int64_t count);
+  void load_chosen(std::span<const HbmPart> blocks, std::span<const std::size_t> of_load,
+                   std::int64_t rows, const Tile& indices, std::int64_t columns,
+                   ChosenRows& chosen);
   void submit(Command& command, const MemoryUse& use, AccessIndex::Id& noted);
   template <class Kind>
   void issue_send(IpcqChannel& channel, std::uint32_t number, const Tile& tile);

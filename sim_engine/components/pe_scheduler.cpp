@@ -95,9 +95,7 @@ void PeScheduler::start(Command& command, work::Load& load) {
   begin_access(load, Access::read);
   // The load's value is bound here and not at the end, because a later store may overwrite the
   // elements while the bytes are under way.
-  if (load.chosen_rows == 0) {
-    services_.memory.bind(command.result->value, load_value(services_.memory, load));
-  }
+  services_.memory.bind(command.result->value, load_value(services_.memory, load));
   if (load.is_shared) return load_shared(command, load);
   submit_dma(command.is_of_collective ? kCollectiveLoad : kLoad, command,
              load_path(load.buffer.home), command.bytes, translation_time(load));

@@ -134,6 +134,7 @@ struct GemmSpec {
   int columns = 1;
   Dataflow dataflow = Dataflow::output_stationary;
   Frequency clock;
+  bool overlap = false;  // folds of a product follow each other while the array is filled
 
   friend bool operator==(const GemmSpec&, const GemmSpec&) = default;
 };

@@ -178,10 +178,12 @@ MathCycles read_math_cycles(YamlMap cycles) {
 }
 
 GemmSpec read_gemm(YamlMap gemm) {
-  return {.rows = gemm.integer("rows", 1, 4096),
-          .columns = gemm.integer("columns", 1, 4096),
-          .dataflow = gemm.choice("dataflow", kDataflows),
-          .clock = gemm.frequency("clock")};
+  GemmSpec result{.rows = gemm.integer("rows", 1, 4096),
+                  .columns = gemm.integer("columns", 1, 4096),
+                  .dataflow = gemm.choice("dataflow", kDataflows),
+                  .clock = gemm.frequency("clock")};
+  if (gemm.has("overlap")) result.overlap = gemm.boolean("overlap");
+  return result;
 }
 
 TcmSpec read_tcm(YamlMap tcm) {

@@ -92,8 +92,9 @@ std::string to_text(const Topology::Pe& pe) {
       to_text(pe.cpu_issue), to_text(pe.scheduler_dispatch), to_text(pe.dma_setup),
       to_text(pe.mmu_latency), pe.mmu_page, pe.math_lanes, to_text(pe.math_clock),
       to_text(pe.math_cycles));
-  text += fmt::format("  gemm: {{rows: {}, columns: {}, dataflow: {}, clock: {}}}\n", pe.gemm.rows,
-                      pe.gemm.columns, name_of(pe.gemm.dataflow), to_text(pe.gemm.clock));
+  text += fmt::format("  gemm: {{rows: {}, columns: {}, dataflow: {}, clock: {}, overlap: {}}}\n",
+                      pe.gemm.rows, pe.gemm.columns, name_of(pe.gemm.dataflow),
+                      to_text(pe.gemm.clock), pe.gemm.overlap);
   text +=
       fmt::format("  tcm: {{capacity: {} B, bandwidth: {}, latency: {}, compute_bandwidth: {}}}\n",
                   pe.tcm.capacity, to_text(pe.tcm.bandwidth), to_text(pe.tcm.latency),

@@ -4,6 +4,7 @@
 #include <array>
 #include <catch2/catch.hpp>
 #include <limits>
+#include <utility>
 
 namespace kernbench::sim::gemm_array_test {
 
@@ -47,6 +48,35 @@ std::int64_t cycles_by_counting(Dataflow dataflow, const GemmSize& size, int row
     }
   }
   return cycles;
+}
+
+GemmSpec overlapping(GemmSpec array) {
+  array.overlap = true;
+  return array;
+}
+
+// Follows folds that begin as early as they can.  A cell's second register takes what comes down
+// its column, or what leaves up it, one value of the column per cycle.  What stays is loaded while
+// the fold before works; results leave while the next fold works.
+std::int64_t cycles_of_overlapping_folds(Dataflow dataflow, std::int64_t folds, std::int64_t steps,
+                                         int rows, int columns) {
+  const bool loads = dataflow != kOs;
+  std::int64_t column_is_free = 0;  // its second registers
+  std::int64_t cells_are_free = 0;  // the first cell, and each other one as much later as its skew
+  std::int64_t end = 0;
+  for (std::int64_t fold = 0; fold < folds; ++fold) {
+    std::int64_t begin = cells_are_free;
+    if (loads) {
+      begin = std::max(begin, column_is_free + rows);
+      column_is_free = begin;  // the cells have taken over what was loaded
+    } else {
+      begin = std::max(begin, column_is_free - steps);  // the results of the fold before have left
+      column_is_free = begin + steps + rows;
+    }
+    cells_are_free = begin + steps;
+    end = begin + last_cycle_of_fold(rows, columns, steps, 0) + 1;
+  }
+  return end;
 }
 
 }  // namespace
@@ -108,6 +138,38 @@ TEST_CASE("the closed forms equal a count of every cell of every fold", "[gemm][
   }
 }
 
+TEST_CASE("folds that overlap take the cycles of their steps, and fill the array once",
+          "[gemm][timing]") {
+  const auto cycles = [](Dataflow dataflow, const GemmSize& size, int side) {
+    return gemm_array_use(overlapping(array_of(dataflow, side, side)), size).value().cycles;
+  };
+  CHECK(cycles(kOs, {128, 128, 128}, 32) == 16 * 128 + 62);
+  CHECK(cycles(kOs, {4096, 4096, 4096}, 128) == 1024 * 4096 + 254);
+  CHECK(cycles(kWs, {4096, 4096, 4096}, 128) == 1024 * 4096 + 128 + 254);
+  // Folds of fewer steps than rows wait for what is loaded, or for results to leave.
+  CHECK(cycles(kOs, {1000, 1000, 8}, 32) == 1023 * 32 + 8 + 62);
+  CHECK(cycles(kIs, {64, 8, 1000}, 32) == 1000 + (1000 + 32 + 62));
+  CHECK(cycles(kWs, {1, 4096, 32}, 32) == 127 * 32 + 1 + 32 + 62);
+  // One fold has nothing to overlap with.
+  CHECK(cycles(kOs, {1, 1, 1}, 32) == cycles_of(kOs, {1, 1, 1}, 32, 32));
+}
+
+TEST_CASE("folds that overlap begin as early as the registers of the cells allow",
+          "[gemm][timing]") {
+  for (const Dataflow dataflow : kDataflows) {
+    for (const auto& [rows, columns] : {std::pair{1, 1}, {4, 4}, {2, 7}, {7, 2}}) {
+      for (const GemmSize& size : {GemmSize{1, 1, 1}, GemmSize{13, 5, 3}, GemmSize{3, 13, 40},
+                                   GemmSize{40, 3, 13}, GemmSize{8, 8, 8}}) {
+        const GemmArrayUse use =
+            gemm_array_use(overlapping(array_of(dataflow, rows, columns)), size).value();
+        const std::int64_t steps = dataflow == kOs ? size.k : dataflow == kWs ? size.m : size.n;
+        REQUIRE(use.cycles ==
+                cycles_of_overlapping_folds(dataflow, use.folds, steps, rows, columns));
+      }
+    }
+  }
+}
+
 TEST_CASE("on one multiplier every product takes a cycle", "[gemm]") {
   const GemmSpec one = array_of(kOs, 1, 1);
   const GemmArrayUse use = gemm_array_use(one, {7, 11, 13}).value();
@@ -132,6 +194,9 @@ TEST_CASE("large products are exact, and those beyond 64 bits are told", "[gemm]
   CHECK_FALSE(gemm_array_use(array_of(kOs, 1, 2), {1, 1, kMost}));
   CHECK_FALSE(gemm_array_use(array_of(kOs, 1, 1), {kMost, 2, 1}));
   CHECK_FALSE(gemm_array_use(array_of(kIs, 4, 4), {kMost, kMost, kMost}));
+  CHECK(gemm_array_use(overlapping(array_of(kOs, 1, 1)), {1, 1, kMost}).value().cycles == kMost);
+  CHECK_FALSE(gemm_array_use(overlapping(array_of(kOs, 1, 1)), {2, 1, kMost}));
+  CHECK_FALSE(gemm_array_use(overlapping(array_of(kIs, 4, 4)), {kMost, kMost, kMost}));
 }
 
 }  // namespace kernbench::sim::gemm_array_test

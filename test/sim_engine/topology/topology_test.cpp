@@ -258,7 +258,9 @@ TEST_CASE("a topology without a section `communication` has nothing for it", "[t
 }
 
 TEST_CASE(
-    "HBM gives its peak, corners and TCM no limit, and launches queue where a file does not say so",
+    "HBM gives its peak, corners and TCM no limit, folds follow each other, and launches queue "
+    "where "
+    "a file does not say so",
     "[topology]") {
   std::string text = complete_topology();
   Topology topology = Topology::parse(text, "t.yaml");
@@ -267,6 +269,7 @@ TEST_CASE(
   CHECK(topology.cube.hbm.turn_around == Time{24'000});
   CHECK(topology.cube.corner == LinkSpec{Bandwidth{256'000'000'000}, Time{2'000}});
   CHECK(topology.pe.tcm.compute_bandwidth == Bandwidth{2'304'000'000'000});
+  CHECK(topology.pe.gemm.overlap);
   const auto replace = [&](std::string_view old, std::string_view by) {
     REQUIRE(text.find(old) != text.npos);
     text.replace(text.find(old), old.size(), by);
@@ -278,12 +281,14 @@ TEST_CASE(
   replace(" efficiency: 90 %, turn_around: 24 ns,", "");
   replace(", corner: {bandwidth: 256 GB/s, latency: 2 ns}", "");
   replace(", compute_bandwidth: 2304 GB/s", "");
+  replace(", overlap: true", "");
   topology = Topology::parse(text, "t.yaml");
   CHECK(topology.cube.hbm.efficiency == 1000);
   CHECK(topology.cube.hbm.slices == 0);
   CHECK(topology.cube.hbm.turn_around == Time{0});
   CHECK(topology.cube.corner == LinkSpec{});
   CHECK(topology.pe.tcm.compute_bandwidth.is_unlimited());
+  CHECK_FALSE(topology.pe.gemm.overlap);
   CHECK_FALSE(topology.launch.blocking);
 }
 
