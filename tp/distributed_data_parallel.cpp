@@ -147,7 +147,7 @@ MegatronOptimizer::MegatronOptimizer(RuntimeContext& torch,
     : torch_(torch), buckets_(std::move(buckets)), options_(options) {
   const NoGradGuard no_grad(torch);
   for (const auto& bucket : buckets_) {
-    const Tensor own = bucket->pack_params().narrow(0, bucket->shard_begin(), bucket->shard_size());
+    const Tensor own = bucket->param_shard();
     masters_.push_back(own.dtype() == DType::f32 ? own.clone() : own.to(DType::f32));
     masters_.back().requires_grad_();
   }

@@ -25,22 +25,16 @@ constexpr std::int64_t kEndAlignment = 128;  // of a bucket's end, for every num
 using nn::parallel::FlatBuffer;
 
 nn::parallel::FlatLayout make_layout(const ParamAndGradBucket::Setting& setting, int dp) {
-  const bool is_shared = setting.config.use_distributed_optimizer;
-  return {.alignment = kAlignment,
-          .multiple = is_shared ? std::lcm(std::int64_t{dp}, kEndAlignment) : kAlignment};
+  if (!setting.config.use_distributed_optimizer) {
+    return {.alignment = kAlignment, .multiple = kAlignment};
+  }
+  return {
+      .alignment = kAlignment, .multiple = std::lcm(std::int64_t{dp}, kEndAlignment), .parts = dp};
 }
 
-FlatBuffer make_grads(const ParamAndGradBucket::Setting& setting,
-                      const std::vector<Parameter>& params, int dp) {
-  const DType dtype = setting.config.grad_reduce_in_fp32 ? DType::f32 : params.front().dtype();
-  return {{params.begin(), params.end()}, dtype, make_layout(setting, dp)};
-}
-
-void check_is_uncut(const Tensor& param) {
-  const ops::Placement placement = ops::placement_of(param);
-  if (!placement.cube.is_cut() && !placement.pe.is_cut()) return;
-  ops::refuse_placement("use_distributed_optimizer", param,
-                        "ranks share buckets whose tensors lie whole on each of their holders");
+DType type_of_grads(const DistributedDataParallelConfig& config,
+                    const std::vector<Parameter>& params) {
+  return config.grad_reduce_in_fp32 ? DType::f32 : params.front().dtype();
 }
 
 }  // namespace
@@ -48,16 +42,14 @@ void check_is_uncut(const Tensor& param) {
 ParamAndGradBucket::ParamAndGradBucket(const Setting& setting, std::vector<Parameter> params)
     : setting_(setting),
       params_(std::move(params)),
-      grads_(make_grads(setting, params_, setting.torch.distributed.get_world_size(setting.group))),
+      grads_(tensors(), type_of_grads(setting.config, params_),
+             make_layout(setting, setting.torch.distributed.get_world_size(setting.group))),
       dp_(setting.torch.distributed.get_world_size(setting.group)) {
-  shard_size_ = grad_data().numel();
-  if (!setting.config.use_distributed_optimizer) return;
-  std::ranges::for_each(params_, check_is_uncut);
-  shard_ = setting.torch.distributed.get_rank(setting.group);
-  shard_size_ /= dp_;
+  if (is_shared()) shard_ = setting.torch.distributed.get_rank(setting.group);
 }
 
 Tensor ParamAndGradBucket::main_grad(std::size_t param) const {
+  ops::check_is_whole("main_grad", grad_data());
   std::vector<Tensor> all(params_.size());
   all[param] = setting_.torch.empty_like(params_[param].detach()).to(grad_data().dtype());
   grads_.unpack(all);
@@ -69,7 +61,18 @@ Tensor ParamAndGradBucket::main_grad_view(std::size_t param) const {
 }
 
 Tensor ParamAndGradBucket::grad_shard() const {
-  return grad_data().narrow(0, shard_begin(), shard_size_);
+  return reduced_.defined() ? reduced_ : grads_.part(shard_);
+}
+
+// The holders of a parameter add up its gradient when ranks do.
+void ParamAndGradBucket::hold_summands() {
+  std::vector<Tensor> grads;
+  for (std::size_t i = 0; i < params_.size(); ++i) grads.push_back(main_grad(i));
+  reduced_ = grads_.part(shard_).clone();
+  nn::parallel::FlatLayout layout = make_layout(setting_, dp_);
+  layout.holds_summands = true;
+  grads_ = {tensors(), grad_data().dtype(), layout};
+  grads_.pack(grads);
 }
 
 std::vector<Tensor> ParamAndGradBucket::grads_for_norm(const Tensor& shard) const {
@@ -81,12 +84,17 @@ std::vector<Tensor> ParamAndGradBucket::grads_for_norm(const Tensor& shard) cons
   for (std::size_t i = 0; i < params_.size(); ++i) {
     if (!counts(params_[i])) continue;
     if (!main_grad_view(i).defined()) {
+      if (is_shared()) {
+        ops::refuse_placement("use_distributed_optimizer", params_[i],
+                              "a norm that leaves out copies of tensor parallel ranks wants "
+                              "buckets whose tensors lie whole on each of their holders");
+      }
       counted.push_back(main_grad(i));
       continue;
     }
     const std::int64_t offset = grads_.offset(i) - shard_begin();
     const std::int64_t begin = std::max<std::int64_t>(offset, 0);
-    const std::int64_t end = std::min(offset + params_[i].numel(), shard_size_);
+    const std::int64_t end = std::min(offset + params_[i].numel(), shard_size());
     if (begin < end) counted.push_back(shard.narrow(0, begin, end - begin));
   }
   return counted;
@@ -94,7 +102,9 @@ std::vector<Tensor> ParamAndGradBucket::grads_for_norm(const Tensor& shard) cons
 
 void ParamAndGradBucket::add_grad(std::size_t param) {
   Tensor of = params_[param];
-  ops::check_is_whole("main_grad", of.grad());
+  const bool has_summands = ops::placement_of(of.grad()).is_partial();
+  if (has_summands && is_shared() && !reduced_.defined()) hold_summands();
+  if (!reduced_.defined()) ops::check_is_whole("main_grad", of.grad());
   grads_.add(param, of.grad());
   of.zero_grad();
   has_new_grads_ = true;
@@ -211,7 +221,7 @@ void ParamAndGradBucket::start_param_sync() {
   const runtime::NamedPart part(simulation_of(setting_.torch), "parameters of bucket",
                                 setting_.index);
   gathered_ = make_flat();
-  Tensor own = gathered_->tensor().narrow(0, shard_begin(), shard_size_);
+  Tensor own = gathered_->part(shard_);
   own.copy_(std::exchange(master_, {}).to(own.dtype()));
   if (!is_shared()) return;
   gathering_ = setting_.torch.distributed.all_gather_into_tensor(

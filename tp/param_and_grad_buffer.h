@@ -36,13 +36,17 @@ class ParamAndGradBucket {
   const Tensor& grad_data() const { return grads_.tensor(); }
   // Copies main_grad of a parameter out of the buffer.
   Tensor main_grad(std::size_t param) const;
-  // main_grad in the buffer itself; undefined if the parameter's holders have parts of it.
+  // main_grad in the buffer itself; undefined if the parameter's holders have parts of it, or
+  // summands.
   Tensor main_grad_view(std::size_t param) const;
-  // The elements of the buffer that this rank's optimizer has: all, or its 1 / dp.
-  std::int64_t shard_begin() const { return shard_size_ * shard_; }
-  std::int64_t shard_size() const { return shard_size_; }
+  // The elements of each holder's part of the buffer that this rank's optimizer has: all, or its
+  // 1 / dp.
+  std::int64_t shard_begin() const { return shard_size() * shard_; }
+  std::int64_t shard_size() const { return grads_.part_size(); }
   // The mean of the gradients in this rank's elements, after finish_grad_sync().
   Tensor grad_shard() const;
+  // This rank's elements of the parameters.
+  Tensor param_shard() const { return packed_params().part(shard_); }
   // Returns those of this rank's elements, `shard` or parts of it, that count in a norm over all
   // ranks (counts_in_norms()).
   std::vector<Tensor> grads_for_norm(const Tensor& shard) const;
@@ -85,6 +89,7 @@ class ParamAndGradBucket {
   bool is_first_batch() const { return expected_.empty(); }
   std::vector<Tensor> tensors() const { return {params_.begin(), params_.end()}; }
   nn::parallel::FlatBuffer make_flat() const;
+  void hold_summands();
   nn::parallel::FlatBuffer packed_params() const;
 
   const Setting setting_;
@@ -92,7 +97,7 @@ class ParamAndGradBucket {
   nn::parallel::FlatBuffer grads_;
   int dp_ = 1;
   std::int64_t shard_ = 0;
-  std::int64_t shard_size_ = 0;
+  Tensor reduced_;                     // this rank's elements, if the buffer has summands
   std::vector<std::size_t> ready_;     // parameters with a gradient of this batch
   std::vector<std::size_t> expected_;  // those of the first batch
   distributed::Work work_;             // of this batch, or of the last one

@@ -103,12 +103,12 @@ std::vector<StepInput> read_points(const Settings& settings, const Topology& top
                   .dtype = settings.choice("dtype", kDTypes)};
   train::check_size("ddp", input.model, input.size);
   const std::vector<Scheme> schemes = settings.choices("scheme", kSchemes);
-  const bool is_ddp = schemes.size() == 1 && schemes.front() == Scheme::ddp;
-  input.on = train::read_pes(settings, topology, is_ddp ? input.size.tokens() : 1);
-  if (input.on.count() > 1 && !is_ddp) {
+  const bool shards = std::ranges::find(schemes, Scheme::fsdp2) != schemes.end();
+  input.on = train::read_pes(settings, topology, shards ? 1 : input.size.tokens());
+  if (input.on.count() > 1 && shards) {
     throw UsageError("KB-U012",
-                     "ddp: scheme={} with {} PEs; zero1 and fsdp2 cut parameters among ranks that "
-                     "lie whole on a PE: give cubes=1 pes=1, or scheme=ddp",
+                     "ddp: scheme={} with {} PEs; fsdp2 cuts parameters among ranks that lie whole "
+                     "on a PE: give cubes=1 pes=1, or scheme=ddp,zero1",
                      settings.text("scheme"), input.on.count());
   }
   const std::vector<double> caps = read_caps(settings);
@@ -300,7 +300,7 @@ BenchInfo ddp_bench() {
            {"dtype", "f32", "f16, bf16 or f32", SettingType::name},
            {"cubes", "",
             "of each SIP that share its rank's tokens and weights; else as many as these fill, "
-            "with scheme=ddp",
+            "without fsdp2",
             SettingType::integer},
            {"pes", "", "of each of these cubes, likewise", SettingType::integer},
            {"scheme", "ddp",

@@ -59,6 +59,7 @@ constexpr Help kTopology[] = {
     {"pe.mmu.latency", "of PE_MMU, to translate an address"},
     {"pe.mmu.page", "the size of its pages"},
     {"pe.math.lanes", "of PE_MATH: elements at a time"},
+    {"pe.math.f16_per_lane", "elements of 16 bits that a lane takes at a time"},
     {"pe.math.clock", "of PE_MATH"},
     {"pe.math.cycles.add", "for an element: addition, subtraction, negation, absolute value"},
     {"pe.math.cycles.mul", "for an element: product"},

@@ -47,6 +47,9 @@ std::int64_t round_up(std::int64_t length, std::int64_t multiple) {
 bool counts(const Level& flat, const Level& of_tensor, int holder) {
   return !flat.is_partial() || of_tensor.is_partial() || holder == 0;
 }
+bool has_summand(const Placement& flat, const Placement& of_tensor, const sim::PeLocation& holder) {
+  return counts(flat.cube, of_tensor.cube, holder.cube) && counts(flat.pe, of_tensor.pe, holder.pe);
+}
 
 void store(tl::Context& tl, const tl::Pointer& to, const tl::Tensor& elements) {
   tl.store(to, tl.cast(elements, to.dtype()));
@@ -65,6 +68,20 @@ void clear(tl::Context& tl, const tl::Pointer& to, std::int64_t length) {
   ops::for_each_block(length, ops::block_elements(tl), [&](std::int64_t begin, std::int64_t size) {
     tl.store(to + begin, tl.zeros({size}, to.dtype()));
   });
+}
+
+// Of a buffer whose holders have `length` elements each.  Cuts become cuts of columns where there
+// are several parts, so that each holder has its share of each part.
+Shape flat_shape(std::int64_t length, std::int64_t parts, Placement& placement) {
+  std::int64_t holders = 1;
+  if (placement.cube.is_cut()) holders *= placement.num_cubes;
+  if (placement.pe.is_cut()) holders *= placement.num_pes;
+  if (holders == 1 || parts == 1) return {length * holders};
+  for (Level* level : {&placement.cube, &placement.pe}) {
+    if (level->is_cut()) *level = ops::cut(1);
+  }
+  placement.is_shared = false;
+  return {parts, length / parts * holders};
 }
 
 std::vector<Tensor> defined(const std::vector<Tensor>& tensors) {
@@ -105,10 +122,20 @@ FlatBuffer::FlatBuffer(const std::vector<Tensor>& tensors, DType dtype, const Fl
     length += lengths_.back();
   }
   length = round_up(length, layout.multiple);
-  if (placement.cube.is_cut()) length *= placement.num_cubes;
-  if (placement.pe.is_cut()) length *= placement.num_pes;
-  flat_ = ops::make_like(tensors.front(), "bucket", {length}, dtype, placement);
+  part_size_ = length / layout.parts;
+  const auto becomes_partial = [&](const Level& level, int holders) {
+    return layout.holds_summands && level.is_replicate() && holders > 1;
+  };
+  if (becomes_partial(placement.cube, placement.num_cubes)) placement.cube = ops::kPartial;
+  if (becomes_partial(placement.pe, placement.num_pes)) placement.pe = ops::kPartial;
+  flat_ = ops::make_like(tensors.front(), "bucket", flat_shape(length, layout.parts, placement),
+                         dtype, placement);
   runtime::fill(*flat_.storage(), 0);
+}
+
+Tensor FlatBuffer::part(std::int64_t index) const {
+  const bool has_rows = flat_.shape().rank() > 1;
+  return flat_.narrow(0, has_rows ? index : index * part_size_, has_rows ? 1 : part_size_);
 }
 
 void FlatBuffer::pack(const std::vector<Tensor>& tensors, double factor) const {
@@ -124,9 +151,7 @@ void FlatBuffer::pack(const std::vector<Tensor>& tensors, double factor) const {
                     continue;
                   }
                   const Placement own = ops::placement_of(tensors[i]);
-                  const bool has_summand = counts(whole.cube, own.cube, tl.location().cube) &&
-                                           counts(whole.pe, own.pe, tl.location().pe);
-                  if (has_summand) {
+                  if (has_summand(whole, own, tl.location())) {
                     copy_part(tl, ops::local_part(tensors[i], tl), to, factor);
                   } else {
                     clear(tl, to, lengths[i]);
@@ -143,7 +168,9 @@ Tensor FlatBuffer::view(std::size_t index, const Shape& shape) const {
 
 void FlatBuffer::add(std::size_t index, const Tensor& tensor) const {
   ops::launch("add_to_bucket", {flat_}, {tensor},
-              [flat = flat_, tensor, offset = offsets_[index]](tl::Context& tl) {
+              [flat = flat_, tensor, offset = offsets_[index], whole = ops::placement_of(flat_),
+               own = ops::placement_of(tensor)](tl::Context& tl) {
+                if (!has_summand(whole, own, tl.location())) return;
                 const tl::Pointer target = ops::local_part(flat, tl).data + offset;
                 const ops::LocalPart from = ops::local_part(tensor, tl);
                 ops::for_each_block(from.shape.numel(), ops::block_elements(tl),

@@ -24,8 +24,10 @@ std::vector<BucketItem> bucket_items(const std::vector<Tensor>& tensors);
 
 // Alignments are counted in elements of each holder's shard.
 struct FlatLayout {
-  std::int64_t alignment = 1;  // of each tensor's beginning
-  std::int64_t multiple = 1;   // that the whole length is
+  std::int64_t alignment = 1;   // of each tensor's beginning
+  std::int64_t multiple = 1;    // that the whole length is
+  std::int64_t parts = 1;       // equal ones of each holder's shard; `multiple` is one of theirs
+  bool holds_summands = false;  // of tensors that are replicated: the buffer is partial
 };
 
 class FlatBuffer {
@@ -33,7 +35,12 @@ class FlatBuffer {
   // Makes a buffer for tensors of one kind, which it holds as `dtype`.
   FlatBuffer(const std::vector<Tensor>& tensors, DType dtype, const FlatLayout& layout = {});
 
+  // All elements: a vector, or of tensors that are cut, and several parts, a matrix with a row for
+  // each part, whose columns are cut.
   const Tensor& tensor() const { return flat_; }
+  // One of the layout's parts, as a view of the buffer.
+  Tensor part(std::int64_t index) const;
+  std::int64_t part_size() const { return part_size_; }  // of each holder
 
   // Copies the tensors, multiplied by `factor` in f32, into the buffer, by one kernel; zeros where
   // one is undefined.
@@ -44,7 +51,8 @@ class FlatBuffer {
   Tensor view(std::size_t index, const Shape& shape) const;
   // The first element of a tensor in each holder's part.
   std::int64_t offset(std::size_t index) const { return offsets_[index]; }
-  // Adds a tensor, in f32 with one rounding, to what the buffer has of it.
+  // Adds a tensor, in f32 with one rounding, to what the buffer has of it.  In a buffer of summands
+  // the first holder adds one that is replicated.
   void add(std::size_t index, const Tensor& tensor) const;
   // Copies `flat`, the buffer or a tensor like it, of any type, into the tensors, but those that
   // are undefined, by one kernel. REQUIRES: neither `flat` nor a tensor is partial
@@ -55,6 +63,7 @@ class FlatBuffer {
   Tensor flat_;
   std::vector<std::int64_t> offsets_;  // in each holder's part
   std::vector<std::int64_t> lengths_;  // the most that a holder has
+  std::int64_t part_size_ = 0;
 };
 
 }  // namespace kernbench::nn::parallel

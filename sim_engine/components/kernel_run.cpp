@@ -96,8 +96,10 @@ void KernelRun::store(const DeviceBuffer& buffer, const ElementRange& elements, 
 Tile KernelRun::math(MathOp op, const Tile& a, const Tile& b) {
   Command& command = issue_next();
   command.operands = {a, b, {}};
-  return submit_math(command, pe_.services().memory.math(op, a->value, b->value),
-                     {math_cycles(pe_.services().topology.pe, op, a->element_count), name_of(op)});
+  return submit_math(
+      command, pe_.services().memory.math(op, a->value, b->value),
+      {math_cycles(pe_.services().topology.pe, op, a->element_count, size_of(a->dtype)),
+       name_of(op)});
 }
 
 Tile KernelRun::math(MathOp op, DType dtype, std::int64_t element_count,
@@ -105,32 +107,34 @@ Tile KernelRun::math(MathOp op, DType dtype, std::int64_t element_count,
   PeServices& services = pe_.services();
   Command& command = issue_next();
   std::array<Value, kMostOperands> values;
+  Bytes widest = size_of(dtype);
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const auto& [tile, number] = operands[i];
     command.operands[i] = tile;
+    if (tile) widest = std::max(widest, size_of(tile->dtype));
     values[i] = tile ? tile->value : services.memory.constant(dtype, element_count, number);
   }
   const Value value = services.memory.math(op, dtype, std::span(values).first(operands.size()));
   return submit_math(command, value,
-                     {math_cycles(services.topology.pe, op, element_count), name_of(op)});
+                     {math_cycles(services.topology.pe, op, element_count, widest), name_of(op)});
 }
 
 Tile KernelRun::along_axis(AxisOp op, const Tile& tile, const AxisForm& form) {
   PeServices& services = pe_.services();
   Command& command = issue_next();
   command.operands[0] = tile;
-  return submit_math(
-      command, services.memory.along_axis(op, tile->value, form),
-      {math_cycles(services.topology.pe, op, form), name_of(op), 0, count_passes(op)});
+  return submit_math(command, services.memory.along_axis(op, tile->value, form),
+                     {math_cycles(services.topology.pe, op, form, size_of(tile->dtype)),
+                      name_of(op), 0, count_passes(op)});
 }
 
 Tile KernelRun::ramp(DType dtype, std::int64_t start, std::int64_t element_count) {
   PeServices& services = pe_.services();
   Command& command = issue_next();
   const AxisForm form{1, element_count, 1};
-  return submit_math(
-      command, services.memory.ramp(dtype, start, element_count),
-      {math_cycles(services.topology.pe, AxisOp::ramp, form), name_of(AxisOp::ramp)});
+  return submit_math(command, services.memory.ramp(dtype, start, element_count),
+                     {math_cycles(services.topology.pe, AxisOp::ramp, form, size_of(dtype)),
+                      name_of(AxisOp::ramp)});
 }
 
 Tile KernelRun::submit_math(Command& command, const Value& value, const work::Math& math) {

@@ -4,6 +4,8 @@
 #include <array>
 #include <bit>
 
+#include "sim_engine/base/ceil_divide.h"
+
 namespace kernbench::sim {
 
 namespace {
@@ -18,22 +20,24 @@ constexpr std::array kPasses = {
 #include "sim_engine/values/math_ops.def"
 };
 
-// The number of passes in which the lanes process all elements.
-std::int64_t passes(const Topology::Pe& pe, std::int64_t element_count) {
-  return (element_count + pe.math_lanes - 1) / pe.math_lanes;
+// Elements that PE_MATH takes at a time.
+std::int64_t width(const Topology::Pe& pe, Bytes widest) {
+  return std::int64_t{pe.math_lanes} * (widest <= 2 ? pe.math_f16_per_lane : 1);
 }
 
-std::int64_t element_cycles(const Topology::Pe& pe, MathKind kind, std::int64_t element_count) {
-  return passes(pe, element_count) * pe.math_cycles[kind];
+std::int64_t element_cycles(const Topology::Pe& pe, MathKind kind, std::int64_t element_count,
+                            Bytes widest = 4) {
+  return ceil_divide(element_count, width(pe, widest)) * pe.math_cycles[kind];
 }
 
-std::int64_t reduction_cycles(const Topology::Pe& pe, MathKind kind, const AxisForm& form) {
+std::int64_t reduction_cycles(const Topology::Pe& pe, MathKind kind, const AxisForm& form,
+                              Bytes widest = 4) {
   const std::int64_t count = form.count_with_axis();
   if (count == 0) return 0;
-  const auto joined =
-      static_cast<std::uint64_t>(std::min<std::int64_t>(form.length, pe.math_lanes));
+  const std::int64_t at_once = width(pe, widest);
+  const auto joined = static_cast<std::uint64_t>(std::min(form.length, at_once));
   const auto tree_depth = static_cast<std::int64_t>(std::bit_width(joined - 1));
-  return (passes(pe, count) + tree_depth) * pe.math_cycles[kind];
+  return (ceil_divide(count, at_once) + tree_depth) * pe.math_cycles[kind];
 }
 
 std::int64_t softmax_cycles(const Topology::Pe& pe, const AxisForm& form) {
@@ -51,19 +55,20 @@ MathPasses count_passes(AxisOp op) {
   return op == AxisOp::softmax ? MathPasses{3, 2} : MathPasses{};
 }
 
-std::int64_t math_cycles(const Topology::Pe& pe, MathOp op, std::int64_t element_count) {
+std::int64_t math_cycles(const Topology::Pe& pe, MathOp op, std::int64_t element_count,
+                         Bytes widest) {
   const Passes& made = kPasses[static_cast<std::size_t>(op)];
-  return element_cycles(pe, made.kind, element_count) +
-         made.fmas * element_cycles(pe, MathKind::fma, element_count);
+  return element_cycles(pe, made.kind, element_count, widest) +
+         made.fmas * element_cycles(pe, MathKind::fma, element_count, widest);
 }
 
-std::int64_t math_cycles(const Topology::Pe& pe, AxisOp op, const AxisForm& form) {
+std::int64_t math_cycles(const Topology::Pe& pe, AxisOp op, const AxisForm& form, Bytes widest) {
   switch (op) {
     case AxisOp::sum:
       return reduction_cycles(pe, MathKind::add, form);
     case AxisOp::maximum:
     case AxisOp::minimum:
-      return reduction_cycles(pe, MathKind::compare, form);
+      return reduction_cycles(pe, MathKind::compare, form, widest);
     case AxisOp::softmax:
       return softmax_cycles(pe, form);
     case AxisOp::broadcast:
@@ -72,7 +77,7 @@ std::int64_t math_cycles(const Topology::Pe& pe, AxisOp op, const AxisForm& form
     case AxisOp::ramp:
       break;
   }
-  return element_cycles(pe, MathKind::move, form.count_with_axis());
+  return element_cycles(pe, MathKind::move, form.count_with_axis(), widest);
 }
 
 }  // namespace kernbench::sim

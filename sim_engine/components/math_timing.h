@@ -1,10 +1,11 @@
 // Counts the cycles that PE_MATH takes for an operation.
 //
-// Elements:             ceil(elements / lanes) * cycles
+// Elements:             ceil(elements / lanes) * cycles; of operands and results of at most 16 bits
+//                       pe.math.f16_per_lane times as many at a time
 // sum, maximum, minimum (ceil(elements / lanes) + ceil(log2(min(length, lanes)))) * cycles
 //   along an axis:      every lane reduces its share of the elements, and a tree joins the lanes'
 //                       partial results; the trees of several results follow each other without a
-//                       gap
+//                       gap.  Sums are f32, whatever is summed: a lane takes one element at a time
 // softmax:              the maximum, a difference, exp, the sum and a quotient, one after the other
 // transpose, ramp:      as moving the elements
 //
@@ -33,7 +34,9 @@ struct MathPasses {
 };
 MathPasses count_passes(AxisOp op);
 
-std::int64_t math_cycles(const Topology::Pe& pe, MathOp op, std::int64_t element_count);
-std::int64_t math_cycles(const Topology::Pe& pe, AxisOp op, const AxisForm& form);
+// `widest`: the bytes of an element of the widest operand or result.
+std::int64_t math_cycles(const Topology::Pe& pe, MathOp op, std::int64_t element_count,
+                         Bytes widest = 4);
+std::int64_t math_cycles(const Topology::Pe& pe, AxisOp op, const AxisForm& form, Bytes widest = 4);
 
 }  // namespace kernbench::sim

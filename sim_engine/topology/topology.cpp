@@ -69,6 +69,7 @@ std::vector<NamedCount> list_counts(const Topology& topology) {
           {"cube.hbm.bandwidth", cube.hbm.bandwidth.per_second},
           {"cube.hbm.efficiency", cube.hbm.efficiency},
           {"pe.math.lanes", pe.math_lanes},
+          {"pe.math.f16_per_lane", pe.math_f16_per_lane},
           {"pe.math.clock", pe.math_clock.per_second},
           {"pe.gemm.rows", pe.gemm.rows},
           {"pe.gemm.columns", pe.gemm.columns},

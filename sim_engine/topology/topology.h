@@ -190,7 +190,8 @@ struct Topology {
     Time dma_setup{0};           // PE_DMA: per descriptor, in its channel
     Time mmu_latency{0};         // PE_MMU: per translated address
     Bytes mmu_page = 0;          // its page size
-    int math_lanes = 1;          // PE_MATH: elements at a time
+    int math_lanes = 1;          // PE_MATH: elements of 32 bits at a time
+    int math_f16_per_lane = 1;   // elements of 16 bits or less that a lane takes in their place
     Frequency math_clock;
     MathCycles math_cycles;
     GemmSpec gemm;

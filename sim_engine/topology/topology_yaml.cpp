@@ -203,6 +203,7 @@ Topology::Pe read_pe(YamlMap pe) {
           .mmu_latency = mmu.time("latency"),
           .mmu_page = read_page(mmu),
           .math_lanes = math.integer("lanes", 1, 65536),
+          .math_f16_per_lane = math.has("f16_per_lane") ? math.integer("f16_per_lane", 1, 4) : 1,
           .math_clock = math.frequency("clock"),
           .math_cycles = read_math_cycles(math.map("cycles")),
           .gemm = read_gemm(pe.map("gemm")),

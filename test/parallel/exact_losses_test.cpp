@@ -19,11 +19,24 @@ struct Learned {
   friend bool operator==(const Learned&, const Learned&) = default;
 };
 
+// The PEs of a rank that share its rows, and the weights.
+struct UsedPes {
+  int cubes = 1;
+  int pes = 1;
+
+  TensorOptions weights() const { return {.dp = DPPolicy::shared(cubes, pes)}; }
+  DPPolicy rows() const { return {Shard::row_wise, Shard::row_wise, cubes, pes}; }
+};
+
 template <class Model, class Step>
-void learn(DataParallelWorld& world, int rank, Model& model, Learned& learned, const Step& step) {
+void learn(DataParallelWorld& world, int rank, const UsedPes& on, Model& model, Learned& learned,
+           const Step& step) {
   const std::int64_t count = kBatchRows / world.size;
-  const Tensor x = world.tensor(batch_rows(rank * count, count, 1), {count, kBatchColumns});
-  const Tensor t = world.tensor(batch_rows(rank * count, count, 2), {count, kBatchColumns});
+  const auto batch = [&](int seed) {
+    return world.tensor(batch_rows(rank * count, count, seed), {count, kBatchColumns}, on.rows());
+  };
+  const Tensor x = batch(1);
+  const Tensor t = batch(2);
   for (double& loss : learned.losses) {
     const Tensor mean = (model(x) * t).sum() / static_cast<double>(count);
     mean.backward();
@@ -38,14 +51,14 @@ void learn(DataParallelWorld& world, int rank, Model& model, Learned& learned, c
   }
 }
 
-Learned learn_with_ddp(int ranks, bool static_graph) {
-  DataParallelWorld world(ranks);
+Learned learn_with_ddp(int ranks, bool static_graph, const UsedPes& on = {}) {
+  DataParallelWorld world(ranks, "ahbm", {}, on.cubes);
   Learned learned;
   world.spawn([&](int rank) {
-    nn::parallel::DistributedDataParallel ddp(two_layers(world.torch, 8),
+    nn::parallel::DistributedDataParallel ddp(two_layers(world.torch, 8, on.weights()),
                                               {.bucket_cap_mb = 0, .static_graph = static_graph});
     optim::SGD optimizer(ddp->parameters(), 0.25);
-    learn(world, rank, ddp, learned, [&] {
+    learn(world, rank, on, ddp, learned, [&] {
       optimizer.step();
       optimizer.zero_grad();
     });
@@ -53,16 +66,18 @@ Learned learn_with_ddp(int ranks, bool static_graph) {
   return learned;
 }
 
-Learned learn_with_megatron(int ranks, const tp::DistributedDataParallelConfig& config) {
-  DataParallelWorld world(ranks);
+Learned learn_with_megatron(int ranks, const tp::DistributedDataParallelConfig& config,
+                            const UsedPes& on = {}) {
+  DataParallelWorld world(ranks, "ahbm", {}, on.cubes);
   Learned learned;
   world.spawn([&](int rank) {
     tp::initialize_model_parallel(world.torch, {});
-    tp::DistributedDataParallel model(world.torch, config, two_layers(world.torch, 8));
+    tp::DistributedDataParallel model(world.torch, config,
+                                      two_layers(world.torch, 8, on.weights()));
     tp::MegatronOptimizer optimizer(world.torch, model->buckets(), [](std::vector<Tensor> shards) {
       return std::make_unique<optim::SGD>(std::move(shards), 0.25);
     });
-    learn(world, rank, model, learned, [&] {
+    learn(world, rank, on, model, learned, [&] {
       tp::finalize_model_grads(model);
       optimizer.step();
       model->zero_grad_buffer();
@@ -90,6 +105,26 @@ TEST_CASE("every scheme gives the losses of one rank over the whole batch, bit f
                                     .use_distributed_optimizer = true,
                                     .overlap_param_gather = true,
                                     .bucket_size = 20}) == alone);
+}
+
+TEST_CASE("PEs of a rank that share rows and weights learn as one does", "[ddp]") {
+  const int ranks = GENERATE(1, 2, 4);
+  const UsedPes on{GENERATE(1, 2), 2};
+  CAPTURE(ranks, on.cubes);
+  const Learned alone = learn_with_ddp(1, false);
+  CHECK(learn_with_ddp(ranks, false, on) == alone);
+  for (const bool overlaps : {false, true}) {
+    for (const bool gathers_later : {false, true}) {
+      if (gathers_later && !overlaps) continue;
+      CAPTURE(overlaps, gathers_later);
+      CHECK(learn_with_megatron(ranks,
+                                {.overlap_grad_reduce = overlaps,
+                                 .use_distributed_optimizer = true,
+                                 .overlap_param_gather = gathers_later,
+                                 .bucket_size = 20},
+                                on) == alone);
+    }
+  }
 }
 
 // Adam's state and the masters are f32: 2 + 4 bytes for a parameter and its gradient, and 12 / dp.

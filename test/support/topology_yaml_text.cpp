@@ -88,10 +88,10 @@ std::string to_text(const Topology::Pe& pe) {
       "  scheduler: {{dispatch: {}}}\n"
       "  dma: {{setup: {}}}\n"
       "  mmu: {{latency: {}, page: {} B}}\n"
-      "  math: {{lanes: {}, clock: {}, cycles: {}}}\n",
+      "  math: {{lanes: {}, f16_per_lane: {}, clock: {}, cycles: {}}}\n",
       to_text(pe.cpu_issue), to_text(pe.scheduler_dispatch), to_text(pe.dma_setup),
-      to_text(pe.mmu_latency), pe.mmu_page, pe.math_lanes, to_text(pe.math_clock),
-      to_text(pe.math_cycles));
+      to_text(pe.mmu_latency), pe.mmu_page, pe.math_lanes, pe.math_f16_per_lane,
+      to_text(pe.math_clock), to_text(pe.math_cycles));
   text += fmt::format("  gemm: {{rows: {}, columns: {}, dataflow: {}, clock: {}, overlap: {}}}\n",
                       pe.gemm.rows, pe.gemm.columns, name_of(pe.gemm.dataflow),
                       to_text(pe.gemm.clock), pe.gemm.overlap);

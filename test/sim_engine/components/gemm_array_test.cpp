@@ -146,9 +146,9 @@ TEST_CASE("folds that overlap take the cycles of their steps, and fill the array
   CHECK(cycles(kOs, {128, 128, 128}, 32) == 16 * 128 + 62);
   CHECK(cycles(kOs, {4096, 4096, 4096}, 128) == 1024 * 4096 + 254);
   CHECK(cycles(kWs, {4096, 4096, 4096}, 128) == 1024 * 4096 + 128 + 254);
+  CHECK(cycles(kIs, {64, 1000, 8}, 32) == 1000 + (1000 + 32 + 62));
   // Folds of fewer steps than rows wait for what is loaded, or for results to leave.
   CHECK(cycles(kOs, {1000, 1000, 8}, 32) == 1023 * 32 + 8 + 62);
-  CHECK(cycles(kIs, {64, 8, 1000}, 32) == 1000 + (1000 + 32 + 62));
   CHECK(cycles(kWs, {1, 4096, 32}, 32) == 127 * 32 + 1 + 32 + 62);
   // One fold has nothing to overlap with.
   CHECK(cycles(kOs, {1, 1, 1}, 32) == cycles_of(kOs, {1, 1, 1}, 32, 32));

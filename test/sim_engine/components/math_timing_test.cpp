@@ -56,6 +56,47 @@ struct MathUnderTest {
 
 }  // namespace
 
+TEST_CASE("lanes take several elements of 16 bits where the machine says so", "[math][timing]") {
+  Topology::Pe pe = with_cycles().pe;
+  pe.math_f16_per_lane = 2;
+  const auto cycles = [&](MathOp op, std::int64_t count, DType widest) {
+    return math_cycles(pe, op, count, size_of(widest));
+  };
+  CHECK(cycles(MathOp::add, 33, DType::f16) == 2 * 2);
+  CHECK(cycles(MathOp::add, 33, DType::bf16) == 2 * 2);
+  CHECK(cycles(MathOp::add, 33, DType::f32) == 3 * 2);
+  CHECK(cycles(MathOp::exp, 32, DType::f16) == 7);
+  const AxisForm row{1, 64, 1};
+  CHECK(math_cycles(pe, AxisOp::maximum, row, 2) == (2 + 5) * 5);
+  CHECK(math_cycles(pe, AxisOp::transpose, row, 2) == 2 * 6);
+  for (const AxisOp op : {AxisOp::sum, AxisOp::softmax}) {
+    CHECK(math_cycles(pe, op, row, 2) == math_cycles(pe, op, row));
+  }
+}
+
+TEST_CASE("a conversion takes the lanes of the wider type", "[math][timing]") {
+  Topology topology = with_cycles();
+  topology.pe.math_f16_per_lane = 2;
+  MachineUnderTest dut{topology};
+  KernelUnderTest kernel{dut, kPe0};
+  const auto time_of = [&](const Tile& tile) {
+    kernel.end();
+    const Time before = dut.now();
+    kernel.run.math(MathOp::add, tile, tile);
+    kernel.end();
+    return dut.now() - before;
+  };
+  const Tile narrow = kernel.run.ramp(DType::f16, 0, 320);
+  const Time of_f16 = time_of(narrow);
+  const Time of_f32 = time_of(kernel.run.ramp(DType::f32, 0, 320));
+  CHECK(of_f32 - of_f16 == ns(2 * 10));
+  const Time before = dut.now();
+  const std::array operands{MathOperand{narrow, 0}};
+  kernel.run.math(MathOp::convert, DType::f32, 320, operands);
+  kernel.end();
+  CHECK(dut.now() - before == of_f32 + ns(20 * (6 - 2)));
+}
+
 TEST_CASE("an element-wise operation takes its cycles for every lane's turn", "[math][timing]") {
   const std::vector<std::pair<MathOp, int>> per_element = {
       {MathOp::add, 2},         {MathOp::subtract, 2},  {MathOp::negate, 2},

@@ -270,6 +270,7 @@ TEST_CASE(
   CHECK(topology.cube.corner == LinkSpec{Bandwidth{256'000'000'000}, Time{2'000}});
   CHECK(topology.pe.tcm.compute_bandwidth == Bandwidth{2'304'000'000'000});
   CHECK(topology.pe.gemm.overlap);
+  CHECK(topology.pe.math_f16_per_lane == 2);
   const auto replace = [&](std::string_view old, std::string_view by) {
     REQUIRE(text.find(old) != text.npos);
     text.replace(text.find(old), old.size(), by);
@@ -282,6 +283,7 @@ TEST_CASE(
   replace(", corner: {bandwidth: 256 GB/s, latency: 2 ns}", "");
   replace(", compute_bandwidth: 2304 GB/s", "");
   replace(", overlap: true", "");
+  replace("    f16_per_lane: 2\n", "");
   topology = Topology::parse(text, "t.yaml");
   CHECK(topology.cube.hbm.efficiency == 1000);
   CHECK(topology.cube.hbm.slices == 0);
@@ -289,6 +291,7 @@ TEST_CASE(
   CHECK(topology.cube.corner == LinkSpec{});
   CHECK(topology.pe.tcm.compute_bandwidth.is_unlimited());
   CHECK_FALSE(topology.pe.gemm.overlap);
+  CHECK(topology.pe.math_f16_per_lane == 1);
   CHECK_FALSE(topology.launch.blocking);
 }
 
