@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "runtime/autograd/autograd.h"
 #include "runtime/functional/functional.h"
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/elements.h"
+#include "runtime/ops/fusion.h"
 
 namespace kernbench::nn::functional {
 
@@ -62,8 +64,15 @@ Tensor forward(const Norm& norm, const Tensor& x, const Tensor& weight, const Te
   return ops::map_rows(norm.name, ops::placement_of(x), operands, ops::Owning(function));
 }
 
-// With g = dy weight, and r for the normalized rows:
+// Returns dx of rows, with g = dy weight, and r for the normalized rows:
 //   dx = scale (g - mean(g) - r mean(g r)); without centering, the term mean(g) is left out.
+tl::Tensor gradient_of_rows(tl::Context& tl, const Norm& norm, tl::Tensor g,
+                            const Normalized& normalized) {
+  const tl::Tensor along = normalized.rows * mean_of_rows(tl, g * normalized.rows);
+  if (norm.centers) g = g - mean_of_rows(tl, g);
+  return (g - along) * normalized.scale;
+}
+
 Tensor gradient_of_x(const Norm& norm, const Tensor& dy, const Tensor& x, const Tensor& weight) {
   std::vector<Tensor> operands = {dy, x};
   if (weight.defined()) operands.push_back(weight);
@@ -71,55 +80,116 @@ Tensor gradient_of_x(const Norm& norm, const Tensor& dy, const Tensor& x, const 
                             tl::Context& tl, Blocks of, const RowBlock&) {
     tl::Tensor g = in_f32(tl, of[0]);
     if (has_weight) g = g * in_f32(tl, of[2]);
-    const Normalized normalized = Normalized::of(tl, of[1], norm);
-    const tl::Tensor along = normalized.rows * mean_of_rows(tl, g * normalized.rows);
-    if (norm.centers) g = g - mean_of_rows(tl, g);
-    return tl.cast((g - along) * normalized.scale, dtype);
+    return tl.cast(gradient_of_rows(tl, norm, g, Normalized::of(tl, of[1], norm)), dtype);
   };
   return ops::map_rows(fmt::format("{}_backward", norm.name),
                        ops::elementwise_placement(norm.name, dy, x, ops::Linearity::each), operands,
                        ops::Owning(function));
 }
 
-struct ParameterGradients {
+struct Gradients {
+  Tensor x;
   Tensor weight;
   Tensor bias;
 };
 
-// Returns the sums over all rows of dy r, the weight's gradient, and, where there is a bias, of dy.
-ParameterGradients gradients_of_parameters(const Norm& norm, const Tensor& dy, const Tensor& x,
-                                           bool has_bias) {
-  const std::int64_t n = x.shape()[x.shape().rank() - 1];
-  const auto placement = ops::by_level(
-      ops::elementwise_placement(norm.name, dy, x, ops::Linearity::each),
-      [](Level level) -> std::optional<Level> { return level.is_cut() ? ops::kPartial : level; });
-  ParameterGradients result;
-  result.weight = ops::make_like(x, "weight.grad", {n}, x.dtype(), *placement);
-  std::vector<Tensor> results{result.weight};
-  if (has_bias) {
-    result.bias = ops::make_like(x, "bias.grad", {n}, x.dtype(), *placement);
-    results.push_back(result.bias);
-  }
-  const auto body = [=](tl::Context& tl) {
-    const ops::LocalPart of_dy = ops::local_part(dy, tl);
-    const ops::LocalPart of_x = ops::local_part(x, tl);
-    tl::Tensor of_weight = tl.zeros({1, n}, DType::f32);
-    tl::Tensor of_bias = tl.zeros({1, n}, DType::f32);
-    ops::for_each_row_block(tl, of_x, [&](std::int64_t row, std::int64_t height) {
-      const Shape shape{height, n};
-      const tl::Tensor g = in_f32(tl, tl.load(of_dy.data + row * n, shape, dy.dtype()));
-      const tl::Tensor block = tl.load(of_x.data + row * n, shape, x.dtype());
-      const tl::Tensor rows = Normalized::of(tl, block, norm).rows;
-      of_weight = of_weight + tl.sum(g * rows, 0, {.keep_dims = true});
-      if (has_bias) of_bias = of_bias + tl.sum(g, 0, {.keep_dims = true});
-    });
-    tl.store(ops::local_part(result.weight, tl).data, tl.cast(of_weight, x.dtype()));
-    if (has_bias) {
-      tl.store(ops::local_part(result.bias, tl).data, tl.cast(of_bias, x.dtype()));
+// The kernel of a PE that adds up the gradients of parameters over its rows: of the weight, dy r,
+// and of the bias, dy.  If gradients of x are wanted too, dy and x are loaded once for all.
+class BackwardKernel {
+ public:
+  BackwardKernel(tl::Context& tl, const Norm& norm, const Tensor& dy, const Tensor& x,
+                 const Tensor& weight, const Gradients& results)
+      : tl_(tl), norm_(norm), dy_(dy), x_(x), results_(results) {
+    n_ = of_x_.columns;
+    if (results.x.defined() && weight.defined()) {
+      weight_ = in_f32(tl, tl.load(ops::local_part(weight, tl).data, {1, n_}, weight.dtype()));
     }
-  };
-  ops::launch_on_rows(fmt::format("{}_backward_parameters", norm.name), results, {dy, x}, n, body);
-  return result;
+    of_weight_ = tl.zeros({1, n_}, DType::f32);
+    of_bias_ = tl.zeros({1, n_}, DType::f32);
+  }
+
+  void run() {
+    // Sums and gradients of long rows do not fit into scratch together.
+    const bool is_one_pass = results_.x.defined() && n_ <= ops::block_elements(tl_);
+    if (results_.x.defined() && !is_one_pass) for_each_block(true, false);
+    for_each_block(is_one_pass, true);
+    store(results_.weight, of_weight_);
+    if (results_.bias.defined()) store(results_.bias, of_bias_);
+  }
+
+ private:
+  void for_each_block(bool gradients, bool sums) {
+    ops::for_each_row_block(tl_, of_x_, [&](std::int64_t row, std::int64_t height) {
+      const Shape shape{height, n_};
+      const tl::Tensor g = in_f32(tl_, tl_.load(of_dy_.data + row * n_, shape, dy_.dtype()));
+      const tl::Tensor block = tl_.load(of_x_.data + row * n_, shape, x_.dtype());
+      const Normalized normalized = Normalized::of(tl_, block, norm_);
+      if (gradients) {
+        const tl::Tensor dx = gradient_of_rows(tl_, norm_, weight_ ? g * *weight_ : g, normalized);
+        tl_.store(ops::local_part(results_.x, tl_).data + row * n_, tl_.cast(dx, dy_.dtype()));
+      }
+      if (!sums) return;
+      of_weight_ = *of_weight_ + tl_.sum(g * normalized.rows, 0, {.keep_dims = true});
+      if (results_.bias.defined()) of_bias_ = *of_bias_ + tl_.sum(g, 0, {.keep_dims = true});
+    });
+  }
+
+  void store(const Tensor& result, const std::optional<tl::Tensor>& sum) {
+    tl_.store(ops::local_part(result, tl_).data, tl_.cast(*sum, result.dtype()));
+  }
+
+  tl::Context& tl_;
+  const Norm& norm_;
+  const Tensor& dy_;
+  const Tensor& x_;
+  const Gradients& results_;
+  const ops::LocalPart of_dy_ = ops::local_part(dy_, tl_);
+  const ops::LocalPart of_x_ = ops::local_part(x_, tl_);
+  std::int64_t n_ = 0;
+  std::optional<tl::Tensor> weight_;
+  std::optional<tl::Tensor> of_weight_;
+  std::optional<tl::Tensor> of_bias_;
+};
+
+// The gradients of the parameters and, if `of_x`, of x, by one kernel.
+Gradients gradients_of_all(const Norm& norm, const Tensor& dy, const Tensor& x,
+                           const Tensor& weight, bool has_bias, bool of_x) {
+  const std::int64_t n = x.shape()[x.shape().rank() - 1];
+  const ops::Placement rows = ops::elementwise_placement(norm.name, dy, x, ops::Linearity::each);
+  const auto sums = ops::by_level(rows, [](Level level) -> std::optional<Level> {
+    return level.is_cut() ? ops::kPartial : level;
+  });
+  Gradients results;
+  results.weight = ops::make_like(x, "weight.grad", {n}, x.dtype(), *sums);
+  std::vector<Tensor> made{results.weight};
+  if (has_bias)
+    made.push_back(results.bias = ops::make_like(x, "bias.grad", {n}, x.dtype(), *sums));
+  const std::string name = fmt::format("{}_backward{}", norm.name, of_x ? "" : "_parameters");
+  if (of_x) made.push_back(results.x = ops::make_like(dy, name, dy.shape(), dy.dtype(), rows));
+  std::vector<Tensor> operands{dy, x};
+  if (weight.defined()) operands.push_back(weight);
+  ops::launch_on_rows(name, made, operands, n, [=](tl::Context& tl) {
+    BackwardKernel(tl, norm, dy, x, weight, results).run();
+  });
+  return results;
+}
+
+struct Wanted {
+  bool of_x = false;
+  bool of_parameters = false;
+  bool has_bias = false;
+};
+
+// A gradient of x whose value may be deferred is a kernel of its own, which joins others
+// (fusion.h).
+Gradients gradients(const Norm& norm, const Tensor& dy, const Tensor& x, const Tensor& weight,
+                    const Wanted& wanted) {
+  if (!wanted.of_parameters) return {gradient_of_x(norm, dy, x, weight), {}, {}};
+  const bool is_own_kernel = wanted.of_x && ops::fusion_of(dy) != nullptr;
+  Gradients all =
+      gradients_of_all(norm, dy, x, weight, wanted.has_bias, wanted.of_x && !is_own_kernel);
+  if (is_own_kernel) all.x = gradient_of_x(norm, dy, x, weight);
+  return all;
 }
 
 void check(const Norm& norm, const Tensor& x, const Shape& normalized_shape,
@@ -188,13 +258,11 @@ Tensor normalize(const Norm& norm, const Tensor& of, const Shape& normalized_sha
   if (!needs_grad(x, weight, bias)) return y;
   const auto backward =
       [norm, x = SavedTensor(x), weight = weight.defined() ? SavedTensor(weight) : SavedTensor(),
-       has_weight = weight.defined(), has_bias = bias.defined(), of_x = needs_grad(x),
-       of_parameters = needs_grad(weight, bias)](const Tensor& dy) {
-        const Tensor used = has_weight ? weight.get() : Tensor();
-        ParameterGradients parameters;
-        if (of_parameters) parameters = gradients_of_parameters(norm, dy, x.get(), has_bias);
-        return std::vector{of_x ? gradient_of_x(norm, dy, x.get(), used) : Tensor(),
-                           parameters.weight, parameters.bias};
+       has_weight = weight.defined(),
+       wanted = Wanted{needs_grad(x), needs_grad(weight, bias), bias.defined()}](const Tensor& dy) {
+        const Gradients all =
+            gradients(norm, dy, x.get(), has_weight ? weight.get() : Tensor(), wanted);
+        return std::vector{all.x, all.weight, all.bias};
       };
   return autograd::record(norm.name, std::move(y), {x, weight, bias}, backward);
 }

@@ -15,7 +15,7 @@ struct EightRows {
 
   tl::RowsInBlocks rows() const {
     tl::RowsInBlocks all{{}, 8, 2};
-    for (std::int64_t row = 0; row < all.count; ++row) all.blocks.push_back({data + 2 * row, row});
+    for (std::int64_t row = 0; row < all.count; ++row) all.blocks.push_back({row, data + 2 * row});
     return all;
   }
 };
@@ -25,9 +25,9 @@ TEST_CASE("rows are chosen after the stores before them, and before those that f
   EightRows table;
   const Elements selected = table.k.result([&](tl::Context& tl) {
     const tl::Tensor indices = tl.load(table.of_indices, {3}, DType::f32);
-    tl.store(table.data + 2 * 6, tl.full({2}, -6.0));
+    tl.store(table.data + 2 * 6, tl.full({2}, -6.0, DType::f32));
     const tl::Tensor chosen = tl.index_select(table.rows(), indices);
-    tl.store(table.data, tl.full({16}, 99.0));
+    tl.store(table.data, tl.full({16}, 99.0, DType::f32));
     return chosen;
   });
   CHECK(selected == Elements{-6, -6, 10, 11, -6, -6});
@@ -41,9 +41,9 @@ TEST_CASE("rows are added after the stores before them, and before those that fo
     added.blocks.resize(3);
     added.count = 3;
     const tl::Tensor indices = tl.load(table.of_indices, {3}, DType::f32);
-    tl.store(table.data + 2 * 2, tl.full({2}, -2.0));
+    tl.store(table.data + 2 * 2, tl.full({2}, -2.0, DType::f32));
     const tl::Tensor sum = tl.index_add(added, indices, 5, 3, 1);
-    tl.store(table.data, tl.full({6}, 99.0));
+    tl.store(table.data, tl.full({6}, 99.0, DType::f32));
     return sum;
   });
   CHECK(sums == Elements{0, 0, -2, -1, 0, 0});

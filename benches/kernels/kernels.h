@@ -1,0 +1,9 @@
+#pragma once
+
+#include "benches/bench/bench.h"
+
+namespace kernbench::benches::kernels {
+
+BenchInfo kernels_bench();
+
+}  // namespace kernbench::benches::kernels
