@@ -108,7 +108,8 @@ std::vector<BucketItem> bucket_items(const std::vector<Tensor>& tensors) {
   return items;
 }
 
-FlatBuffer::FlatBuffer(const std::vector<Tensor>& tensors, DType dtype, const FlatLayout& layout) {
+FlatBuffer::FlatBuffer(const std::vector<Tensor>& tensors, DType dtype, const FlatLayout& layout)
+    : parts_(layout.parts) {
   Placement placement = ops::placement_of(tensors.front());
   placement.cube = placement.pe = ops::kReplicate;
   std::int64_t length = 0;
@@ -122,18 +123,19 @@ FlatBuffer::FlatBuffer(const std::vector<Tensor>& tensors, DType dtype, const Fl
     length += lengths_.back();
   }
   length = round_up(length, layout.multiple);
-  part_size_ = length / layout.parts;
+  part_size_ = length / parts_;
   const auto becomes_partial = [&](const Level& level, int holders) {
     return layout.holds_summands && level.is_replicate() && holders > 1;
   };
   if (becomes_partial(placement.cube, placement.num_cubes)) placement.cube = ops::kPartial;
   if (becomes_partial(placement.pe, placement.num_pes)) placement.pe = ops::kPartial;
-  flat_ = ops::make_like(tensors.front(), "bucket", flat_shape(length, layout.parts, placement),
-                         dtype, placement);
+  flat_ = ops::make_like(tensors.front(), "bucket", flat_shape(length, parts_, placement), dtype,
+                         placement);
   runtime::fill(*flat_.storage(), 0);
 }
 
 Tensor FlatBuffer::part(std::int64_t index) const {
+  if (parts_ == 1) return flat_;
   const bool has_rows = flat_.shape().rank() > 1;
   return flat_.narrow(0, has_rows ? index : index * part_size_, has_rows ? 1 : part_size_);
 }

@@ -63,6 +63,7 @@ class FlatBuffer {
   Tensor flat_;
   std::vector<std::int64_t> offsets_;  // in each holder's part
   std::vector<std::int64_t> lengths_;  // the most that a holder has
+  std::int64_t parts_ = 1;
   std::int64_t part_size_ = 0;
 };
 

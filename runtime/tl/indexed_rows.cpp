@@ -25,6 +25,7 @@ Tensor Context::index_select(const RowsInBlocks& matrix, const Tensor& indices,
   check_own(operation, indices);
   const std::vector<sim::HbmPart> parts = parts_of(operation, matrix);
   const Shape shape{indices.shape().numel(), matrix.columns};
+  if (shape.numel() == 0) return zeros(shape, parts.front().buffer.dtype);
   make_room(operation, shape.numel() * size_of(parts.front().buffer.dtype));
   return {*this, shape,
           run_.index_select(parts, indices.tile_, {first, matrix.count, matrix.columns}),

@@ -92,11 +92,7 @@ Tile KernelRun::index_select(std::span<const HbmPart> blocks, const Tile& indice
   const ChosenRows chosen = load_chosen(blocks, indices, rows.columns, count);
   const Tile whole =
       services.tiles.make_view(blocks.front().buffer.dtype, count * rows.columns, chosen.tiles);
-  if (count > 0) {
-    whole->value = services.memory.index_select(indices->value, chosen.blocks, rows);
-  } else {
-    whole->value = services.memory.constant(whole->dtype, 0, 0.0);
-  }
+  whole->value = services.memory.index_select(indices->value, chosen.blocks, rows);
   return whole;
 }
 

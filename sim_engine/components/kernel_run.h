@@ -56,6 +56,7 @@ class KernelRun final : public ReceiveIssuer {
   // Rows of a matrix, whose blocks lie in HBM, that indices number from rows.first on; zeros where
   // there is none.  Which ones is not known when time is simulated, so the same number of bytes
   // comes from each block, the first of them from another block on each PE.
+  // REQUIRES: at least one index
   Tile index_select(std::span<const HbmPart> blocks, const Tile& indices, const IndexedRows& rows);
   // A matrix in f32 to which the rows of the blocks are added, each where its index says.
   // `expected`: how many of them are taken to belong to it, and are loaded.

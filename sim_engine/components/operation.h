@@ -10,8 +10,6 @@ namespace kernbench::sim {
 struct Sharers {
   int of_slice = 1;
   int of_cube = 1;
-
-  friend bool operator==(const Sharers&, const Sharers&) = default;
 };
 
 // The launch or collective that a kernel and its messages belong to.
@@ -20,7 +18,9 @@ struct Operation {
   bool is_collective = false;
   Sharers sharers = {};  // one PE each for a collective
 
-  friend bool operator==(const Operation&, const Operation&) = default;
+  friend bool operator==(const Operation& a, const Operation& b) {
+    return a.number == b.number && a.is_collective == b.is_collective;
+  }
 };
 
 // True if a kernel of `b` may take a message of `a`.  The user's kernels may exchange messages

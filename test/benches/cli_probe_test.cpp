@@ -182,8 +182,8 @@ TEST_CASE("probe gemm is the table of TIMING.md", "[cli][probe][gemm]") {
       {"output_stationary", "1000", "1000", "1000", "32", 1'087'488, 1024}};
   for (const Case& c : cases) {
     const Json gemm =
-        json_of({"probe", "gemm", "--m", c.m, "--n", c.n, "--k", c.k, "--rows", c.side, "--columns",
-                 c.side, "--dataflow", c.dataflow, "--json", "-"});
+        json_of({"probe", "gemm", "--topology", "tiny", "--m", c.m, "--n", c.n, "--k", c.k,
+                 "--rows", c.side, "--columns", c.side, "--dataflow", c.dataflow, "--json", "-"});
     CHECK(gemm.size() == 3);
     CHECK(gemm["cycles"] == c.cycles);
     CHECK(gemm["folds"] == c.folds);
@@ -202,14 +202,14 @@ TEST_CASE("probe gemm takes the topology's array unless told otherwise", "[cli][
     arguments.insert(arguments.end(), more.begin(), more.end());
     return json_of(arguments)["cycles"].get<std::int64_t>();
   };
-  CHECK(with({"--json", "-"}) == 3'040);
-  CHECK(with({"--json", "-", "--columns", "128"}) == 4 * (128 + 32 + 128 - 2));
-  CHECK(with({"--json", "-", "--dataflow", "weight_stationary"}) == 16 * (128 + 64 + 32 - 2));
+  CHECK(with({"--json", "-"}) == 16 * 128 + 62);
+  CHECK(with({"--json", "-", "--columns", "128"}) == 4 * 128 + 32 + 128 - 2);
+  CHECK(with({"--json", "-", "--dataflow", "weight_stationary"}) == 16 * 128 + 64 + 32 - 2);
   const ProgramResult people = run_program(sizes);
   CHECK_THAT(people.out, Contains("array         32 x 32, output_stationary\n") &&
-                             Contains("folds         16, of 190 cycles each\n") &&
-                             Contains("cycles        3040\n") &&
-                             Contains("utilization   67.37 %\n"));
+                             Contains("folds         16, which overlap\n") &&
+                             Contains("cycles        2110\n") &&
+                             Contains("utilization   97.06 %\n"));
 }
 
 }  // namespace kernbench::test::cli_probe_test
