@@ -44,35 +44,47 @@ ParamAndGradBucket::ParamAndGradBucket(const Setting& setting, std::vector<Param
       params_(std::move(params)),
       grads_(tensors(), type_of_grads(setting.config, params_),
              make_layout(setting, setting.torch.distributed.get_world_size(setting.group))),
+      is_zero_(params_.size(), true),
       dp_(setting.torch.distributed.get_world_size(setting.group)) {
   if (is_shared()) shard_ = setting.torch.distributed.get_rank(setting.group);
+}
+
+// The buffer, with zeros where main_grad is zero.
+const FlatBuffer& ParamAndGradBucket::grads() const {
+  std::vector<std::size_t> zeros;
+  for (std::size_t i = 0; i < params_.size(); ++i) {
+    if (is_zero_[i]) zeros.push_back(i);
+  }
+  is_zero_.assign(params_.size(), false);
+  if (!zeros.empty()) grads_.clear(zeros);
+  return grads_;
 }
 
 Tensor ParamAndGradBucket::main_grad(std::size_t param) const {
   ops::check_is_whole("main_grad", grad_data());
   std::vector<Tensor> all(params_.size());
   all[param] = setting_.torch.empty_like(params_[param].detach()).to(grad_data().dtype());
-  grads_.unpack(all);
+  grads().unpack(all);
   return all[param];
 }
 
 Tensor ParamAndGradBucket::main_grad_view(std::size_t param) const {
-  return grads_.view(param, params_[param].shape());
+  return grads().view(param, params_[param].shape());
 }
 
 Tensor ParamAndGradBucket::grad_shard() const {
-  return reduced_.defined() ? reduced_ : grads_.part(shard_);
+  return reduced_.defined() ? reduced_ : grads().part(shard_);
 }
 
 // The holders of a parameter add up its gradient when ranks do.
 void ParamAndGradBucket::hold_summands() {
-  std::vector<Tensor> grads;
-  for (std::size_t i = 0; i < params_.size(); ++i) grads.push_back(main_grad(i));
-  reduced_ = grads_.part(shard_).clone();
+  std::vector<Tensor> held;
+  for (std::size_t i = 0; i < params_.size(); ++i) held.push_back(main_grad(i));
+  reduced_ = grads().part(shard_).clone();
   nn::parallel::FlatLayout layout = make_layout(setting_, dp_);
   layout.holds_summands = true;
   grads_ = {tensors(), grad_data().dtype(), layout};
-  grads_.pack(grads);
+  grads_.pack(held);
 }
 
 std::vector<Tensor> ParamAndGradBucket::grads_for_norm(const Tensor& shard) const {
@@ -105,7 +117,12 @@ void ParamAndGradBucket::add_grad(std::size_t param) {
   const bool has_summands = ops::placement_of(of.grad()).is_partial();
   if (has_summands && is_shared() && !reduced_.defined()) hold_summands();
   if (!reduced_.defined()) ops::check_is_whole("main_grad", of.grad());
-  grads_.add(param, of.grad());
+  if (is_zero_[param]) {
+    grads_.set(param, of.grad());
+    is_zero_[param] = false;
+  } else {
+    grads_.add(param, of.grad());
+  }
   of.zero_grad();
   has_new_grads_ = true;
 }
@@ -184,7 +201,7 @@ nn::parallel::BucketTimes ParamAndGradBucket::reduction() const {
   const distributed::Work::Times times = work_.times();
   return {0,
           {},
-          nn::parallel::bytes_of(grad_data()),
+          nn::parallel::bytes_of(grads_.tensor()),
           sent_->at,
           times.started,
           times.ended,
@@ -198,7 +215,7 @@ void ParamAndGradBucket::zero_grad_data() {
   ready_.clear();
   has_new_grads_ = false;
   if (std::exchange(is_reducing_, false) && work_) work_.wait();
-  grad_data().zero_();
+  is_zero_.assign(params_.size(), true);
 }
 
 FlatBuffer ParamAndGradBucket::make_flat() const {

@@ -33,7 +33,7 @@ class ParamAndGradBucket {
 
   const std::vector<Parameter>& params() const { return params_; }
   // main_grad of all parameters, one after the other, each at a multiple of 64 elements.
-  const Tensor& grad_data() const { return grads_.tensor(); }
+  const Tensor& grad_data() const { return grads().tensor(); }
   // Copies main_grad of a parameter out of the buffer.
   Tensor main_grad(std::size_t param) const;
   // main_grad in the buffer itself; undefined if the parameter's holders have parts of it, or
@@ -89,12 +89,16 @@ class ParamAndGradBucket {
   bool is_first_batch() const { return expected_.empty(); }
   std::vector<Tensor> tensors() const { return {params_.begin(), params_.end()}; }
   nn::parallel::FlatBuffer make_flat() const;
+  const nn::parallel::FlatBuffer& grads() const;
   void hold_summands();
   nn::parallel::FlatBuffer packed_params() const;
 
   const Setting setting_;
   const std::vector<Parameter> params_;
   nn::parallel::FlatBuffer grads_;
+  // Parameters whose main_grad is zero, whatever the buffer has: a first gradient takes its place,
+  // and zeros are written only where none comes before somebody looks.
+  mutable std::vector<bool> is_zero_;
   int dp_ = 1;
   std::int64_t shard_ = 0;
   Tensor reduced_;                     // this rank's elements, if the buffer has summands

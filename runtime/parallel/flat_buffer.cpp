@@ -64,7 +64,7 @@ void copy_part(tl::Context& tl, const ops::LocalPart& from, const tl::Pointer& t
                       });
 }
 
-void clear(tl::Context& tl, const tl::Pointer& to, std::int64_t length) {
+void zero(tl::Context& tl, const tl::Pointer& to, std::int64_t length) {
   ops::for_each_block(length, ops::block_elements(tl), [&](std::int64_t begin, std::int64_t size) {
     tl.store(to + begin, tl.zeros({size}, to.dtype()));
   });
@@ -149,14 +149,14 @@ void FlatBuffer::pack(const std::vector<Tensor>& tensors, double factor) const {
                 for (std::size_t i = 0; i < tensors.size(); ++i) {
                   const tl::Pointer to = target + offsets[i];
                   if (!tensors[i].defined()) {
-                    clear(tl, to, lengths[i]);
+                    zero(tl, to, lengths[i]);
                     continue;
                   }
                   const Placement own = ops::placement_of(tensors[i]);
                   if (has_summand(whole, own, tl.location())) {
                     copy_part(tl, ops::local_part(tensors[i], tl), to, factor);
                   } else {
-                    clear(tl, to, lengths[i]);
+                    zero(tl, to, lengths[i]);
                   }
                 }
               });
@@ -183,6 +183,27 @@ void FlatBuffer::add(std::size_t index, const Tensor& tensor) const {
                                       };
                                       store(tl, target + begin, load(target) + load(from.data));
                                     });
+              });
+}
+
+void FlatBuffer::set(std::size_t index, const Tensor& tensor) const {
+  ops::launch("set_in_bucket", {flat_}, {tensor},
+              [flat = flat_, tensor, offset = offsets_[index], length = lengths_[index],
+               whole = ops::placement_of(flat_), own = ops::placement_of(tensor)](tl::Context& tl) {
+                const tl::Pointer target = ops::local_part(flat, tl).data + offset;
+                if (has_summand(whole, own, tl.location())) {
+                  copy_part(tl, ops::local_part(tensor, tl), target, 1);
+                } else {
+                  zero(tl, target, length);
+                }
+              });
+}
+
+void FlatBuffer::clear(const std::vector<std::size_t>& indices) const {
+  ops::launch("clear_in_bucket", {flat_}, {},
+              [flat = flat_, indices, offsets = offsets_, lengths = lengths_](tl::Context& tl) {
+                const tl::Pointer target = ops::local_part(flat, tl).data;
+                for (const std::size_t i : indices) zero(tl, target + offsets[i], lengths[i]);
               });
 }
 

@@ -54,6 +54,10 @@ class FlatBuffer {
   // Adds a tensor, in f32 with one rounding, to what the buffer has of it.  In a buffer of summands
   // the first holder adds one that is replicated.
   void add(std::size_t index, const Tensor& tensor) const;
+  // Does as add() to zeros, whatever the buffer has.
+  void set(std::size_t index, const Tensor& tensor) const;
+  // Makes what the buffer has of these tensors zero, by one kernel.
+  void clear(const std::vector<std::size_t>& indices) const;
   // Copies `flat`, the buffer or a tensor like it, of any type, into the tensors, but those that
   // are undefined, by one kernel. REQUIRES: neither `flat` nor a tensor is partial
   void unpack(const Tensor& flat, const std::vector<Tensor>& tensors) const;
