@@ -208,10 +208,8 @@ struct EmbeddingOptions {
 // h].  Indices are i64, i32 or, for up to 2^24 rows, whole numbers in f32.  An index that is no row
 // is refused with torch's text if the host knows it, which does not wait for indices that are being
 // computed (ADR-0243); of these, and of a part of a larger table, it gives a row of zeros, as the
-// other parts of a split vocabulary need.  Each index becomes a row with a single 1, which is
-// multiplied with the table: columns where the table is finite are exact, and in the others every
-// row is NaN.  An embedding therefore takes the time of a product [indices, n] x [n, h], forward
-// and backward, where a device with gathers would only move rows.
+// other parts of a split vocabulary need.  Rows are gathered, and their gradients added up by their
+// number; for time they count as spread evenly over the table (ADR-0137).
 //
 // The result's placement on each level, from those of indices and table:
 //   replicate, replicate          -> replicate     replicate, columns cut -> columns cut

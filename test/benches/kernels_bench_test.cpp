@@ -57,7 +57,7 @@ TEST_CASE("each pass moves its operands and results once", "[cli][kernels]") {
     CHECK(row["share"] > 0.1);
     CHECK(row["share"] <= 1);
   }
-  CHECK(moved.size() == 22);
+  CHECK(moved.size() == 23);
   for (const auto& [pass, bytes] : expected) {
     CAPTURE(pass.first, pass.second);
     CHECK(moved.at(pass) == bytes);
