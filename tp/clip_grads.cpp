@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "runtime/autograd/autograd.h"
 #include "runtime/distributed/shard_spec.h"
-#include "runtime/functional/operators.h"
-#include "runtime/ops/placement.h"
+#include "runtime/optim/fused_update.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "tp/distributed_data_parallel.h"
 #include "tp/misuse.h"
@@ -14,39 +14,10 @@ namespace kernbench::tp {
 
 namespace {
 
-// An f32 number for each placement: those of tensors that are cut are summands of holders.
-using Totals = std::vector<Tensor>;
-
-void add(Totals& totals, const Tensor& number) {
-  const auto alike = std::ranges::find_if(totals, [&](const Tensor& total) {
-    return ops::placement_of(total) == ops::placement_of(number);
-  });
-  if (alike == totals.end()) {
-    totals.push_back(number);
-  } else {
-    *alike = *alike + number;
-  }
-}
-
-// At least one number, beside `any`.
-Totals sums_of_squares(const std::vector<Tensor>& gradients, const Tensor& any) {
-  Totals totals;
-  for (const Tensor& gradient : gradients) add(totals, gradient.to(DType::f32).square().sum());
-  if (gradients.empty()) {
-    totals.push_back(any.to(DType::f32).sum());
-    totals.front().zero_();
-  }
-  return totals;
-}
-
-double norm_over(RuntimeContext& torch, const Totals& totals,
-                 const distributed::ProcessGroup& group) {
-  double square = 0;
-  for (const Tensor& total : totals) {
-    torch.distributed.all_reduce(total, {.group = group});
-    if (torch.options().data) square += total.item<double>();
-  }
-  return std::sqrt(square);
+double sum_of_squares(const std::vector<Tensor>& gradients) {
+  const auto square = [](const tl::Tensor& g) { return g * g; };
+  const std::vector<double> squares = optim::sums("get_grad_norm", gradients, square);
+  return std::accumulate(squares.begin(), squares.end(), 0.0);
 }
 
 // Gradients that ranks have parts of: those of parameters that fully_shard has cut over a group.
@@ -67,7 +38,7 @@ void add(std::vector<Sharded>& all, const distributed::ProcessGroup& group,
 double get_grad_norm(RuntimeContext& torch, const std::vector<Tensor>& counted, const Tensor& any,
                      const distributed::ProcessGroup& group) {
   const NoGradGuard no_grad(torch);
-  return norm_over(torch, sums_of_squares(counted, any), group);
+  return std::sqrt(optim::sum_over_ranks(sum_of_squares(counted), any, group));
 }
 
 double clip_grad_norm(RuntimeContext& torch, const std::vector<Parameter>& parameters,
@@ -84,14 +55,12 @@ double clip_grad_norm(RuntimeContext& torch, const std::vector<Parameter>& param
     shard == nullptr ? counted.push_back(all.back()) : add(sharded, shard->group, all.back());
   }
   if (all.empty()) wrong_layer("clip_grad_norm: no parameter of this rank has a gradient");
-  Totals totals = sums_of_squares(counted, all.front());
+  double square = sum_of_squares(counted);
   for (const Sharded& parts : sharded) {
-    for (const Tensor& own : sums_of_squares(parts.gradients, all.front())) {
-      torch.distributed.all_reduce(own, {.group = parts.group});
-      add(totals, own);
-    }
+    square += optim::sum_over_ranks(sum_of_squares(parts.gradients), all.front(), parts.group);
   }
-  const double norm = norm_over(torch, totals, get_model_parallel_group(torch));
+  const double norm =
+      std::sqrt(optim::sum_over_ranks(square, all.front(), get_model_parallel_group(torch)));
   const double coefficient = max_norm / (norm + 1e-6);
   if (coefficient < 1) {
     for (Tensor& gradient : all) gradient.mul_(coefficient);

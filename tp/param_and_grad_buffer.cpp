@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -42,10 +43,9 @@ DType type_of_grads(const DistributedDataParallelConfig& config,
 ParamAndGradBucket::ParamAndGradBucket(const Setting& setting, std::vector<Parameter> params)
     : setting_(setting),
       params_(std::move(params)),
-      grads_(tensors(), type_of_grads(setting.config, params_),
-             make_layout(setting, setting.torch.distributed.get_world_size(setting.group))),
-      is_zero_(params_.size(), true),
-      dp_(setting.torch.distributed.get_world_size(setting.group)) {
+      dp_(setting.torch.distributed.get_world_size(setting.group)),
+      grads_(tensors(), type_of_grads(setting.config, params_), make_layout(setting, dp_)),
+      is_zero_(params_.size(), true) {
   if (is_shared()) shard_ = setting.torch.distributed.get_rank(setting.group);
 }
 
@@ -55,8 +55,8 @@ const FlatBuffer& ParamAndGradBucket::grads() const {
   for (std::size_t i = 0; i < params_.size(); ++i) {
     if (is_zero_[i]) zeros.push_back(i);
   }
-  is_zero_.assign(params_.size(), false);
   if (!zeros.empty()) grads_.clear(zeros);
+  is_zero_.assign(params_.size(), false);
   return grads_;
 }
 
@@ -73,18 +73,29 @@ Tensor ParamAndGradBucket::main_grad_view(std::size_t param) const {
 }
 
 Tensor ParamAndGradBucket::grad_shard() const {
-  return reduced_.defined() ? reduced_ : grads().part(shard_);
+  if (!reduced_.defined()) return grads().part(shard_);
+  if (is_reduced_stale_) {
+    Tensor(reduced_).zero_();
+    is_reduced_stale_ = false;
+  }
+  return reduced_;
 }
 
 // The holders of a parameter add up its gradient when ranks do.
 void ParamAndGradBucket::hold_summands() {
-  std::vector<Tensor> held;
-  for (std::size_t i = 0; i < params_.size(); ++i) held.push_back(main_grad(i));
-  reduced_ = grads().part(shard_).clone();
   nn::parallel::FlatLayout layout = make_layout(setting_, dp_);
   layout.holds_summands = true;
-  grads_ = {tensors(), grad_data().dtype(), layout};
-  grads_.pack(held);
+  FlatBuffer summands(tensors(), grads_.tensor().dtype(), layout);
+  Tensor reduced = grads_.part(shard_).clone();
+  const bool is_empty = std::ranges::all_of(is_zero_, std::identity());
+  if (!is_empty) {
+    std::vector<Tensor> held;
+    for (std::size_t i = 0; i < params_.size(); ++i) held.push_back(main_grad(i));
+    summands.pack(held);
+  }
+  grads_ = std::move(summands);
+  reduced_ = std::move(reduced);
+  is_reduced_stale_ = true;
 }
 
 std::vector<Tensor> ParamAndGradBucket::grads_for_norm(const Tensor& shard) const {
@@ -95,7 +106,8 @@ std::vector<Tensor> ParamAndGradBucket::grads_for_norm(const Tensor& shard) cons
   std::vector<Tensor> counted;
   for (std::size_t i = 0; i < params_.size(); ++i) {
     if (!counts(params_[i])) continue;
-    if (!main_grad_view(i).defined()) {
+    const ops::Placement placement = ops::placement_of(shard);
+    if (placement.cube.is_cut() || placement.pe.is_cut()) {
       if (is_shared()) {
         ops::refuse_placement("use_distributed_optimizer", params_[i],
                               "a norm that leaves out copies of tensor parallel ranks wants "
@@ -174,11 +186,14 @@ void ParamAndGradBucket::start_grad_sync() {
   const distributed::CollectiveOptions options{.group = setting_.group,
                                                .async_op = config.overlap_grad_reduce};
   if (config.use_distributed_optimizer) {
-    work_ = distributed.reduce_scatter_tensor(grad_shard(), grad_data(), op, options);
+    const Tensor& all = grad_data();
+    work_ = distributed.reduce_scatter_tensor(reduced_.defined() ? reduced_ : grads_.part(shard_),
+                                              all, op, options);
   } else {
     work_ = distributed.all_reduce(grad_data(), op, options);
   }
   is_reducing_ = true;
+  is_reduced_stale_ = false;
 }
 
 void ParamAndGradBucket::finish_grad_sync() {
@@ -216,6 +231,7 @@ void ParamAndGradBucket::zero_grad_data() {
   has_new_grads_ = false;
   if (std::exchange(is_reducing_, false) && work_) work_.wait();
   is_zero_.assign(params_.size(), true);
+  is_reduced_stale_ = true;
 }
 
 FlatBuffer ParamAndGradBucket::make_flat() const {

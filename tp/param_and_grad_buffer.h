@@ -32,9 +32,11 @@ class ParamAndGradBucket {
   ParamAndGradBucket(const Setting& setting, std::vector<Parameter> params);
 
   const std::vector<Parameter>& params() const { return params_; }
-  // main_grad of all parameters, one after the other, each at a multiple of 64 elements.
+  // main_grad of all parameters, one after the other, each at a multiple of 64 elements.  A tensor
+  // that was returned before zero_grad_data() or a gradient is not kept up to date.
   const Tensor& grad_data() const { return grads().tensor(); }
-  // Copies main_grad of a parameter out of the buffer.
+  // Copies main_grad of a parameter out of the buffer.  Throws DeviceError KB-F003 if its holders
+  // have summands.
   Tensor main_grad(std::size_t param) const;
   // main_grad in the buffer itself; undefined if the parameter's holders have parts of it, or
   // summands.
@@ -95,16 +97,17 @@ class ParamAndGradBucket {
 
   const Setting setting_;
   const std::vector<Parameter> params_;
+  const int dp_ = 1;
   nn::parallel::FlatBuffer grads_;
   // Parameters whose main_grad is zero, whatever the buffer has: a first gradient takes its place,
   // and zeros are written only where none comes before somebody looks.
   mutable std::vector<bool> is_zero_;
-  int dp_ = 1;
   std::int64_t shard_ = 0;
-  Tensor reduced_;                     // this rank's elements, if the buffer has summands
-  std::vector<std::size_t> ready_;     // parameters with a gradient of this batch
-  std::vector<std::size_t> expected_;  // those of the first batch
-  distributed::Work work_;             // of this batch, or of the last one
+  Tensor reduced_;                         // this rank's elements, if the buffer has summands
+  mutable bool is_reduced_stale_ = false;  // it has elements of a batch that counts no more
+  std::vector<std::size_t> ready_;         // parameters with a gradient of this batch
+  std::vector<std::size_t> expected_;      // those of the first batch
+  distributed::Work work_;                 // of this batch, or of the last one
   std::shared_ptr<const nn::parallel::DeviceInstant> sent_;
   bool is_reducing_ = false;
   bool has_new_grads_ = false;                        // since the last reduction

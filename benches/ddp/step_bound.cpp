@@ -71,8 +71,7 @@ Time step_bound(const Topology& topology, const StepInput& input, const Work& wo
                           : static_cast<double>(array.clock.per_second) * array.rows *
                                 array.columns * input.on.count();
   const Bandwidth slice = sim::Routing::hbm_slice(topology).bandwidth;
-  const int slices =
-      input.on.cubes * std::min(input.on.pes, sim::Routing::hbm_slice_count(topology));
+  const int slices = input.on.cubes * sim::Routing::count_hbm_slices(topology, input.on.pes);
   const double hbm = slice.is_unlimited() ? 0 : static_cast<double>(slice.per_second) * slices;
   const std::vector<Time> at_once(buckets.size());
   const std::vector<BucketBound> sent = compute_bounds(topology, input.scheme, buckets, at_once);

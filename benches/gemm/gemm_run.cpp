@@ -288,9 +288,8 @@ Wide count_products(const GemmSize& size) {
 
 // The number of HBM slices that hold a and b.
 int slice_count(const Topology& topology, const GemmLevels& levels) {
-  const int per_slice = topology.pe_count() / sim::Routing::hbm_slice_count(topology);
   return levels.sips.holders * levels.cubes.holders *
-         static_cast<int>(sim::ceil_divide(levels.operand_pes, per_slice));
+         sim::Routing::count_hbm_slices(topology, levels.operand_pes);
 }
 
 // The time of the share that takes longest over the ports, cut in no tiles: tiles only add to what

@@ -200,7 +200,7 @@ Time bound(double count, Rate<Unit> rate, double units) {
 
 void add_bounds(MeasuredPass& measured, const LeastWork& least, const Topology& topology,
                 const train::UsedPes& on) {
-  const int slices = on.cubes * std::min(sim::Routing::hbm_slice_count(topology), on.pes);
+  const int slices = on.cubes * sim::Routing::count_hbm_slices(topology, on.pes);
   measured.memory_bound = bound(least.bytes, sim::Routing::hbm_slice(topology).bandwidth, slices);
   const GemmSpec& array = topology.pe.gemm;
   measured.compute_bound =
@@ -208,14 +208,14 @@ void add_bounds(MeasuredPass& measured, const LeastWork& least, const Topology& 
 }
 
 MeasuredPass measure(RuntimeContext& torch, const Pass& pass) {
-  const runtime::Simulation& simulation = simulation_of(torch);
+  runtime::Simulation& simulation = simulation_of(torch);
   torch.ahbm.synchronize();
-  const Time began = torch.engine().now();
+  const std::uint64_t before = simulation.next_operation();
   pass.run();
   torch.ahbm.synchronize();
   std::map<std::uint64_t, std::vector<runtime::KernelResult>> by_kernel;
   for (const runtime::KernelResult& result : simulation.results()) {
-    if (result.start >= began) by_kernel[result.operation].push_back(result);
+    if (result.operation > before) by_kernel[result.operation].push_back(result);
   }
   MeasuredPass measured{.name = pass.name, .kernels = std::ssize(by_kernel)};
   for (const auto& [operation, results] : by_kernel) {

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <string_view>
@@ -14,7 +15,7 @@
 
 namespace kernbench::benches::kernels {
 
-// A function on operands [rows, columns] of some bytes, the first of which is its size.
+// The shape and the placement of a function's operands [rows, columns].
 struct KernelInput {
   std::int64_t rows = 0;
   std::int64_t columns = 0;

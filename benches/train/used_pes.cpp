@@ -38,7 +38,7 @@ std::string describe(const UsedPes& used, const Topology& topology) {
     return fmt::format("{:.{}f}", factor, factor == std::floor(factor) ? 0 : 1);
   };
   const int slices = sim::Routing::hbm_slice_count(topology);
-  const int used_slices = std::min(slices, used.pes);
+  const int used_slices = sim::Routing::count_hbm_slices(topology, used.pes);
   return fmt::format("{} of the {} PEs of a SIP: links {} and HBM {} times too generous",
                      used.count(), all, times(all, used.count()),
                      times(topology.pe_count() * used_slices, used.pes * slices));

@@ -104,14 +104,17 @@ class BackwardKernel {
     if (results.x.defined() && weight.defined()) {
       weight_ = in_f32(tl, tl.load(ops::local_part(weight, tl).data, {1, n_}, weight.dtype()));
     }
-    of_weight_ = tl.zeros({1, n_}, DType::f32);
-    of_bias_ = tl.zeros({1, n_}, DType::f32);
   }
 
   void run() {
     // Sums and gradients of long rows do not fit into scratch together.
     const bool is_one_pass = results_.x.defined() && n_ <= ops::block_elements(tl_);
-    if (results_.x.defined() && !is_one_pass) for_each_block(true, false);
+    if (results_.x.defined() && !is_one_pass) {
+      for_each_block(true, false);
+      weight_.reset();
+    }
+    of_weight_ = tl_.zeros({1, n_}, DType::f32);
+    if (results_.bias.defined()) of_bias_ = tl_.zeros({1, n_}, DType::f32);
     for_each_block(is_one_pass, true);
     store(results_.weight, of_weight_);
     if (results_.bias.defined()) store(results_.bias, of_bias_);
@@ -162,10 +165,15 @@ Gradients gradients_of_all(const Norm& norm, const Tensor& dy, const Tensor& x,
   Gradients results;
   results.weight = ops::make_like(x, "weight.grad", {n}, x.dtype(), *sums);
   std::vector<Tensor> made{results.weight};
-  if (has_bias)
-    made.push_back(results.bias = ops::make_like(x, "bias.grad", {n}, x.dtype(), *sums));
+  if (has_bias) {
+    results.bias = ops::make_like(x, "bias.grad", {n}, x.dtype(), *sums);
+    made.push_back(results.bias);
+  }
   const std::string name = fmt::format("{}_backward{}", norm.name, of_x ? "" : "_parameters");
-  if (of_x) made.push_back(results.x = ops::make_like(dy, name, dy.shape(), dy.dtype(), rows));
+  if (of_x) {
+    results.x = ops::make_like(dy, name, dy.shape(), dy.dtype(), rows);
+    made.push_back(results.x);
+  }
   std::vector<Tensor> operands{dy, x};
   if (weight.defined()) operands.push_back(weight);
   ops::launch_on_rows(name, made, operands, n, [=](tl::Context& tl) {

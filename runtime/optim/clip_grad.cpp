@@ -12,6 +12,17 @@
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/error.h"
 
+namespace kernbench::optim {
+
+double sum_over_ranks(double number, const Tensor& like, const distributed::ProcessGroup& group) {
+  RuntimeContext& torch = runtime::context_of(*like.storage()->simulation);
+  const Tensor sum = torch.tensor({static_cast<float>(number)}, {1}, {.dp = DPPolicy::on_one_pe()});
+  torch.distributed.all_reduce(sum, {.group = group});
+  return torch.options().data ? sum.item<double>() : 0;
+}
+
+}  // namespace kernbench::optim
+
 namespace kernbench::nn::utils {
 
 namespace {
@@ -32,13 +43,6 @@ std::vector<Tensor> collect_gradients(const std::vector<Tensor>& parameters) {
 
 tl::Tensor compute_square(const tl::Tensor& g) {
   return g * g;
-}
-
-double sum_over_ranks(double number, const Tensor& like, const distributed::ProcessGroup& group) {
-  RuntimeContext& torch = runtime::context_of(*like.storage()->simulation);
-  const Tensor sum = torch.tensor({static_cast<float>(number)}, {1}, {.dp = DPPolicy::on_one_pe()});
-  torch.distributed.all_reduce(sum, {.group = group});
-  return torch.options().data ? sum.item<double>() : 0;
 }
 
 // The square of the gradients' norm.  Each rank has a shard of a parameter that fully_shard has
@@ -62,7 +66,8 @@ double total_square(const std::vector<Tensor>& parameters, const std::vector<dou
     }
   }
   for (const auto& [first, sum] : shared) {
-    total += sum_over_ranks(sum, parameters[first], parameters[first].storage()->shard_of->group);
+    total +=
+        optim::sum_over_ranks(sum, parameters[first], parameters[first].storage()->shard_of->group);
   }
   return total;
 }

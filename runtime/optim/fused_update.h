@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/distributed/process_group.h"
 #include "runtime/tensor/tensor.h"
 #include "runtime/tl/tl.h"
 
@@ -52,5 +53,9 @@ void assign(std::string_view name, std::vector<Assignment> assignments, Assigned
 using SummedFunction = tl::Tensor (*)(const tl::Tensor& block);
 std::vector<double> sums(std::string_view name, const std::vector<Tensor>& tensors,
                          SummedFunction function);
+
+// Adds up a number of each rank of a group: 4 bytes, on the device of `like`.  The host waits; in a
+// context without data the sum is 0.
+double sum_over_ranks(double number, const Tensor& like, const distributed::ProcessGroup& group);
 
 }  // namespace kernbench::optim

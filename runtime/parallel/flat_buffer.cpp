@@ -70,6 +70,17 @@ void zero(tl::Context& tl, const tl::Pointer& to, std::int64_t length) {
   });
 }
 
+// Writes what a holder has of a tensor, `length` elements at most: zeros if it is undefined, or if
+// others have the summands.
+void write(tl::Context& tl, const tl::Pointer& to, const Tensor& tensor, std::int64_t length,
+           const Placement& flat, double factor) {
+  if (tensor.defined() && has_summand(flat, ops::placement_of(tensor), tl.location())) {
+    copy_part(tl, ops::local_part(tensor, tl), to, factor);
+  } else {
+    zero(tl, to, length);
+  }
+}
+
 // Of a buffer whose holders have `length` elements each.  Cuts become cuts of columns where there
 // are several parts, so that each holder has its share of each part.
 Shape flat_shape(std::int64_t length, std::int64_t parts, Placement& placement) {
@@ -147,17 +158,7 @@ void FlatBuffer::pack(const std::vector<Tensor>& tensors, double factor) const {
                factor](tl::Context& tl) {
                 const tl::Pointer target = ops::local_part(flat, tl).data;
                 for (std::size_t i = 0; i < tensors.size(); ++i) {
-                  const tl::Pointer to = target + offsets[i];
-                  if (!tensors[i].defined()) {
-                    zero(tl, to, lengths[i]);
-                    continue;
-                  }
-                  const Placement own = ops::placement_of(tensors[i]);
-                  if (has_summand(whole, own, tl.location())) {
-                    copy_part(tl, ops::local_part(tensors[i], tl), to, factor);
-                  } else {
-                    zero(tl, to, lengths[i]);
-                  }
+                  write(tl, target + offsets[i], tensors[i], lengths[i], whole, factor);
                 }
               });
 }
@@ -189,13 +190,8 @@ void FlatBuffer::add(std::size_t index, const Tensor& tensor) const {
 void FlatBuffer::set(std::size_t index, const Tensor& tensor) const {
   ops::launch("set_in_bucket", {flat_}, {tensor},
               [flat = flat_, tensor, offset = offsets_[index], length = lengths_[index],
-               whole = ops::placement_of(flat_), own = ops::placement_of(tensor)](tl::Context& tl) {
-                const tl::Pointer target = ops::local_part(flat, tl).data + offset;
-                if (has_summand(whole, own, tl.location())) {
-                  copy_part(tl, ops::local_part(tensor, tl), target, 1);
-                } else {
-                  zero(tl, target, length);
-                }
+               whole = ops::placement_of(flat_)](tl::Context& tl) {
+                write(tl, ops::local_part(flat, tl).data + offset, tensor, length, whole, 1);
               });
 }
 

@@ -26,7 +26,7 @@ std::vector<BucketItem> bucket_items(const std::vector<Tensor>& tensors);
 struct FlatLayout {
   std::int64_t alignment = 1;   // of each tensor's beginning
   std::int64_t multiple = 1;    // that the whole length is
-  std::int64_t parts = 1;       // equal ones of each holder's shard; `multiple` is one of theirs
+  std::int64_t parts = 1;       // equal ones of each holder's shard, which divide `multiple`
   bool holds_summands = false;  // of tensors that are replicated: the buffer is partial
 };
 

@@ -47,12 +47,18 @@ class CommandIssuer {
 // Each kind of command has a struct of its own with what its unit needs.
 namespace work {
 
+// A block of a matrix of which a load moves rows that values choose.
+struct ChosenBlock : HbmPart {
+  Value value;                                 // of all its elements, bound when the load begins
+  AccessId id{};                               // while it is under way
+  AccessIndex::Id noted = AccessIndex::kNone;  // by MemoryOrder
+};
 struct Load : HbmAccess {
   bool is_shared = false;  // comes by way of SharedTiles
   Time asked{0};           // when a shared one was asked for
   Bytes from_hbm = 0;      // of a shared one: what HBM gave because of this load
-  // The ids that MemoryOrder has given to the accesses to `further`, in their order.
-  std::vector<AccessIndex::Id> further_noted = {};
+  // Of chosen rows: the blocks that they are chosen from, whose bytes move only as `command.bytes`.
+  std::vector<ChosenBlock> blocks = {};
 };
 struct Store : HbmAccess {};
 struct Math {

@@ -1,6 +1,7 @@
 // Loads of rows that values choose.
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "sim_engine/components/kernel_run.h"
@@ -20,45 +21,35 @@ std::vector<std::int64_t> spread(std::int64_t count, std::size_t blocks, std::si
 
 }  // namespace
 
-// Loads `rows` rows of the first one of these blocks.  The others only give the value that they
-// have when the load begins, since no row of theirs counts.
+// Loads `rows` rows of the first one of these blocks.  Of the others no row counts for time, but
+// they too are read when the load begins.
 void KernelRun::load_chosen(std::span<const HbmPart> blocks, std::span<const std::size_t> of_load,
                             std::int64_t rows, const Tile& indices, std::int64_t columns,
                             ChosenRows& chosen) {
   PeServices& services = pe_.services();
   MemoryOrder& order = services.memory_order;
   const HbmPart& first = blocks[of_load.front()];
+  work::Load load{{first, id_}};
+  load.chosen_rows = rows;
   std::vector<MemoryUse> uses;
-  std::int64_t elements = 0;
   for (const std::size_t block : of_load) {
     const HbmPart& part = blocks[block];
+    chosen.blocks[block] = services.memory.declare(part.buffer.dtype, part.elements.count());
+    load.blocks.push_back({part, chosen.blocks[block]});
     uses.push_back({part.buffer.region, part.elements.simplified(), false});
     order.find(accesses_, uses.back(), hazards_);
-    elements += part.elements.count();
   }
   hazards_.push_back(indices);  // the addresses follow from them
 
   Command& command = issue_next();
   const Tile tile = services.tiles.make(first.buffer.dtype, rows * columns, &account());
-  // All elements of the blocks are the tile's value, since the rows are not known yet.
-  tile->value = services.memory.declare(first.buffer.dtype, elements);
   command.result = tile;
   command.bytes = tile->bytes;
-  command.work = work::Load{{{first.buffer, uses.front().elements}, id_}};
-  work::Load& load = std::get<work::Load>(command.work);
-  load.chosen_rows = rows;
-  std::int64_t offset = 0;
-  for (const std::size_t block : of_load) {
-    const std::int64_t count = blocks[block].elements.count();
-    chosen.blocks[block] = services.memory.slice(tile->value, offset, count);
-    offset += count;
-    if (block != of_load.front()) load.further.push_back(blocks[block]);
-  }
-  load.further_noted.assign(load.further.size(), AccessIndex::kNone);
+  command.work = std::move(load);
+  auto& under_way = std::get<work::Load>(command.work).blocks;
   submit(command);
-  order.note(accesses_, uses.front(), command, load.noted);
-  for (std::size_t i = 1; i < uses.size(); ++i) {
-    order.note(accesses_, uses[i], command, load.further_noted[i - 1]);
+  for (std::size_t i = 0; i < uses.size(); ++i) {
+    order.note(accesses_, uses[i], command, under_way[i].noted);
   }
   chosen.tiles.push_back(tile);
 }

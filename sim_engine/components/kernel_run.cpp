@@ -167,9 +167,12 @@ Tile KernelRun::gemm(const GemmSize& size, const Tile& a, const Tile& b, const T
 std::optional<GemmSize> KernelRun::choose_tile(const CompositePlan& plan, const GemmSize& wanted,
                                                Bytes scratch) {
   PeServices& services = pe_.services();
-  const PeLocation& home = plan.a.is_shared() ? pe_.location() : plan.a.buffer.home;
-  const WaysOfTiles ways = find_ways_of_tiles(services.topology, services.fabric, home,
-                                              pe_.location(), operation_.sharers);
+  // PEs that share tiles choose alike, as if each were the first one of the SIP.
+  const bool shares = plan.a.is_shared() || plan.b.is_shared();
+  const PeLocation pe = shares ? PeLocation{pe_.location().sip, 0, 0} : pe_.location();
+  const PeLocation home = plan.a.is_shared() ? pe : plan.a.buffer.home;
+  const WaysOfTiles ways =
+      find_ways_of_tiles(services.topology, services.fabric, home, pe, operation_.sharers);
   return services.tile_choices.choose(plan, wanted, services.topology.pe, ways, scratch);
 }
 
@@ -321,8 +324,8 @@ void KernelRun::completed(const Command& command) {
   if (const auto* load = std::get_if<work::Load>(&command.work)) {
     traffic_.loaded += load->is_shared ? load->from_hbm : command.bytes;
     pe_.services().memory_order.forget(accesses_, false, load->noted);
-    for (const AccessIndex::Id noted : load->further_noted) {
-      pe_.services().memory_order.forget(accesses_, false, noted);
+    for (const work::ChosenBlock& block : load->blocks) {
+      pe_.services().memory_order.forget(accesses_, false, block.noted);
     }
   } else if (const auto* store = std::get_if<work::Store>(&command.work)) {
     traffic_.stored += command.bytes;

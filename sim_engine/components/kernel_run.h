@@ -165,8 +165,8 @@ class KernelRun final : public ReceiveIssuer {
     std::vector<Tile> tiles;
     std::vector<Value> blocks;
   };
-  ChosenRows load_chosen(std::span<const HbmPart> blocks, const Tile& indices,
-                         std::int64_t columns, std::int64_t count);
+  ChosenRows load_chosen(std::span<const HbmPart> blocks, const Tile& indices, std::int64_t columns,
+                         std::int64_t count);
   void load_chosen(std::span<const HbmPart> blocks, std::span<const std::size_t> of_load,
                    std::int64_t rows, const Tile& indices, std::int64_t columns,
                    ChosenRows& chosen);

@@ -5,7 +5,8 @@
 // sum, maximum, minimum (ceil(elements / lanes) + ceil(log2(min(length, lanes)))) * cycles
 //   along an axis:      every lane reduces its share of the elements, and a tree joins the lanes'
 //                       partial results; the trees of several results follow each other without a
-//                       gap.  Sums are f32, whatever is summed: a lane takes one element at a time
+//                       gap.  Sums are f32, whatever is summed, so that a lane takes one element at
+//                       a time; so it does in softmax
 // softmax:              the maximum, a difference, exp, the sum and a quotient, one after the other
 // transpose, ramp:      as moving the elements
 //

@@ -92,10 +92,16 @@ void PeScheduler::dispatch(Command& command) {
 // PE_DMA and PE_MMU
 
 void PeScheduler::start(Command& command, work::Load& load) {
-  begin_access(load, Access::read);
-  // The load's value is bound here and not at the end, because a later store may overwrite the
-  // elements while the bytes are under way.
-  services_.memory.bind(command.result->value, load_value(services_.memory, load));
+  // Values are bound here and not at the end, because a later store may overwrite the elements
+  // while the bytes are under way.
+  if (load.blocks.empty()) {
+    begin_access(load, Access::read);
+    services_.memory.bind(command.result->value, load_value(services_.memory, load));
+  }
+  for (work::ChosenBlock& block : load.blocks) {
+    block.id = begin_access(block, Access::read, *load.kernel);
+    services_.memory.bind(block.value, services_.memory.load(block.buffer.region, block.elements));
+  }
   if (load.is_shared) return load_shared(command, load);
   submit_dma(command.is_of_collective ? kCollectiveLoad : kLoad, command,
              load_path(load.buffer.home), command.bytes, translation_time(load));
@@ -228,11 +234,13 @@ const Path& PeScheduler::store_path(const PeLocation& home) {
 void PeScheduler::begin_access(work::HbmAccess& access, Access kind) {
   // A part of a composite is not tracked by itself: the composite has begun its accesses as a
   // whole.
-  if (!access.kernel) return;
-  const AccessOrigin origin{kind == Access::read ? "tl.load" : "tl.store", location_,
-                            *access.kernel};
-  access.id = services_.accesses.begin(access.buffer.region, access.elements, kind, origin,
-                                       services_.engine.now());
+  if (access.kernel) access.id = begin_access(access, kind, *access.kernel);
+}
+
+AccessId PeScheduler::begin_access(const HbmPart& part, Access kind, std::uint64_t kernel) {
+  const AccessOrigin origin{kind == Access::read ? "tl.load" : "tl.store", location_, kernel};
+  return services_.accesses.begin(part.buffer.region, part.elements, kind, origin,
+                                  services_.engine.now());
 }
 
 void PeScheduler::end_access(const work::HbmAccess& access) {
@@ -310,7 +318,12 @@ void PeScheduler::finish(Command& command) {
 
 void PeScheduler::take_effect(const Command& command) {
   std::visit(Overloaded{
-                 [&](const work::Load& load) { end_access(load); },
+                 [&](const work::Load& load) {
+                   if (load.blocks.empty()) end_access(load);
+                   for (const work::ChosenBlock& block : load.blocks) {
+                     services_.accesses.end(block.id);
+                   }
+                 },
                  [&](const work::Store& store) {
                    store_value(services_.memory, store, command.operands[0]->value);
                    end_access(store);

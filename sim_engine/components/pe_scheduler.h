@@ -104,6 +104,7 @@ class PeScheduler {
   const Path& load_path(const PeLocation& home);
   const Path& store_path(const PeLocation& home);
   void begin_access(work::HbmAccess& access, Access kind);
+  AccessId begin_access(const HbmPart& part, Access kind, std::uint64_t kernel);
   void end_access(const work::HbmAccess& access);
 
   void take_effect(const Command& command);

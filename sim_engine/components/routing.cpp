@@ -44,6 +44,10 @@ int Routing::hbm_slice_of(const Topology& topology, int pe) {
   return pe / (topology.pe_count() / hbm_slice_count(topology));
 }
 
+int Routing::count_hbm_slices(const Topology& topology, int pes) {
+  return hbm_slice_of(topology, pes - 1) + 1;
+}
+
 LinkSpec Routing::hbm_slice(const Topology& topology) {
   const HbmSpec& hbm = topology.cube.hbm;
   if (hbm.bandwidth.is_unlimited()) return {hbm.bandwidth, hbm.latency};

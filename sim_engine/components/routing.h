@@ -96,6 +96,9 @@ class Routing {
   // The number of slices that a cube's HBM is divided into, and the slice that is local to a PE.
   static int hbm_slice_count(const Topology& topology);
   static int hbm_slice_of(const Topology& topology, int pe);
+  // The slices that are local to the first so many PEs of a cube.
+  static int count_hbm_slices(const Topology& topology, int pes);
+  // The most of these PEs that share a slice of HBM, and a cube.
   // REQUIRES: ordered by SIP and cube
   static Sharers count_sharers(const Topology& topology, std::span<const PeLocation> pes);
   // Returns the bandwidth of a slice, its channels' times the efficiency.  Whatever compares a time

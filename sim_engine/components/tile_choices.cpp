@@ -39,9 +39,9 @@ WaysOfTiles find_ways_of_tiles(const Topology& topology, Fabric& fabric, const P
   };
   const Endpoint tcm{Endpoint::Kind::tcm, pe};
   const Endpoint sram{Endpoint::Kind::sram, {pe.sip, pe.cube, 0}};
-  const Endpoint farthest{Endpoint::Kind::sram, {pe.sip, topology.cube_count() - 1 - pe.cube, 0}};
+  const Endpoint opposite{Endpoint::Kind::sram, {pe.sip, topology.cube_count() - 1 - pe.cube, 0}};
   const Endpoint hbm{Endpoint::Kind::hbm, home};
-  const Path& between_cubes = fabric.path(farthest, sram);
+  const Path& between_cubes = fabric.path(opposite, sram);
   return {
       .hbm = way(fabric.path(hbm, tcm), Routing::hbm_slice(topology).bandwidth, sharers.of_slice),
       .sram = way(fabric.path(sram, tcm), topology.cube.sram.bandwidth, sharers.of_cube),

@@ -17,8 +17,9 @@
 
 namespace kernbench::sim {
 
-// The ways of a PE's operands from a slice of HBM: it has an equal share of the slice beside the
-// other PEs of its launch, and an equal share of its cube's SRAM beside all PEs there.
+// The ways of a PE's operands from a slice of HBM: it has equal shares of the slice and of its
+// cube's SRAM beside the other PEs of its launch, whose first ones begin before the last ones.
+// Tiles of other cubes come from the one opposite.
 WaysOfTiles find_ways_of_tiles(const Topology& topology, Fabric& fabric, const PeLocation& home,
                                const PeLocation& pe, const Sharers& sharers);
 
@@ -31,7 +32,8 @@ class TileChoices {
                                         Bytes scratch);
 
  private:
-  // The key has all arguments that choose_tile() depends on except `pe`, which is the same for all.
+  // The key has all that choose_tile() depends on except what is the same for all calls: `pe`, and
+  // the capacity of SRAM.
   using Arguments = std::array<std::int64_t, 32>;
 
   std::map<Arguments, std::optional<GemmSize>> chosen_;

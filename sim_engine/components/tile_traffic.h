@@ -1,13 +1,12 @@
 // What the tiles of a composite product take of the ways to a PE's TCM.
 //
 // Models:      a new tile of a shared operand passes HBM, the way to other cubes if PEs there read
-// it
-//              too, and SRAM, one after the other; a tile that SRAM has kept passes SRAM alone. HBM
-//              gives a tile once, or once for each cube if SRAM has no room for those that other
-//              cubes take.  SRAM has one port: what PEs read, what comes, and what goes to other
-//              cubes pass it.
-//              Of an operand whose rows in memory lie along k, only the slices of HBM with the rows
-//              of a step give tiles at a time, since all PEs go through k in step.
+//              it too, and SRAM, one after the other; a tile that SRAM has kept passes SRAM alone.
+//              HBM gives a tile once, or once for each cube if SRAM has no room for those that
+//              other cubes take.  SRAM has one port: what PEs read, what comes, and what goes to
+//              other cubes pass it. Of an operand whose rows in memory lie along k, only the slices
+//              of HBM with the rows of a step give tiles at a time, since all PEs go through k in
+//              step.
 // Not modeled: links between cubes that carry several homes' tiles, ways out of and into corners.
 
 #pragma once

@@ -59,6 +59,11 @@ std::int64_t draw_side(Pick& pick) {
 struct Machine {
   Topology topology;
   gemm::GemmPlacement placement;
+
+  friend bool operator==(const Machine& a, const Machine& b) {
+    return a.topology == b.topology && a.placement.on == b.placement.on &&
+           a.placement.pes == b.placement.pes;
+  }
 };
 
 struct Change {
@@ -113,6 +118,7 @@ Sample try_changes(int products, std::int64_t least) {
     for (const Change& change : changes()) {
       Machine better = machine;
       change.apply(better);
+      if (better == machine) continue;
       const double ratio = to_ns(time_of(better, size)) / to_ns(before);
       ++sample.tried;
       sample.worst = std::max(sample.worst, ratio);

@@ -15,7 +15,8 @@ namespace {
 // steps: a third one's need more than 24 bits.
 struct Learned {
   std::vector<double> losses = std::vector<double>(2);
-  Floats weights;
+  Floats weights = {};
+  std::vector<double> norms = {};  // of gradients, of rank 0 with Megatron's optimizer
   friend bool operator==(const Learned&, const Learned&) = default;
 };
 
@@ -105,6 +106,48 @@ TEST_CASE("every scheme gives the losses of one rank over the whole batch, bit f
                                     .use_distributed_optimizer = true,
                                     .overlap_param_gather = true,
                                     .bucket_size = 20}) == alone);
+}
+
+// With norms, and a step without gradients behind each step.
+Learned learn_with_norms(int ranks, const UsedPes& on) {
+  DataParallelWorld world(ranks, "ahbm", {}, on.cubes);
+  Learned learned;
+  world.spawn([&](int rank) {
+    tp::initialize_model_parallel(world.torch, {});
+    tp::DistributedDataParallel model(world.torch,
+                                      {.use_distributed_optimizer = true, .bucket_size = 20},
+                                      two_layers(world.torch, 8, on.weights()));
+    tp::MegatronOptimizer optimizer(world.torch, model->buckets(),
+                                    [](std::vector<Tensor> shards) {
+                                      return std::make_unique<optim::SGD>(std::move(shards), 0.25);
+                                    },
+                                    {.clip_grad = 1024});
+    // A step without gradients changes nothing.
+    const auto skip_step = [&] {
+      model->zero_grad_buffer();
+      tp::finalize_model_grads(model);
+      CHECK(optimizer.step().grad_norm == 0);
+      model->zero_grad_buffer();
+    };
+    learn(world, rank, on, model, learned, [&] {
+      tp::finalize_model_grads(model);
+      const double norm = optimizer.step().grad_norm;
+      if (rank == 0) learned.norms.push_back(norm);
+      skip_step();
+    });
+  });
+  return learned;
+}
+
+TEST_CASE("PEs that share weights have the norms of one, and steps without gradients are none",
+          "[ddp]") {
+  const int ranks = GENERATE(1, 2, 4);
+  const UsedPes on{GENERATE(1, 2), 2};
+  CAPTURE(ranks, on.cubes);
+  const Learned alone = learn_with_norms(1, {});
+  CHECK(alone.norms.size() == 2);
+  CHECK(alone.norms[0] > 1);
+  CHECK(learn_with_norms(ranks, on) == alone);
 }
 
 TEST_CASE("PEs of a rank that share rows and weights learn as one does", "[ddp]") {

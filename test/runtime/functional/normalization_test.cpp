@@ -131,6 +131,36 @@ TEST_CASE("the last dimensions are normalized as one", "[normalization]") {
   CHECK_THAT(error([&] { F::layer_norm(x, {}); }), Says("KB-F001", "at least 1-dimensional"));
 }
 
+// 2 MiB of scratch; functional.h says how long rows may be.
+TEST_CASE("a row whose gradients take two passes has the same gradients", "[normalization]") {
+  OperatorsUnderTest dut;
+  const bool centers = GENERATE(true, false);
+  const std::int64_t n = GENERATE(9001, 65000);  // longer than a block
+  const Floats of_x = sixteenths(2 * n, 1);
+  const Floats of_dy = sixteenths(2 * n, 5);
+  const Tensor x = dut.tensor({2, n}, of_x).requires_grad_();
+  const Tensor w = dut.tensor({n}, sixteenths(n, 2)).requires_grad_();
+  const Tensor b = dut.tensor({n}, sixteenths(n, 3)).requires_grad_();
+  const Tensor y = centers ? F::layer_norm(x, {n}, w, b, 0.5) : F::rms_norm(x, {n}, w, 0.5);
+  y.backward(dut.tensor({2, n}, of_dy));
+  Numbers of_weight(static_cast<std::size_t>(n));
+  for (std::size_t row = 0; row < 2; ++row) {
+    const Floats elements(of_x.begin() + static_cast<std::ptrdiff_t>(row) * n,
+                          of_x.begin() + static_cast<std::ptrdiff_t>(row + 1) * n);
+    const Numbers normalized = NormalizedRow(exactly(elements), centers, 0.5).elements;
+    for (std::size_t i = 0; i < normalized.size(); ++i) {
+      of_weight[i] = of_weight[i] + normalized[i] * of_dy[row * normalized.size() + i];
+    }
+  }
+  check_within(w.grad().to_vector(), of_weight);
+  // Alone, the gradient of x is another kernel's.
+  const Tensor alone = dut.tensor({2, n}, of_x).requires_grad_();
+  const Tensor of_alone = centers ? F::layer_norm(alone, {n}, w.detach(), b.detach(), 0.5)
+                                  : F::rms_norm(alone, {n}, w.detach(), 0.5);
+  of_alone.backward(dut.tensor({2, n}, of_dy));
+  CHECK(x.grad().to_vector() == alone.grad().to_vector());
+}
+
 TEST_CASE("normalization refuses what it cannot use", "[normalization]") {
   OperatorsUnderTest dut;
   const Tensor x = dut.leaf({2, 4}, 1, on_pes(kR));

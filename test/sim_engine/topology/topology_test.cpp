@@ -257,11 +257,7 @@ TEST_CASE("a topology without a section `communication` has nothing for it", "[t
   CHECK(Topology::parse(without, "t.yaml").communication == Topology::Communication{});
 }
 
-TEST_CASE(
-    "HBM gives its peak, corners and TCM no limit, folds follow each other, and launches queue "
-    "where "
-    "a file does not say so",
-    "[topology]") {
+TEST_CASE("what a file leaves out has no limit, or is as in older files", "[topology]") {
   std::string text = complete_topology();
   Topology topology = Topology::parse(text, "t.yaml");
   CHECK(topology.cube.hbm.efficiency == 900);
