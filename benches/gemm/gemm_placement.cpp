@@ -58,7 +58,9 @@ GemmLevels cut_levels(const Topology& topology, const GemmInput& input) {
   };
   const auto count_bytes = [&] { return (left.m + left.n) * left.k * size_of(input.dtype); };
   const auto choose_cut = [&](Level& level, const std::optional<Shard>& wanted) -> std::int64_t& {
-    level.cut = wanted.value_or(left.m >= left.n ? Shard::row_wise : Shard::column_wise);
+    // Of equal sides it cuts columns: b then lies with c, where cuts of rows would have all cubes
+    // read the same rows of b, of one cube, at a time.
+    level.cut = wanted.value_or(left.m > left.n ? Shard::row_wise : Shard::column_wise);
     return level.cut == Shard::row_wise ? left.m : left.n;
   };
   const auto cut = [&](Level& level, const std::optional<Shard>& wanted, int holders) {

@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "benches/bench/bench_run.h"
+#include "benches/bench/row_cells.h"
 #include "benches/bench/table.h"
 #include "benches/kernels/measured_kernels.h"
 #include "sim_engine/base/error.h"
@@ -29,7 +31,7 @@ constexpr std::array kColumns = {
     TableColumn{"kernels", "", 7, "kernels"},
     TableColumn{"time", "(us)", 11, "time_ns", 1e-3, 3},
     TableColumn{"roofline", "(us)", 11, "roofline_ns", 1e-3, 3},
-    TableColumn{"bound", "", -7, "bound"},
+    TableColumn{"roof", "", -7, "bound"},
     TableColumn{"share", "(%)", 6, "share", 100, 1},
     TableColumn{"HBM", "(B)", 12, "hbm_bytes"},
 };
@@ -66,30 +68,52 @@ std::vector<KernelInput> read_inputs(const Bench& bench) {
   return inputs;
 }
 
-Row to_row(const KernelCase& kernel, const KernelInput& input, const MeasuredPass& pass) {
-  const Time roofline = pass.roofline();
+Row to_row(const KernelCase& kernel, const KernelInput& input, std::string_view pass) {
   return Row()
       .set("function", kernel.name)
-      .set("pass", pass.name)
+      .set("pass", pass)
       .set("dtype", name_of(input.dtype))
       .set("rows", input.rows)
       .set("columns", input.columns)
-      .set("bytes", input.bytes())
-      .set("kernels", pass.kernels)
+      .set("bytes", input.bytes());
+}
+
+void add_measured(Row& row, const MeasuredPass& pass) {
+  const Time roofline = pass.roofline();
+  row.set("kernels", pass.kernels)
       .set("time_ns", to_ns(pass.time))
       .set("roofline_ns", to_ns(roofline))
       .set("bound", pass.compute_bound > pass.memory_bound ? "compute" : "memory")
-      .set("share", pass.time > Time{0} ? to_ns(roofline) / to_ns(pass.time) : 1)
-      .set("hbm_bytes", pass.hbm_bytes);
+      .set("share",
+           pass.time > Time{0} ? std::optional(to_ns(roofline) / to_ns(pass.time)) : std::nullopt)
+      .set("hbm_bytes", pass.hbm_bytes)
+      .set("error", "");
+}
+
+void add_error(Row& row, const DeviceError& error) {
+  for (const char* cell : {"kernels", "time_ns", "roofline_ns", "bound", "share", "hbm_bytes"}) {
+    row.set(cell, std::optional<double>());
+  }
+  row.set("error", error.what());
 }
 
 // A kernel that is faster than its roofline shows a fault of the simulator, so it fails the point.
+// So does a pass that does not fit into memory, and the passes behind it have no rows.
 std::vector<Row> simulate(PointContext& point, const KernelCase& kernel, const KernelInput& input) {
   const auto torch = point.make_context(point.bench().topology(), {.data = false});
   std::vector<Row> rows;
-  for (const MeasuredPass& pass : measure(*torch, kernel, input)) {
-    rows.push_back(to_row(kernel, input, pass));
-    point.check(pass.time >= pass.roofline());
+  for (const Pass& pass : kernel.prepare(*torch, input)) {
+    rows.push_back(to_row(kernel, input, pass.name));
+    try {
+      const MeasuredPass measured = measure(*torch, pass, input);
+      add_measured(rows.back(), measured);
+      point.check(measured.time >= measured.roofline());
+    } catch (const DeviceError& error) {
+      if (error.code() != "KB-M010") throw;
+      add_error(rows.back(), error);
+      point.check(false);
+      break;
+    }
   }
   return rows;
 }
@@ -108,12 +132,19 @@ void run_kernels(Bench& bench) {
     }
   }
   bench.print("#\n" + table_head(kColumns));
+  std::string errors;
   for (const Row& row : sweep.run()) {
     bench.print(table_line(kColumns, row, bench.run().console));
+    if (const std::string& error = text_in(row, "error"); !error.empty()) {
+      errors += fmt::format("# {} {}: {}\n", text_in(row, "function"), text_in(row, "pass"),
+                            error.substr(0, error.find('\n')));
+    }
   }
   bench.print(
       "# time: of each kernel from its first PE's start to its last PE's end, without launches\n"
-      "# roofline: the bytes that have to cross HBM once, and the products at PE_GEMM's peak\n");
+      "# roofline: the bytes that have to cross HBM once, and the products at PE_GEMM's peak; it\n"
+      "# knows neither PE_MATH nor the ways from HBM to PEs\n" +
+      errors);
 }
 
 }  // namespace

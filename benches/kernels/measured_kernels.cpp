@@ -207,26 +207,6 @@ void add_bounds(MeasuredPass& measured, const LeastWork& least, const Topology& 
       bound(least.flops, array.clock, 2.0 * array.rows * array.columns * on.count());
 }
 
-MeasuredPass measure(RuntimeContext& torch, const Pass& pass) {
-  runtime::Simulation& simulation = simulation_of(torch);
-  torch.ahbm.synchronize();
-  const std::uint64_t before = simulation.next_operation();
-  pass.run();
-  torch.ahbm.synchronize();
-  std::map<std::uint64_t, std::vector<runtime::KernelResult>> by_kernel;
-  for (const runtime::KernelResult& result : simulation.results()) {
-    if (result.operation > before) by_kernel[result.operation].push_back(result);
-  }
-  MeasuredPass measured{.name = pass.name, .kernels = std::ssize(by_kernel)};
-  for (const auto& [operation, results] : by_kernel) {
-    measured.time += makespan(results);
-    for (const runtime::KernelResult& result : results) {
-      measured.hbm_bytes += result.loaded + result.stored;
-    }
-  }
-  return measured;
-}
-
 }  // namespace
 
 const std::vector<KernelCase>& kernel_cases() {
@@ -246,14 +226,25 @@ const std::vector<KernelCase>& kernel_cases() {
   return all;
 }
 
-std::vector<MeasuredPass> measure(RuntimeContext& torch, const KernelCase& kernel,
-                                  const KernelInput& input) {
-  std::vector<MeasuredPass> all;
-  for (const Pass& pass : kernel.prepare(torch, input)) {
-    all.push_back(measure(torch, pass));
-    add_bounds(all.back(), pass.least, torch.topology(), input.on);
+MeasuredPass measure(RuntimeContext& torch, const Pass& pass, const KernelInput& input) {
+  runtime::Simulation& simulation = simulation_of(torch);
+  torch.ahbm.synchronize();
+  const std::uint64_t before = simulation.next_operation();
+  pass.run();
+  torch.ahbm.synchronize();
+  std::map<std::uint64_t, std::vector<runtime::KernelResult>> by_kernel;
+  for (const runtime::KernelResult& result : simulation.results()) {
+    if (result.operation > before) by_kernel[result.operation].push_back(result);
   }
-  return all;
+  MeasuredPass measured{.kernels = std::ssize(by_kernel)};
+  add_bounds(measured, pass.least, torch.topology(), input.on);
+  for (const auto& [operation, results] : by_kernel) {
+    measured.time += makespan(results);
+    for (const runtime::KernelResult& result : results) {
+      measured.hbm_bytes += result.loaded + result.stored;
+    }
+  }
+  return measured;
 }
 
 }  // namespace kernbench::benches::kernels

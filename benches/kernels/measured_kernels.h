@@ -51,7 +51,6 @@ const std::vector<KernelCase>& kernel_cases();
 // The kernels of a pass, each from its first PE's start to its last PE's end, added up: launches
 // and what a kernel waits for another one do not count.
 struct MeasuredPass {
-  std::string_view name;
   std::int64_t kernels = 0;
   Time time{0};
   Time memory_bound{0};
@@ -60,7 +59,6 @@ struct MeasuredPass {
 
   Time roofline() const { return std::max(memory_bound, compute_bound); }
 };
-std::vector<MeasuredPass> measure(RuntimeContext& torch, const KernelCase& kernel,
-                                  const KernelInput& input);
+MeasuredPass measure(RuntimeContext& torch, const Pass& pass, const KernelInput& input);
 
 }  // namespace kernbench::benches::kernels

@@ -22,11 +22,12 @@ UsedPes read_pes(const Settings& settings, const Topology& topology, std::int64_
   const std::int64_t filled = sim::ceil_divide(tokens, topology.pe.gemm.rows);
   const std::optional<std::int64_t> given_cubes = given("cubes", topology.cube_count());
   const std::optional<std::int64_t> given_pes = given("pes", topology.pe_count());
-  // A cube is filled before the next one, since its PEs are near each other.
-  const std::int64_t pes = given_pes.value_or(
-      most(sim::ceil_divide(filled, given_cubes.value_or(1)), topology.pe_count()));
-  const std::int64_t cubes =
-      given_cubes.value_or(most(sim::ceil_divide(filled, pes), topology.cube_count()));
+  // Each cube has a PE before one has two, since weights come from the HBM of the cubes that are
+  // used.
+  const std::int64_t cubes = given_cubes.value_or(
+      most(sim::ceil_divide(filled, given_pes.value_or(1)), topology.cube_count()));
+  const std::int64_t pes =
+      given_pes.value_or(most(sim::ceil_divide(filled, cubes), topology.pe_count()));
   return {static_cast<int>(cubes), static_cast<int>(pes)};
 }
 

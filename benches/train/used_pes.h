@@ -22,7 +22,7 @@ struct UsedPes {
 
 // Reads the keys `cubes` and `pes`.  Where one is empty, as many are chosen as the tokens of a step
 // fill: each PE has a row of tokens for each row of its array, since the array takes as long for
-// fewer.
+// fewer.  They are spread over as many cubes as possible.
 UsedPes read_pes(const Settings& settings, const Topology& topology, std::int64_t tokens);
 
 // "all 128 PEs of a SIP", or how many, and by what factor its links and HBM are too fast for them.
