@@ -44,8 +44,8 @@ bool has_reals(std::span<const Row> rows, const std::string& column) {
 
 bool has_numbers(std::span<const Row> before, std::span<const Row> after,
                  const std::string& column) {
-  return is_time(column) || column.ends_with("wrong") || has_reals(before, column) ||
-         has_reals(after, column);
+  return is_time(column) || column.ends_with("wrong") || column == "hbm_bytes" ||
+         has_reals(before, column) || has_reals(after, column);
 }
 
 // A wait is a text that tells what was waited for, too.

@@ -59,6 +59,17 @@ TEST_CASE("rows are compared with those of the same input, whatever was changed"
                     "0.900", "0.800", "9.000", "n_elem 1", "1.000", "1.100", "0.100", "1.100"));
 }
 
+TEST_CASE("bytes that HBM has moved are measured, and do not tell rows apart", "[compare]") {
+  const auto row = [](const std::string& function, std::int64_t bytes) {
+    return Row().set("function", function).set("time_ns", 1000.0).set("hbm_bytes", bytes);
+  };
+  const variants::Comparison comparison = variants::compare_rows(
+      std::vector{row("gelu", 8), row("silu", 8)}, std::vector{row("silu", 16), row("gelu", 8)});
+  REQUIRE(comparison.rows.size() == 2);
+  CHECK(comparison.rows[0].name == "function gelu");
+  CHECK(comparison.rows[1].find("hbm_bytes")->ratio() == 2);
+}
+
 TEST_CASE("rows of one run alone are counted", "[compare]") {
   const std::vector<Row> after = {row_of(2, "ring", 2000, 100), row_of(4, "ring", 4000, 100),
                                   row_of(8, "ring", 8000, 100)};

@@ -249,8 +249,9 @@ TEST_CASE("as many PEs are used as the tokens of a step fill, unless they are gi
   };
   CHECK(on(1) == std::pair(1, 1));
   CHECK(on(rows) == std::pair(1, 1));
-  CHECK(on(rows * pes) == std::pair(1, pes));
-  CHECK(on(rows * pes + 1) == std::pair(2, pes));
+  CHECK(on(rows * 3) == std::pair(3, 1));
+  CHECK(on(rows * 4) == std::pair(4, 1));
+  CHECK(on(rows * 4 + 1) == std::pair(4, 2));
   CHECK(on(rows * pes * 1000) == std::pair(4, pes));
   CHECK(on(rows * pes * 1000, {"cubes=3"}) == std::pair(3, pes));
   CHECK(on(rows * 3, {"pes=1"}) == std::pair(3, 1));
