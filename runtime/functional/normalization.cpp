@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "runtime/autograd/autograd.h"
 #include "runtime/functional/functional.h"
@@ -80,7 +81,8 @@ Tensor gradient_of_x(const Norm& norm, const Tensor& dy, const Tensor& x, const 
                             tl::Context& tl, Blocks of, const RowBlock&) {
     tl::Tensor g = in_f32(tl, of[0]);
     if (has_weight) g = g * in_f32(tl, of[2]);
-    return tl.cast(gradient_of_rows(tl, norm, g, Normalized::of(tl, of[1], norm)), dtype);
+    return tl.cast(gradient_of_rows(tl, norm, std::move(g), Normalized::of(tl, of[1], norm)),
+                   dtype);
   };
   return ops::map_rows(fmt::format("{}_backward", norm.name),
                        ops::elementwise_placement(norm.name, dy, x, ops::Linearity::each), operands,
