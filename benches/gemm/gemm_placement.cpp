@@ -58,8 +58,8 @@ GemmLevels cut_levels(const Topology& topology, const GemmInput& input) {
   };
   const auto count_bytes = [&] { return (left.m + left.n) * left.k * size_of(input.dtype); };
   const auto choose_cut = [&](Level& level, const std::optional<Shard>& wanted) -> std::int64_t& {
-    // Of equal sides it cuts columns: b then lies with c, where cuts of rows would have all cubes
-    // read the same rows of b, of one cube, at a time.
+    // Columns are cut if both sides are equal, so that b lies with c: with rows cut, all cubes
+    // would read the same rows of b, which lie on one cube, at a time.
     level.cut = wanted.value_or(left.m > left.n ? Shard::row_wise : Shard::column_wise);
     return level.cut == Shard::row_wise ? left.m : left.n;
   };

@@ -170,8 +170,8 @@ OperandBlocks find_blocks(const Tensor& operand, std::int64_t row, std::int64_t 
   return found;
 }
 
-// What the choice of a tile asks of an operand's place: which of its blocks lie in one slice of
-// HBM.
+// Returns an operand's place as far as the choice of a tile depends on it: which of its blocks lie
+// in one slice of HBM.
 sim::OperandAt place_of(const Topology& topology, const OperandBlocks& operand) {
   const auto slice_of = [&](const PeLocation& home) {
     return std::tuple(home.sip, home.cube, sim::Routing::hbm_slice_of(topology, home.pe));

@@ -98,7 +98,7 @@ void add_error(Row& row, const DeviceError& error) {
 }
 
 // A kernel that is faster than its roofline shows a fault of the simulator, so it fails the point.
-// So does a pass that does not fit into memory, and the passes behind it have no rows.
+// A pass that does not fit into memory fails the point too, and those behind it have no rows.
 std::vector<Row> simulate(PointContext& point, const KernelCase& kernel, const KernelInput& input) {
   const auto torch = point.make_context(point.bench().topology(), {.data = false});
   std::vector<Row> rows;

@@ -95,7 +95,7 @@ Passes cross_entropy(RuntimeContext& torch, const KernelInput& input) {
           {"backward", [=] { std::exchange(*loss, {}).backward(); }, {2 * size}}};
 }
 
-// Of a table with as many rows as there are tokens.
+// The table has as many rows as there are tokens.
 Passes embedding(RuntimeContext& torch, const KernelInput& input) {
   const Tensor table =
       torch.empty(input.shape(), {.dtype = input.dtype, .dp = input.on.weights()}).requires_grad_();

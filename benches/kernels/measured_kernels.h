@@ -27,7 +27,7 @@ struct KernelInput {
   Shape shape() const { return {rows, columns}; }
 };
 
-// What a pass has to do at least: bytes that cross HBM once, and operations of PE_GEMM.
+// The least work of a pass: bytes that cross HBM once, and operations of PE_GEMM.
 struct LeastWork {
   double bytes = 0;
   double flops = 0;

@@ -81,8 +81,8 @@ void write(tl::Context& tl, const tl::Pointer& to, const Tensor& tensor, std::in
   }
 }
 
-// Of a buffer whose holders have `length` elements each.  Cuts become cuts of columns where there
-// are several parts, so that each holder has its share of each part.
+// Returns the shape of a buffer whose holders have `length` elements each.  Cuts become cuts of
+// columns where there are several parts, so that each holder has its share of each part.
 Shape flat_shape(std::int64_t length, std::int64_t parts, Placement& placement) {
   std::int64_t holders = 1;
   if (placement.cube.is_cut()) holders *= placement.num_cubes;

@@ -57,7 +57,7 @@ struct Load : HbmAccess {
   bool is_shared = false;  // comes by way of SharedTiles
   Time asked{0};           // when a shared one was asked for
   Bytes from_hbm = 0;      // of a shared one: what HBM gave because of this load
-  // Of chosen rows: the blocks that they are chosen from, whose bytes move only as `command.bytes`.
+  // The blocks that rows are chosen from, if values choose them; `command.bytes` is what moves.
   std::vector<ChosenBlock> blocks = {};
 };
 struct Store : HbmAccess {};

@@ -160,7 +160,7 @@ class KernelRun final : public ReceiveIssuer {
   CauseLog::Id cause_of_clock() const;
   Command& issue_next();
   void submit(Command& command);
-  // What loads of chosen rows bring: their tiles, and of each block the value of all its elements.
+  // The result of loads of chosen rows: their tiles, and for each block the value of all elements.
   struct ChosenRows {
     std::vector<Tile> tiles;
     std::vector<Value> blocks;

@@ -91,7 +91,7 @@ std::optional<GemmSize> choose_tile(const CompositePlan& plan, const GemmSize& w
   const Wide least = std::ranges::min_element(fitting, {}, &Candidate::time)->time;
   const Wide good_enough = least + least / kTolerance;
   std::erase_if(fitting, [&](const Candidate& c) { return c.time > good_enough; });
-  // Of equals it takes the first, since large tiles come first.
+  // The first of equals is taken, since large tiles come first.
   return std::ranges::min_element(fitting, {}, &Candidate::moved)->tile;
 }
 

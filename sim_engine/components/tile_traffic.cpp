@@ -55,7 +55,7 @@ std::int64_t TileTraffic::count_transfers(const OperandAt& operand) const {
   return ceil_divide(tiles + operand.further_transfers(), tiles);
 }
 
-// Of an operand whose rows do not lie along k, PEs with different tiles have rows of their own.
+// PEs with different tiles have rows of their own if an operand's rows do not lie along k.
 TileTraffic::Spread TileTraffic::spread_of(const OperandAt& operand, std::int64_t side,
                                            std::int64_t depth) const {
   const bool along_k = has_rows_along_k(operand);

@@ -43,14 +43,14 @@ Wide to_picoseconds(Wide count, Rate<Unit> rate) {
   return rate.is_unlimited() ? Wide{0} : count * kPicosecondsPerSecond / rate.per_second;
 }
 
-// What the PEs' transfers of a step take of a way, in picoseconds.
+// The time that the PEs' transfers of a step take of a way, in picoseconds.
 struct Service {
   Wide alone = 0;     // a PE's transfer by itself
   Wide at_once = 0;   // those of all PEs, if they are asked for at once
   Wide together = 0;  // those of all PEs in the long run, where the next step's go beside them
 };
 
-// What a tile of an operand takes.
+// The services that a tile of an operand takes.
 struct TileLoad {
   std::int64_t transfers = 1;
   bool crosses = false;  // to other cubes
