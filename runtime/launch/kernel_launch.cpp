@@ -282,8 +282,8 @@ void KernelLaunch::finished(const Kernel& kernel, Time started) {
   leave_pe(kernel);
   kernel_finished(kernel);
   if (sim::TraceRecorder* trace = simulation_.machine().trace()) {
-    trace->span_in_lane(pe.sip, fmt::format("cube{}.pe{}.cpu", pe.cube, pe.pe),
-                        trace->label(request_.name), started, now);
+    trace->span(trace->track(pe.sip, fmt::format("cube{}.pe{}.cpu", pe.cube, pe.pe)),
+                trace->label(request_.name), started, now);
   }
 }
 

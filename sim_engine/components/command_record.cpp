@@ -81,8 +81,8 @@ void trace(TraceRecorder& recorder, const Command& command, const OpRecord& op,
     unit += fmt::format(".{}", to_string(sends ? ends.out : ends.in));
     arrow = {sends ? TraceArrow::End::begins : TraceArrow::End::ends, message->arrow};
   }
-  recorder.span_in_lane(location.sip, unit, recorder.label(make_label(command, op)), op.start,
-                        op.end, arrow);
+  recorder.span(recorder.track(location.sip, unit),
+                recorder.label(make_label(command, op), op.bytes), op.start, op.end, arrow);
 }
 
 }  // namespace kernbench::sim

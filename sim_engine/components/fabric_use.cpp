@@ -31,7 +31,7 @@ std::unique_ptr<const UseOverTime> Fabric::use_over_time() const {
 
 void Fabric::record(LinkId link, Time start, Time busy, Bytes bytes) {
   const auto track = trace_->track(routing_.sip_of(link), routing_.name(link));
-  trace_->span(track, trace_->label(fmt::format("{} B", bytes)), start, start + busy);
+  trace_->span(track, trace_->label(fmt::format("{} B", bytes), bytes), start, start + busy);
 }
 
 }  // namespace kernbench::sim

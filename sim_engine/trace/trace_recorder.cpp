@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "sim_engine/base/append.h"
@@ -15,28 +16,17 @@ TraceRecorder::Track TraceRecorder::track(int sip, std::string_view name) {
                                                   static_cast<Track>(sip_of_track_.size()));
   if (added) {
     sip_of_track_.push_back(sip);
-    busy_until_.push_back(Time{0});
     is_kept_.push_back(name.starts_with(prefix_));
   }
   return place->second;
 }
 
-TraceRecorder::Label TraceRecorder::label(std::string_view text) {
+TraceRecorder::Label TraceRecorder::label(std::string_view text, Bytes bytes) {
   if (const auto found = labels_.find(text); found != labels_.end()) return found->second;
   const auto label = static_cast<Label>(label_texts_.size());
   labels_.emplace(text, label);
-  label_texts_.emplace_back(text);
+  label_texts_.push_back({std::string(text), bytes});
   return label;
-}
-
-void TraceRecorder::span_in_lane(int sip, std::string_view unit, Label text, Time start, Time end,
-                                 TraceArrow arrow) {
-  Track lane = track(sip, unit);
-  for (int number = 2; busy_until_[lane] > start; ++number) {
-    lane = track(sip, fmt::format("{} #{}", unit, number));
-  }
-  busy_until_[lane] = end;
-  span(lane, text, start, end, arrow);
 }
 
 void TraceRecorder::keep_only(std::string_view prefix, std::size_t most) {
@@ -49,7 +39,6 @@ void TraceRecorder::keep_only(std::string_view prefix, std::size_t most) {
 void TraceRecorder::cut(Time now) {
   std::erase_if(spans_, [now](const Span& span) { return span.start >= now && span.end > now; });
   for (Span& span : spans_) span.end = std::min(span.end, now);
-  for (Time& until : busy_until_) until = std::min(until, now);
 }
 
 std::string TraceRecorder::to_json(Time from) const {
@@ -58,33 +47,67 @@ std::string TraceRecorder::to_json(Time from) const {
   return trace_document(std::move(events));
 }
 
+std::vector<std::uint32_t> TraceRecorder::assign_lanes() const {
+  std::vector<std::size_t> order(spans_.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return spans_[i].start; });
+  std::vector<std::vector<Time>> busy_until(sip_of_track_.size());  // by track and lane
+  std::vector<std::uint32_t> lanes(spans_.size());
+  for (const std::size_t i : order) {
+    std::vector<Time>& ends = busy_until[spans_[i].track];
+    const auto free = std::ranges::find_if(ends, [&](Time end) { return end <= spans_[i].start; });
+    lanes[i] = static_cast<std::uint32_t>(free - ends.begin());
+    if (free == ends.end()) ends.push_back(Time{0});
+    ends[lanes[i]] = spans_[i].end;
+  }
+  return lanes;
+}
+
 void TraceRecorder::append_events(std::string& out, Time from, int first_process) const {
   const std::set<int> sips(sip_of_track_.begin(), sip_of_track_.end());
   for (const int sip : sips) {
     append_trace_name(out, "process_name", first_process + sip, 0, fmt::format("sip{}", sip));
   }
+  const std::vector<std::uint32_t> lanes = assign_lanes();
+  std::vector<std::uint32_t> lane_counts(sip_of_track_.size(), 1);
+  for (std::size_t i = 0; i < spans_.size(); ++i) {
+    std::uint32_t& count = lane_counts[spans_[i].track];
+    count = std::max(count, lanes[i] + 1);
+  }
+  // Threads are numbered by the units' names, so that the lanes of a unit stand beside each other.
+  std::vector<std::size_t> first_threads(sip_of_track_.size());
+  std::size_t thread = 1;
   for (const auto& [key, track] : tracks_) {
     if (!is_kept_[track]) continue;
-    append_trace_name(out, "thread_name", first_process + key.first, track + 1, key.second);
+    first_threads[track] = thread;
+    for (std::uint32_t lane = 0; lane < lane_counts[track]; ++lane, ++thread) {
+      const std::string number = lane == 0 ? "" : fmt::format(" #{}", lane + 1);
+      append_trace_name(out, "thread_name", first_process + key.first,
+                        static_cast<std::int64_t>(thread), key.second + number);
+    }
   }
-  for (const Span& span : spans_) {
-    if (span.start >= from) append_event(out, span, first_process);
+  for (std::size_t i = 0; i < spans_.size(); ++i) {
+    if (spans_[i].start < from) continue;
+    append_event(out, spans_[i], first_threads[spans_[i].track] + lanes[i], first_process);
   }
 }
 
-void TraceRecorder::append_event(std::string& out, const Span& span, int first_process) const {
+void TraceRecorder::append_event(std::string& out, const Span& span, std::size_t thread,
+                                 int first_process) const {
   const int process = first_process + sip_of_track_[span.track];
-  append(out, R"({{"ph":"X","name":"{}","pid":{},"tid":{},"ts":)",
-         json_escaped(label_texts_[span.label]), process, span.track + 1);
+  const LabelText& label = label_texts_[span.label];
+  append(out, R"({{"ph":"X","name":"{}","pid":{},"tid":{},"ts":)", json_escaped(label.text),
+         process, thread);
   append_us(out, span.start);
   out += ",\"dur\":";
   append_us(out, span.end - span.start);
+  if (label.bytes > 0) append(out, R"(,"args":{{"bytes":{}}})", label.bytes);
   out += "},\n";
   if (span.arrow.end == TraceArrow::End::none) return;
   const bool begins = span.arrow.end == TraceArrow::End::begins;
   append(out,
          R"({{"ph":"{}","bp":"e","cat":"ipcq","name":"message","id":{},"pid":{},"tid":{},"ts":)",
-         begins ? 's' : 'f', span.arrow.id, process, span.track + 1);
+         begins ? 's' : 'f', span.arrow.id, process, thread);
   append_us(out, span.start);
   out += "},\n";
 }

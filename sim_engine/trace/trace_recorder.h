@@ -1,8 +1,9 @@
 // Records what the modelled units did, for the Perfetto UI (ui.perfetto.dev).
 //
 // A process of the trace is a SIP, a thread ("track") is a unit: a link, a DMA channel, a PE's CPU.
-// Spans of one track must not overlap except by nesting, or the UI drops them; every track here is
-// a unit that serves one thing at a time.
+// Spans of one track must not overlap except by nesting, or the UI drops them.  A unit may do
+// several things at once, as a link does whose packets take turns: what overlaps goes to lanes of
+// the unit, each a track ("name", "name #2", ...).
 
 #pragma once
 
@@ -33,8 +34,9 @@ class TraceRecorder {
   // Finds or adds a unit of a SIP.
   Track track(int sip, std::string_view name);
 
-  // Finds or adds a text that spans are labelled with.  REQUIRES: UTF-8
-  Label label(std::string_view text);
+  // Finds or adds a text that spans are labelled with, and the bytes that it speaks of, if any.
+  // REQUIRES: UTF-8
+  Label label(std::string_view text, Bytes bytes = 0);
 
   // Records that `track` was busy with `label` from start to end.
   void span(Track track, Label label, Time start, Time end, TraceArrow arrow = {}) {
@@ -42,11 +44,6 @@ class TraceRecorder {
       spans_.push_back({track, label, start, end, arrow});
     }
   }
-
-  // For a unit that does several things at once: puts the span on the first lane ("name",
-  // "name #2", ...) whose spans have all ended by `start`.
-  void span_in_lane(int sip, std::string_view unit, Label label, Time start, Time end,
-                    TraceArrow arrow = {});
 
   // Keeps from now on the first `most` spans of units whose names begin so.  Drops everything that
   // was recorded before.
@@ -72,16 +69,22 @@ class TraceRecorder {
     TraceArrow arrow;
   };
 
-  void append_event(std::string& out, const Span& span, int first_process) const;
+  // The lane of each span, from 0: the first whose earlier spans have ended when it starts.
+  std::vector<std::uint32_t> assign_lanes() const;
+  void append_event(std::string& out, const Span& span, std::size_t thread,
+                    int first_process) const;
 
   std::map<std::pair<int, std::string>, Track> tracks_;
   std::vector<int> sip_of_track_;
-  std::vector<Time> busy_until_;  // by track, for lanes
   std::vector<bool> is_kept_;     // by track
   std::string prefix_;            // of the names of those that are
   std::size_t most_ = std::numeric_limits<std::size_t>::max();
   std::map<std::string, Label, std::less<>> labels_;
-  std::vector<std::string> label_texts_;
+  struct LabelText {
+    std::string text;
+    Bytes bytes = 0;
+  };
+  std::vector<LabelText> label_texts_;
   std::vector<Span> spans_;
 };
 

@@ -86,21 +86,60 @@ TEST_CASE("traces without units are small: the default run's, and ring_1d_6's at
   CHECK(size_of("ring_1d_6") < 20'000'000);
 }
 
+using Tracks = std::map<std::pair<int, int>, std::vector<Span>>;
+
+Tracks tracks_of(const Json& events) {
+  Tracks tracks;
+  for (const Json& event : events) {
+    if (event["ph"] != "X") continue;
+    const std::int64_t start = picoseconds(event["ts"]);
+    const std::int64_t end = start + picoseconds(event["dur"]);
+    if (end < start) FAIL_CHECK("a span ends before it starts: " << event);
+    tracks[{event["pid"].get<int>(), event["tid"].get<int>()}].push_back({start, end});
+  }
+  return tracks;
+}
+
+void check_nesting(const Tracks& tracks) {
+  for (const auto& [track, list] : tracks) {
+    if (!nest(list)) FAIL_CHECK("pid " << track.first << " tid " << track.second);
+  }
+}
+
 TEST_CASE("spans of one track never overlap but by nesting", "[cli][trace]") {
   for (const std::string topology : {"tiny", "torus_2d_2x3", "mesh_2d_no_wrap_2x3"}) {
-    std::map<std::pair<int, int>, std::vector<Span>> spans;
-    for (const Json& event : trace_of(topology)) {
-      if (event["ph"] != "X") continue;
-      const std::int64_t start = picoseconds(event["ts"]);
-      const std::int64_t end = start + picoseconds(event["dur"]);
-      if (end < start) FAIL_CHECK(topology << ": a span ends before it starts");
-      spans[{event["pid"].get<int>(), event["tid"].get<int>()}].push_back({start, end});
-    }
-    CHECK(spans.size() > 10);
-    for (const auto& [track, list] : spans) {
-      if (!nest(list)) FAIL_CHECK(topology << ": pid " << track.first << " tid " << track.second);
-    }
+    CAPTURE(topology);
+    const Tracks tracks = tracks_of(trace_of(topology));
+    CHECK(tracks.size() > 10);
+    check_nesting(tracks);
   }
+}
+
+// Packets of transfers that share a link take turns on it.
+TEST_CASE("spans of one track never overlap but by nesting, in any bench", "[cli][trace]") {
+  using Words = std::vector<std::string>;
+  const Words bench = GENERATE(
+      Words{"collectives", "--set", "collective=all_to_all", "begin=64Ki", "end=64Ki"},
+      Words{"gemm", "--set", "m=256", "n=256", "k=256", "on=cube", "check=false"},
+      Words{"kernels", "--topology", "tiny", "--set", "function=attention", "size=8Ki"},
+      Words{"ipcq", "--set", "messages=16"},
+      Words{"overlap", "--topology", "tiny", "--set", "bytes=64Ki", "gemm=64", "loads=10"},
+      Words{"tp-mlp", "--set", "tp=2", "hidden=64", "tokens=32"},
+      Words{"tp-transformer", "--topology", "tiny", "--set", "tp=2"},
+      Words{"ddp", "--set", "world=2", "bucket_cap_mb=1", "layers=1", "vocab=64", "hidden=64"},
+      Words{"train", "--topology", "tiny", "--set", "steps=1", "hidden=16"});
+  const std::string level = GENERATE("kernels", "units");
+  CAPTURE(bench, level);
+  const TemporaryFolder folder;
+  Words words = {"run", "--bench"};
+  words.insert(words.end(), bench.begin(), bench.end());
+  words.insert(words.end(), {"--trace", folder.path("t.json"), "--trace-level", level});
+  const ProgramResult result = run_program(words);
+  CAPTURE(result.err);
+  REQUIRE(result.exit_code == 0);
+  const Tracks tracks = tracks_of(Json::parse(folder.read("t.json"))["traceEvents"]);
+  CHECK(!tracks.empty());
+  check_nesting(tracks);
 }
 
 TEST_CASE("every arrow begins once and ends once, later", "[cli][trace]") {

@@ -103,6 +103,15 @@ TEST_CASE("a name with quotes, backslashes and control characters stays JSON", "
   CHECK(events_of(parsed, "M").back().at("args").at("name") == name);
 }
 
+TEST_CASE("a span says how many bytes its text speaks of", "[trace]") {
+  TraceRecorder trace;
+  trace.span(trace.track(0, "link"), trace.label("64 B", 64), Time{0}, Time{1});
+  trace.span(trace.track(0, "link"), trace.label("gemm"), Time{1}, Time{2});
+  const auto spans = events_of(json::parse(trace.to_json()), "X");
+  CHECK(spans.at(0).at("args").at("bytes") == 64);
+  CHECK(!spans.at(1).contains("args"));
+}
+
 TEST_CASE("a unit and a text are found again", "[trace]") {
   TraceRecorder trace;
   CHECK(trace.track(0, "a") == trace.track(0, "a"));
@@ -115,7 +124,7 @@ TEST_CASE("a unit and a text are found again", "[trace]") {
 TEST_CASE("spans that overlap go to lanes, those that touch do not", "[trace]") {
   TraceRecorder trace;
   const auto add = [&](std::int64_t start, std::int64_t end) {
-    trace.span_in_lane(0, "load", trace.label("x"), Time{start}, Time{end});
+    trace.span(trace.track(0, "load"), trace.label("x"), Time{start}, Time{end});
   };
   add(0, 10);
   add(10, 20);
@@ -137,8 +146,8 @@ TEST_CASE("random spans never overlap in a lane", "[trace][random]") {
     TraceRecorder trace;
     for (int i = 0; i < 200; ++i) {
       const Time start{random() % 1000};
-      trace.span_in_lane(0, "unit", trace.label("x"), start,
-                         start + Time{static_cast<std::int64_t>(random() % 100)});
+      trace.span(trace.track(0, "unit"), trace.label("x"), start,
+                 start + Time{static_cast<std::int64_t>(random() % 100)});
     }
     CHECK(check_no_overlap(json::parse(trace.to_json())) == 200);
   }
