@@ -60,8 +60,9 @@ void add_bound(StepResult& result, const Topology& topology, const RankStep& slo
                double forward_flops) {
   Time forward{0};
   Time backward{0};
-  for (const runtime::FlightEvent& event : slowest.collectives) {
-    (event.issued < slowest.forward_issued ? forward : backward) += ccl::collective_lower_bound(
+  for (std::size_t i = 0; i < slowest.collectives.size(); ++i) {
+    const runtime::FlightEvent& event = slowest.collectives[i];
+    (i < slowest.forward_collectives ? forward : backward) += ccl::collective_lower_bound(
         topology, collectives::to_collective_kind(find_collective(event.function)),
         block_bytes(event));
   }

@@ -48,13 +48,14 @@ class RankOfStep {
     const ahbm::Event begin = timed_event();
     const runtime::DeviceActivity before = torch_.engine().activity(rank_);
     step.y = forward(model, step.x);
-    step.forward_issued = torch_.engine().now();
+    step.forward_collectives = collectives_since(step.began).size();
     const ahbm::Event forward_end = timed_event();
     backward(step, gradient);
     const ahbm::Event end = timed_event();
     end.synchronize();
     step.forward_ended = step.began + elapsed(begin, forward_end);
     step.ended = step.began + elapsed(begin, end);
+    profiler::timed(torch_, "step", step.began, step.ended);
     step.activity = torch_.engine().activity(rank_) - before;
     step.collectives = collectives_since(step.began);
     return step;

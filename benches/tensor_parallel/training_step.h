@@ -34,12 +34,12 @@ using BuildModel = std::function<RankModel(RuntimeContext& torch)>;
 
 // The result of a step on one rank.  The tensors belong to the context.
 struct RankStep {
-  Time began{0};           // the same on all ranks
-  Time forward_issued{0};  // by the host, which may be before it has ended
+  Time began{0};  // the same on all ranks
   Time forward_ended{0};
   Time ended{0};
   runtime::DeviceActivity activity;               // during the step
   std::vector<runtime::FlightEvent> collectives;  // of the step, in their order
+  std::size_t forward_collectives = 0;            // the first so many are those of forward
   Tensor x;
   Tensor y;
   std::vector<tp::Parameter> parameters;

@@ -47,7 +47,7 @@ Row measure_time(PointContext& point, const BenchInfo& info, const Variant& vari
   PointContext context(point.bench(), shuffled);
   double time = 0;
   for (const Row& row : run_variant(context, info, variant)) {
-    time += number_or_null(row, column).value_or(0);
+    if (row.find(column) != nullptr) time += number_or_null(row, column).value_or(0);
   }
   return Row().set("variant", variant.name).set("time_ns", time);
 }
@@ -60,7 +60,7 @@ Path profile_path(PointContext& point, const BenchInfo& info, Variant variant) {
   PointContext context(point.bench(), profiled);
   variant.is_recorded = true;
   run_variant(context, info, variant);
-  return runtime::make_profile(*profiled.longest()).path;
+  return runtime::make_profile(*profiled.longest(), runtime::ProfiledTime::timed).path;
 }
 
 // The cause that takes most more time on one path than on the other.

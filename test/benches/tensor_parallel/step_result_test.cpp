@@ -40,7 +40,7 @@ runtime::FlightEvent collective(std::string_view function, std::int64_t elements
 tensor_parallel::RankStep rank_step() {
   tensor_parallel::RankStep step;
   step.began = 5 * kUs;
-  step.forward_issued = 15 * kUs;
+  step.forward_collectives = 2;
   step.forward_ended = 15 * kUs;
   step.ended = 35 * kUs;
   step.activity = {.computing = 24 * kUs, .communicating = 4 * kUs, .overlapped = kUs};

@@ -225,7 +225,8 @@ TEST_CASE("all ranks of a step begin at once, and its collectives are those of t
     std::vector<std::string> forward;
     std::vector<std::string> backward;
     for (const runtime::FlightEvent& event : step.collectives) {
-      (event.issued <= step.forward_issued ? forward : backward).emplace_back(event.function);
+      const bool is_forward = forward.size() < step.forward_collectives;
+      (is_forward ? forward : backward).emplace_back(event.function);
     }
     CHECK(forward == std::vector<std::string>{"all_gather_into_tensor", "reduce_scatter_tensor"});
     // The backward pass gathers dy, gathers x once more and reduces dx beside it, then reduces the
