@@ -1,24 +1,6 @@
 #include "benches/cli/program.h"
-#include "benches/collectives/calibrate.h"
-#include "benches/collectives/collectives.h"
-#include "benches/collectives/overlap.h"
-#include "benches/ddp/ddp.h"
-#include "benches/evaluation/milestones.h"
-#include "benches/gemm/gemm.h"
-#include "benches/ipcq/ipcq.h"
-#include "benches/kernels/kernels.h"
-#include "benches/tensor_parallel/tp_benches.h"
-#include "benches/train/train.h"
 
 int main(int argc, char** argv) {
-  using namespace kernbench::benches;
-  for (const auto bench :
-       {collectives::calibrate_bench, collectives::ccl_allreduce_bench,
-        collectives::collectives_bench, gemm::gemm_bench, ipcq::ipcq_bench, kernels::kernels_bench,
-        evaluation::milestone_1h_ccl, evaluation::milestone_1h_gemm, collectives::overlap_bench,
-        ddp::ddp_bench, tensor_parallel::tp_mlp_bench, tensor_parallel::tp_transformer_bench,
-        train::train_bench}) {
-    register_bench(bench());
-  }
+  kernbench::benches::register_shipped_benches();
   return kernbench::benches::main(argc, argv);
 }

@@ -1,10 +1,4 @@
-// The benches `collectives` and `ccl-allreduce`.  A program that has algorithms of its own can have
-// them, too:
-//
-//   int main(int argc, char** argv) {
-//     kernbench::benches::register_ccl_allreduce();
-//     return kernbench::benches::main(argc, argv);
-//   }
+// The benches `collectives` and `ccl-allreduce`.
 
 #pragma once
 
@@ -12,7 +6,7 @@
 
 namespace kernbench::benches {
 
-// Register a bench.  Throw UsageError KB-U006 if it is called again.
+// Register one of them alone (register_shipped_benches() registers all benches).  Throw UsageError KB-U006 if it is called again.
 bool register_collectives();
 bool register_ccl_allreduce();
 

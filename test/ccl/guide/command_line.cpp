@@ -6,7 +6,7 @@ namespace kb = kernbench;
 
 // guide: begin
 int main(int argc, char** argv) {
-  kb::benches::register_ccl_allreduce();
+  kb::benches::register_shipped_benches();
   return kb::benches::main(argc, argv);
 }
 // guide: end
