@@ -120,6 +120,7 @@ EngineStatistics BenchRun::statistics() const {
   EngineStatistics sum{.system_count = all.size()};
   for (const EngineStatistics& one : all) {
     sum.simulated += one.simulated;
+    sum.timed += one.timed;
     sum.events += one.events;
     sum.fingerprint = (sum.fingerprint ^ one.fingerprint) * 0x9e3779b97f4a7c15;
     if (one.busiest.kernel_time > sum.busiest.kernel_time) sum.busiest = one.busiest;

@@ -15,8 +15,11 @@ namespace {
 
 EngineStatistics collect_statistics(RuntimeContext& torch) {
   const EngineView& engine = torch.engine();
-  EngineStatistics statistics{engine.now(), engine.event_count(), 0, engine.fingerprint(),
-                              engine.busiest_unit()};
+  EngineStatistics statistics{.simulated = engine.now(),
+                              .timed = simulation_of(torch).timed(),
+                              .events = engine.event_count(),
+                              .fingerprint = engine.fingerprint(),
+                              .busiest = engine.busiest_unit()};
   for (const runtime::AlgorithmUse& use : engine.algorithms_used()) {
     statistics.algorithms.push_back(
         {std::string(use.collective), std::string(use.algorithm), use.is_configured});
@@ -104,7 +107,7 @@ std::vector<std::string> ContextSet::traces() const {
 }
 
 void ContextSet::keep_longest(const std::shared_ptr<runtime::Simulation>& simulation) {
-  if (longest_ == nullptr || simulation->now() > longest_->now()) longest_ = simulation;
+  if (longest_ == nullptr || simulation->timed() > longest_->timed()) longest_ = simulation;
 }
 
 void ContextSet::mark(std::string_view name) {

@@ -68,7 +68,7 @@ class ContextSet {
   // Statistics and traces of the contexts that have ended.
   std::vector<EngineStatistics> statistics() const;
   std::vector<std::string> traces() const;  // as JSON for Perfetto
-  // The simulation that took the most simulated time, the first if several are equal; nullptr if
+  // The simulation of which the most time was timed, the first if several are equal; nullptr if
   // they are not profiled, or none has ended.
   const runtime::Simulation* longest() const { return longest_.get(); }
 

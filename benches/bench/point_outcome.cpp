@@ -37,7 +37,7 @@ Json outcome_json(const NamedOutcome& named) {
     }
     systems.push_back({one.simulated.count(), one.events, hex(one.fingerprint), one.busiest.unit,
                        one.busiest.busy.count(), one.busiest.kernel_time.count(),
-                       std::move(algorithms), one.rules});
+                       std::move(algorithms), one.rules, one.timed.count()});
   }
   return {{"inputs", hex(named.inputs)},
           {"point", named.point},
@@ -54,6 +54,7 @@ NamedOutcome parse_outcome(const Json& json) {
   for (const Json& system : json.at("systems")) {
     const auto time_at = [&](std::size_t i) { return Time{system.at(i).get<std::int64_t>()}; };
     EngineStatistics one{.simulated = time_at(0),
+                         .timed = time_at(8),
                          .events = system.at(1).get<std::uint64_t>(),
                          .fingerprint = parse_hex(system.at(2).get<std::string>()).value(),
                          .busiest = {system.at(3).get<std::string>(), time_at(4), time_at(5)}};

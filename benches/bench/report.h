@@ -29,6 +29,7 @@ struct AlgorithmRun {
 // Sums over all systems that a bench simulated.
 struct EngineStatistics {
   Time simulated{0};
+  Time timed{0};  // the parts of it that the bench has timed; all of it if it has timed none
   std::uint64_t events = 0;
   double wall_s = 0;
   std::uint64_t fingerprint = 0;  // of the only system, else a hash of all in order

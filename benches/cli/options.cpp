@@ -81,6 +81,9 @@ void add_run_options(CLI::App* app, RunArguments& arguments) {
   app->add_flag("--explain", arguments.explain, "Show where the simulated time went");
   app->add_flag("--summary", arguments.summary,
                 "Show tables of ranks, kernels, collectives, units and waits");
+  app->add_flag("--whole-run", arguments.whole_run,
+                "--explain, --summary and --report show more than what the bench times:\n"
+                "uploads, warm-up and reading back too");
   add(app, "--report", "F", arguments.report, "Write where the time went as an HTML page");
   add(app, "--kineto", "DIR", arguments.kineto,
       "Write a trace for each rank in the form of PyTorch's profiler, for HTA");
@@ -167,7 +170,7 @@ void add_whatif(CLI::App& app, WhatIfArguments& arguments) {
   whatif->footer(
       "\nEvery bandwidth, clock and time of the topology is doubled in speed, quadrupled and made\n"
       "infinite, one at a time, and all but one are made infinite.  With --out also as a figure.\n"
-      "--metric simulated_ns is the time of the whole run, which --explain shows.\n"
+      "--metric simulated_ns is the time of the whole run, as --explain --whole-run shows it.\n"
       "\nExamples:\n"
       "  kernbench whatif --bench tp-transformer --set tp=4\n"
       "  kernbench whatif --bench ccl-allreduce --set n_elem=49152 --out what");

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "benches/bench/inputs.h"
+#include "benches/cli/run_outputs.h"
 #include "benches/cli/shell_word.h"
 #include "benches/page/page.h"
 
@@ -35,6 +36,7 @@ std::string make_page(const RunArguments& arguments, const Report& report, const
   if (arguments.report.empty()) return "";
   page::Heading heading{.title = fmt::format("kernbench: {}", report.bench),
                         .facts = {},
+                        .rows = report.rows,
                         .gains = work.gains == nullptr ? Gains() : *work.gains};
   const auto add = [&](std::string name, std::string value) {
     heading.facts.emplace_back(std::move(name), std::move(value));
@@ -46,7 +48,7 @@ std::string make_page(const RunArguments& arguments, const Report& report, const
   if (!point.empty()) add("shown", point);
   add("fingerprint", fmt::format("{:016x}", report.engine.fingerprint));
   add("kernbench", std::string(version()));
-  return page::report_page(heading, simulation);
+  return page::report_page(heading, simulation, profiled_time(arguments));
 }
 
 }  // namespace kernbench::benches::cli

@@ -22,13 +22,13 @@ namespace kernbench::benches::cli {
 namespace {
 
 // Writes where the time of the longest system went, and what would make it shorter.
-std::string explain(Bench& bench, const Work& work) {
+std::string explain(Bench& bench, const Work& work, runtime::ProfiledTime time) {
   const runtime::Simulation* const longest = bench.run().contexts.longest();
   if (longest == nullptr) return "";
-  const runtime::Profile profile = runtime::make_profile(*longest);
+  const runtime::Profile profile = runtime::make_profile(*longest, time);
   const std::string text = runtime::explain(profile);
   if (work.ran.variants.empty() || profile.path.edges.empty()) return text;
-  return text + variants::to_text(variants::what_helps(bench, work.ran, profile.path));
+  return text + variants::to_text(variants::what_helps(bench, work.ran, profile.path, time));
 }
 
 // Names the system that --explain, --summary, --report and --kineto show if there are several;
@@ -49,9 +49,15 @@ std::string shown_note(const RunArguments& arguments, const std::string& point) 
   return note_line(arguments.explain || arguments.summary ? "explained" : "shown", point);
 }
 
+std::string title_of(const variants::PlotRequest& request) {
+  return fmt::format("{} over {}{}", request.y, request.x,
+                     request.by.empty() ? "" : ", by " + request.by);
+}
+
 void add_plot(Bench& bench, const std::string& text) {
+  const variants::PlotRequest request = variants::parse_plot(text);
   variants::RowPlot plot =
-      variants::make_plot(bench.run().rows(), variants::parse_plot(text), text, "plot.csv");
+      variants::make_plot(bench.run().rows(), request, title_of(request), "plot.csv");
   plot.chart.subtitle = bench.topology().name;
   bench.add_artifact(plot.chart.csv, to_csv(plot.points));
   figure::FigureArtifacts(bench).add("plot", plot.chart);
@@ -119,7 +125,8 @@ void print_foot(const EndedRun& ended, Report& report) {
 
 void print_summary(const EndedRun& ended, Report&) {
   if (longest(ended) == nullptr) return;
-  ended.run.console.print("#\n" + runtime::summary(runtime::make_profile(*longest(ended))));
+  const auto profile = runtime::make_profile(*longest(ended), profiled_time(ended.arguments));
+  ended.run.console.print("#\n" + runtime::summary(profile));
 }
 
 void print_explanation(const EndedRun& ended, Report&) {
@@ -181,9 +188,13 @@ bool needs_profile(const RunArguments& arguments) {
   });
 }
 
+runtime::ProfiledTime profiled_time(const RunArguments& arguments) {
+  return arguments.whole_run ? runtime::ProfiledTime::whole : runtime::ProfiledTime::timed;
+}
+
 std::string add_to(Bench& bench, const RunArguments& arguments, const Work& work, bool leads) {
   if (!arguments.plot.empty()) add_plot(bench, arguments.plot);
-  return arguments.explain && leads ? explain(bench, work) : "";
+  return arguments.explain && leads ? explain(bench, work, profiled_time(arguments)) : "";
 }
 
 Report write_outputs(const EndedRun& ended, Report report) {

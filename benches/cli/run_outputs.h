@@ -10,6 +10,7 @@
 #include "benches/bench/report.h"
 #include "benches/cli/outputs.h"
 #include "benches/cli/perform.h"
+#include "runtime/profiler/profile.h"
 
 namespace kernbench::benches::cli {
 
@@ -27,6 +28,9 @@ void check_outputs(const RunArguments& arguments);
 
 // True if an output needs what a profiled simulation records.
 bool needs_profile(const RunArguments& arguments);
+
+// The time that --explain, --summary and --report speak of.
+runtime::ProfiledTime profiled_time(const RunArguments& arguments);
 
 // Adds to a bench what is made while its systems are there: figures of its rows, and, in the
 // process that leads, the explanation that it returns.

@@ -1,11 +1,14 @@
 #include "benches/collectives/measured_collective.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <deque>
 #include <functional>
 
 #include "benches/collectives/exchange.h"
 #include "runtime/multiprocessing/host_room.h"
+#include "runtime/torch/profiler.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 
@@ -85,6 +88,7 @@ void Exchanges::call_timed(std::size_t exchange, int rank) {
   torch_.ahbm.synchronize();
   Time& last = last_returns_[exchange];
   last = std::max(last, torch_.engine().now());
+  profiler::timed(torch_, fmt::format("{} B", inputs_[exchange].blocks.bytes()), first, last);
 }
 
 Measurement Exchanges::measurement(std::size_t exchange) const {

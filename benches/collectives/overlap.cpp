@@ -9,6 +9,7 @@
 #include <set>
 
 #include "benches/bench/bench.h"
+#include "runtime/torch/profiler.h"
 #include "runtime/torch/run_ranks.h"
 
 namespace kernbench::benches::collectives {
@@ -46,6 +47,7 @@ Time on_all_ranks(
   run_on_devices(*torch, torch->distributed.get_world_size(),
                  [&](int rank) { work(*torch, rank); });
   const Time took = torch->engine().now() - begin;
+  profiler::timed(*torch, "all ranks", begin, begin + took);
   look(torch->engine());
   torch->distributed.destroy_process_group();
   return took;

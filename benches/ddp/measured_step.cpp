@@ -15,6 +15,7 @@
 #include "runtime/parallel/flat_buffer.h"
 #include "runtime/parallel/fully_shard.h"
 #include "runtime/parallel/step_times.h"
+#include "runtime/torch/profiler.h"
 #include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
 #include "tp/distributed_data_parallel.h"
@@ -59,6 +60,7 @@ std::pair<StepTimes, StepTimes> first_and_third(RuntimeContext& torch, const Ste
     torch.ahbm.synchronize();
     (i == 0 ? steps.first : steps.second) = times(*began, i > 0);
   }
+  profiler::timed(torch, "step 3", steps.second.begin, steps.second.end);
   return steps;
 }
 

@@ -28,12 +28,12 @@ std::string text_of_sip_link(const Topology::System& system) {
 // Says what the drawing of the SIPs does not show.
 std::string text_of_network(const Topology::System& system) {
   if (system.topology == SipTopology::torus_3d) {
-    return fmt::format("; {} such planes, joined up and down", system.d);
+    return fmt::format("{} such planes, joined up and down", system.d);
   }
-  if (system.topology == SipTopology::full_mesh) return "; each SIP to each";
+  if (system.topology == SipTopology::full_mesh) return "each SIP to each";
   if (system.topology != SipTopology::switched) return {};
   const SwitchSpec& network_switch = system.network_switch;
-  std::string text = "; switch " + to_text(network_switch.core);
+  std::string text = "switch: " + to_text(network_switch.core);
   if (network_switch.sums) text += ", sums " + to_text(*network_switch.sums);
   return text;
 }
@@ -41,7 +41,9 @@ std::string text_of_network(const Topology::System& system) {
 void draw_system(SvgWriter& svg, const Panel& panel, const Topology& topology) {
   const Topology::System& system = topology.system;
   const GridStyle style{"SIP", kSipFill, kSipColour, kSipLink};
-  const Box area = panel.inside(1);
+  const std::string network = text_of_network(system);
+  const int link_row = network.empty() ? 0 : 1;
+  const Box area = panel.inside(1 + link_row);
   const Box round{area.x + 20, area.y, area.w - 40, area.h};
   if (has_rows(system.topology) || system.sip_count < 3 || system.sip_count > kMostInRing) {
     const bool wraps = system.topology != SipTopology::mesh_2d_no_wrap;
@@ -53,8 +55,8 @@ void draw_system(SvgWriter& svg, const Panel& panel, const Topology& topology) {
   } else {
     draw_ring(svg, system.sip_count, round, style);
   }
-  panel.draw_key(svg, 0, kSipLink,
-                 "SIP link, each way: " + text_of_sip_link(system) + text_of_network(system));
+  panel.draw_key(svg, link_row, kSipLink, "SIP link, each way: " + text_of_sip_link(system));
+  if (!network.empty()) panel.draw_key(svg, 0, {.colour = "none"}, network);
 }
 
 // The areas of the IO chiplet and of the cubes.

@@ -8,6 +8,7 @@
 #include "runtime/launch/kernel_launch.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/torch/internals.h"
+#include "runtime/torch/profiler.h"
 #include "sim_engine/base/ceil_divide.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/base/units.h"
@@ -327,10 +328,14 @@ void add_bounds(GemmRow& row, const Topology& topology, const GemmLevels& levels
   row.tcm_bound = bound_of_ports(topology.pe, row);
 }
 
-Time makespan(const std::vector<runtime::KernelResult>& results) {
-  const auto first = std::ranges::min_element(results, {}, &runtime::KernelResult::start);
-  const auto last = std::ranges::max_element(results, {}, &runtime::KernelResult::end);
-  return results.empty() ? Time{0} : last->end - first->start;
+// The time from the first PE's start to the last one's end.
+Time time_launch(RuntimeContext& torch) {
+  const auto& results = torch.engine().last_results();
+  if (results.empty()) return Time{0};
+  const Time start = std::ranges::min(results, {}, &runtime::KernelResult::start).start;
+  const Time end = std::ranges::max(results, {}, &runtime::KernelResult::end).end;
+  profiler::timed(torch, "product", start, end);
+  return end - start;
 }
 
 }  // namespace
@@ -374,7 +379,7 @@ GemmRow run_gemm(RuntimeContext& torch, const GemmInput& input) {
   if (product) gemm.bring(*product);
   gemm.launch();
   const EngineView engine = torch.engine();
-  row.time = makespan(engine.last_results());
+  row.time = time_launch(torch);
   row.window = engine.composite_window();
   row.gemm_count = engine.op_log().count(sim::OpKind::gemm);
   row.hbm_loaded = engine.hbm_bytes_loaded();

@@ -20,6 +20,7 @@
 #include "runtime/launch/kernel_launch.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/torch/internals.h"
+#include "runtime/torch/profiler.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/components/fabric.h"
@@ -170,7 +171,7 @@ std::int64_t run_stream(RuntimeContext& torch, const Stream& stream) {
   return count_wrong(stream, sums.to_vector<float>());
 }
 
-double measured_gbs(const RuntimeContext& torch, const Stream& stream) {
+double measured_gbs(RuntimeContext& torch, const Stream& stream) {
   std::optional<Time> first_arrival;
   Time last_taken_out{0};
   for (const sim::OpRecord& op : torch.engine().op_log()) {
@@ -179,6 +180,7 @@ double measured_gbs(const RuntimeContext& torch, const Stream& stream) {
   }
   const Time took = last_taken_out - first_arrival.value();
   if (took == Time{0}) return 0;  // nothing takes time
+  profiler::timed(torch, "stream", *first_arrival, last_taken_out);
   return static_cast<double>((stream.count - 1) * stream.bytes()) / to_ns(took);
 }
 

@@ -12,6 +12,7 @@
 #include "runtime/parallel/flat_buffer.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/torch/internals.h"
+#include "runtime/torch/profiler.h"
 #include "sim_engine/components/routing.h"
 
 namespace kernbench::benches::kernels {
@@ -184,10 +185,13 @@ Passes bucket(RuntimeContext& torch, const KernelInput& input) {
           {"unpack", [=] { buffer->unpack(parameters); }, {2 * size}}};
 }
 
-Time makespan(std::span<const runtime::KernelResult> results) {
-  const auto first = std::ranges::min_element(results, {}, &runtime::KernelResult::start);
-  const auto last = std::ranges::max_element(results, {}, &runtime::KernelResult::end);
-  return last->end - first->start;
+// The time of one kernel, from its first PE's start to its last one's end.
+Time time_kernel(RuntimeContext& torch, std::string_view pass,
+                 std::span<const runtime::KernelResult> results) {
+  const Time start = std::ranges::min(results, {}, &runtime::KernelResult::start).start;
+  const Time end = std::ranges::max(results, {}, &runtime::KernelResult::end).end;
+  profiler::timed(torch, pass, start, end);
+  return end - start;
 }
 
 // Picoseconds for so much at so much a second, rounded down; 0 if that is unlimited.
@@ -239,7 +243,7 @@ MeasuredPass measure(RuntimeContext& torch, const Pass& pass, const KernelInput&
   MeasuredPass measured{.kernels = std::ssize(by_kernel)};
   add_bounds(measured, pass.least, torch.topology(), input.on);
   for (const auto& [operation, results] : by_kernel) {
-    measured.time += makespan(results);
+    measured.time += time_kernel(torch, pass.name, results);
     for (const runtime::KernelResult& result : results) {
       measured.hbm_bytes += result.loaded + result.stored;
     }

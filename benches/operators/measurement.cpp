@@ -3,6 +3,7 @@
 #include <set>
 
 #include "benches/operators/least_bytes.h"
+#include "runtime/torch/profiler.h"
 #include "sim_engine/base/units.h"
 #include "sim_engine/components/routing.h"
 
@@ -48,6 +49,7 @@ MeasuredBoth measure(RuntimeContext& torch, const Definition& definition,
     const Time start = torch.engine().now();
     compute(torch, *computes, provider, definition, direction);
     const Time took = torch.engine().now() - start;
+    profiler::timed(torch, name_of(direction), start, start + took);
     const OperatorRun::Work& after = run.work();
     Measured& one = measured[static_cast<std::size_t>(direction)];
     one = {.time = took,

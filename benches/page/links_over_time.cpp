@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "benches/page/drawing.h"
+#include "benches/page/time_axis.h"
 #include "sim_engine/components/fabric.h"
 #include "sim_engine/components/routing.h"
 #include "sim_engine/components/use_over_time.h"
@@ -90,8 +91,7 @@ std::string links_over_time(const sim::Machine& machine, sim::UnitClass unit_cla
   Drawing drawing(kNamesWidth + kTimesWidth + 10,
                   kScaleHeight + kLinkPitch * static_cast<double>(links.size()) + 4,
                   "When links were busy");
-  drawing.text({kNamesWidth, 12}, "0");
-  drawing.text({kNamesWidth + kTimesWidth, 12}, fmt::format("{:.3f} us", to_ns(end) / 1e3), "t e");
+  TimeAxis(end, kNamesWidth, kTimesWidth).draw_ticks(drawing, 14);
   double y = kScaleHeight + kLinkPitch / 2;
   for (const LinkTimes& link : links) {
     draw(drawing, link, use->stretch(), end, y);

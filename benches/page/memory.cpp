@@ -10,6 +10,7 @@
 #include "benches/figure/svg.h"
 #include "benches/page/charts.h"
 #include "benches/page/drawing.h"
+#include "benches/page/time_axis.h"
 
 namespace kernbench::benches::page {
 
@@ -134,9 +135,7 @@ std::string make_chart(const std::vector<Moment>& moments, Time end) {
   Drawing drawing(kBytesWidth + kHeldWidth + 10, kHeldHeight + 40, "HBM held over time, by owner");
   drawing.text({kBytesWidth - 8, 26}, fmt::format("{} B", peak.total), "t e");
   drawing.text({kBytesWidth - 8, 20 + kHeldHeight}, "0 B", "t e");
-  drawing.text({kBytesWidth, kHeldHeight + 36}, "0");
-  drawing.text({kBytesWidth + kHeldWidth, kHeldHeight + 36},
-               fmt::format("{:.3f} us", to_ns(end) / 1e3), "t e");
+  TimeAxis(end, kBytesWidth, kHeldWidth).draw_ticks(drawing, kHeldHeight + 38);
   std::vector<Bytes> below(moments.size(), 0);
   const auto add = [&](const auto& bytes_at, std::string_view colour, std::string_view tip) {
     const std::vector<Position> bottom = make_steps(moments, below, end, peak.total);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "benches/bench/cell_text.h"
+#include "benches/figure/number_text.h"
 #include "benches/figure/svg.h"
 #include "benches/page/charts.h"
 #include "benches/page/drawing.h"
@@ -145,10 +147,43 @@ std::string wait_table(const Profile& profile) {
   return rows + "</table>\n";
 }
 
+std::string describe_time(const Profile& profile) {
+  if (!profile.is_timed()) return "";
+  return fmt::format("Shown are the {} us that the bench times, of {} us.", us(profile.duration()),
+                     us(profile.run));
+}
+
+std::string cell_text(const Cell& cell) {
+  const auto* const number = std::get_if<double>(&cell);
+  return number != nullptr && *number >= 0 ? figure::rounded_text(*number) : to_text(cell);
+}
+
+std::string row_table(const std::vector<Row>& rows) {
+  std::vector<std::string> columns;
+  for (const Row& row : rows) {
+    for (const auto& [column, cell] : row.cells()) {
+      if (std::ranges::find(columns, column) == columns.end()) columns.push_back(column);
+    }
+  }
+  std::string text = "<table><tr>";
+  for (const std::string& column : columns) text += "<th class=n>" + escaped(column);
+  text += "</tr>\n";
+  for (std::size_t i = 0; i < std::min(kMostRows, rows.size()); ++i) {
+    text += "<tr>";
+    for (const std::string& column : columns) {
+      const Cell* const cell = rows[i].find(column);
+      text += "<td class=n>" + (cell == nullptr ? "" : escaped(cell_text(*cell)));
+    }
+    text += "</tr>\n";
+  }
+  return text + "</table>\n" + of_all(kMostRows, rows.size(), "rows");
+}
+
 std::string write_sections(const Profile& profile, const runtime::Simulation& simulation,
                            const std::vector<ResourceGain>& gains) {
   const runtime::RunLog& log = *simulation.run_log();
-  std::string text = section("What each rank did", "At every moment one of four.",
+  std::string text = section("What each rank did",
+                             fmt::format("At every moment one of four. {}", describe_time(profile)),
                              key({{"kernel", "compute only"},
                                   {"both", "both"},
                                   {"collective", "exposed communication"},
@@ -160,11 +195,10 @@ std::string write_sections(const Profile& profile, const runtime::Simulation& si
                        {"collective", "collective"},
                        {"message", "message"},
                        {"wait", "the program waits"}}) +
-                      timeline(log, profile.to) +
+                      timeline(log, profile.parts) +
                       of_all(kMostDrawnRanks, profile.ranks.size(), "ranks"));
   if (const std::string strip = path_strip(profile); !strip.empty()) {
-    text += section("Critical path", "What the run waited for, over all ranks, from begin to end.",
-                    strip);
+    text += section("Critical path", "What the time was waited for, over all ranks.", strip);
   }
   if (!gains.empty()) {
     text += section("What if", "The run again, with one resource of the machine faster.",
@@ -172,30 +206,33 @@ std::string write_sections(const Profile& profile, const runtime::Simulation& si
   }
   text += section("Kernels, collectives and messages", "",
                   operation_table(profile) + of_all(kMostRows, profile.operations.size(), "rows"));
-  text += section("Links", "Busy with kernels' data, of the time in which kernels ran.",
+  text += section("Links",
+                  "Busy with kernels' data, of the time in which kernels ran, in the whole run.",
                   heat_map(simulation.machine()));
-  text +=
-      section("Units", "Busy with kernels, of the time in which kernels ran.", unit_table(profile));
+  text += section("Units", "Busy with kernels, of the time in which kernels ran, in the whole run.",
+                  unit_table(profile));
   if (const std::string chart = roofline(profile, simulation.topology()); !chart.empty()) {
     text += section("Roofline", "A point for each kernel.", chart);
   }
   text += section("What ranks waited for", "",
                   wait_table(profile) + of_all(kMostRows, profile.waits.size(), "rows"));
-  if (const std::string chart = memory(log, profile.to); !chart.empty()) {
-    text += section("HBM that tensors hold", "", chart);
+  if (const std::string chart = memory(log, profile.run); !chart.empty()) {
+    text += section("HBM that tensors hold", "In the whole run.", chart);
   }
   return text;
 }
 
 }  // namespace
 
-std::string report_page(const Heading& heading, const runtime::Simulation& simulation) {
-  const Profile profile = runtime::make_profile(simulation);
+std::string report_page(const Heading& heading, const runtime::Simulation& simulation,
+                        runtime::ProfiledTime time) {
+  const Profile profile = runtime::make_profile(simulation, time);
   return fmt::format(
       "<!DOCTYPE html>\n<html lang=en>\n<meta charset=utf-8>\n<meta name=viewport "
       "content=\"width=device-width, initial-scale=1\">\n<title>{}</title>\n<style>\n{}</style>\n"
-      "<body>\n{}{}</body>\n</html>\n",
+      "<body>\n{}{}{}</body>\n</html>\n",
       escaped(heading.title), style_sheet(), write_head(heading),
+      heading.rows.empty() ? "" : section("Results", "", row_table(heading.rows)),
       write_sections(profile, simulation, heading.gains));
 }
 

@@ -7,7 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "benches/bench/row.h"
 #include "benches/page/what_if.h"
+#include "runtime/profiler/profile.h"
 
 namespace kernbench::runtime {
 class Simulation;
@@ -19,10 +21,12 @@ namespace kernbench::benches::page {
 struct Heading {
   std::string title;                                       // "ccl-allreduce"
   std::vector<std::pair<std::string, std::string>> facts;  // pairs (name, value): command, topology
+  std::vector<Row> rows = {};                              // of the bench
   std::vector<ResourceGain> gains = {};  // of `kernbench whatif`, the largest first
 };
 
 // The page of a simulation that was profiled; under 500 KB, however long the run.
-std::string report_page(const Heading& heading, const runtime::Simulation& simulation);
+std::string report_page(const Heading& heading, const runtime::Simulation& simulation,
+                        runtime::ProfiledTime time);
 
 }  // namespace kernbench::benches::page

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "benches/page/drawing.h"
+#include "benches/page/time_axis.h"
 #include "sim_engine/core/cause_log.h"
 
 namespace kernbench::benches::page {
@@ -17,8 +18,19 @@ using sim::Cause;
 using Edge = sim::CauseLog::Edge;
 
 constexpr double kStripWidth = 1000;
+constexpr double kStripTop = 18;
 constexpr std::int64_t kMostParts = 800;
 constexpr std::size_t kMostPlaces = 20;
+
+// The path with times of the axis, on which the edges of one part follow those of the one before
+// it.
+std::vector<Edge> place_on(const TimeAxis& axis, std::vector<Edge> edges) {
+  for (Edge& edge : edges) {
+    edge.start = axis.timed_before(edge.start);
+    edge.end = axis.timed_before(edge.end);
+  }
+  return edges;
+}
 
 // Cuts the path into pieces of at least this length; each has the cause that takes most of it.
 std::vector<Edge> cut_path(const std::vector<Edge>& edges, Time least) {
@@ -52,9 +64,10 @@ std::string write_rows(const runtime::Profile& profile) {
   for (std::size_t i = 0; i < std::min(kMostPlaces, all.size()); ++i) {
     const double share =
         static_cast<double>(all[i].total.count()) / static_cast<double>(profile.duration().count());
-    rows += fmt::format(
-        "<tr><td>{}<td>{}<td class=n>{}<td class=n>{:.3f}<td class=n>{:.1f} %</tr>\n",
-        name_of(all[i].cause), all[i].place, all[i].count, to_ns(all[i].total) / 1e3, 100 * share);
+    rows +=
+        fmt::format("<tr><td>{}<td>{}<td class=n>{}<td class=n>{:.3f}<td class=n>{:.1f} %</tr>\n",
+                    name_of(all[i].cause), all[i].places_text(), all[i].count,
+                    to_ns(all[i].total) / 1e3, 100 * share);
   }
   return rows + "</table>\n";
 }
@@ -63,16 +76,17 @@ std::string write_rows(const runtime::Profile& profile) {
 
 std::string path_strip(const runtime::Profile& profile) {
   if (profile.path.edges.empty()) return "";
-  const auto x_of = [&](Time time) {
-    return kStripWidth * static_cast<double>((time - profile.from).count()) /
-           static_cast<double>(profile.duration().count());
-  };
-  Drawing drawing(kStripWidth, 34, "The critical path over time");
-  for (const Edge& part : cut_path(profile.path.edges, profile.duration() / kMostParts)) {
-    drawing.box({x_of(part.start), 2, x_of(part.end) - x_of(part.start), 30},
+  const TimeAxis axis(profile.parts, 0, kStripWidth);
+  Drawing drawing(kStripWidth + 10, kStripTop + 46, "The critical path over time");
+  axis.draw_ticks(drawing, 14);
+  const std::vector<Edge> edges = place_on(axis, profile.path.edges);
+  for (const Edge& part : cut_path(edges, profile.duration() / kMostParts)) {
+    const double x = axis.x_of(part.start);
+    drawing.box({x, kStripTop + 14, axis.x_of(part.end) - x, 30},
                 fmt::format("c{}", static_cast<int>(part.why)),
                 fmt::format("{}, {:.3f} us", name_of(part.why), to_ns(part.length()) / 1e3));
   }
+  axis.draw_parts(drawing, kStripTop, kStripTop + 46);
   return write_key(profile.path) + std::move(drawing).finish() + write_rows(profile);
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "benches/page/drawing.h"
+#include "benches/page/time_axis.h"
 
 namespace kernbench::benches::page {
 
@@ -18,7 +19,10 @@ using Kind = runtime::RunSpan::Kind;
 constexpr std::size_t kMostBars = 1200;  // of the chart, so that the page stays small
 constexpr double kLeft = 130;
 constexpr double kWidth = 870;
+constexpr double kRight = 10;  // for half of the last tick's text
 constexpr double kRow = 15;
+constexpr double kTicks = 14;
+constexpr double kHead = 32;  // ticks, and the names of parts
 
 struct Bar {
   Time start{0};
@@ -51,13 +55,15 @@ std::string write_tip(const runtime::RunSpan& span, Time end) {
   return span.where.empty() ? tip : tip + ", " + span.where;
 }
 
-std::map<LaneKey, Lane> collect_lanes(const runtime::RunLog& log, Time end) {
+// Bars have times of the axis.
+std::map<LaneKey, Lane> collect_lanes(const runtime::RunLog& log, const TimeAxis& axis, Time end) {
   std::map<LaneKey, Lane> lanes;
   for (const runtime::RunSpan& span : log.spans()) {
     const Time until = std::min(span.end, end);
-    if (!is_drawn(span) || until <= span.start) continue;
-    lanes[{span.rank, lane_name(span)}].push_back(
-        {span.start, until, span.kind, write_tip(span, until)});
+    const Time from = axis.timed_before(span.start);
+    const Time to = axis.timed_before(until);
+    if (!is_drawn(span) || to <= from) continue;
+    lanes[{span.rank, lane_name(span)}].push_back({from, to, span.kind, write_tip(span, until)});
   }
   for (auto& [key, lane] : lanes) std::ranges::stable_sort(lane, {}, &Bar::start);
   return lanes;
@@ -93,23 +99,21 @@ void join_all(std::map<LaneKey, Lane>& lanes, Time end) {
 
 }  // namespace
 
-std::string timeline(const runtime::RunLog& log, Time end) {
-  std::map<LaneKey, Lane> lanes = collect_lanes(log, end);
+std::string timeline(const runtime::RunLog& log, std::span<const runtime::TimedPart> parts) {
+  const TimeAxis axis(parts, kLeft, kWidth);
+  std::map<LaneKey, Lane> lanes = collect_lanes(log, axis, parts.back().to);
   if (lanes.empty()) return "<p>No rank has called anything.</p>\n";
-  join_all(lanes, end);
-  const auto x_of = [&](Time time) {
-    return kLeft + kWidth * static_cast<double>(time.count()) / static_cast<double>(end.count());
-  };
-  Drawing drawing(kLeft + kWidth, 20 + kRow * static_cast<double>(lanes.size()),
-                  "What each rank did over time");
-  drawing.text({kLeft, 12}, "0");
-  drawing.text({kLeft + kWidth, 12}, fmt::format("{:.3f} us", to_ns(end) / 1e3), "t e");
-  double y = 18;
+  join_all(lanes, axis.length());
+  const double bottom = kHead + kRow * static_cast<double>(lanes.size());
+  Drawing drawing(kLeft + kWidth + kRight, bottom + 2, "What each rank did over time");
+  axis.draw_ticks(drawing, kTicks);
+  axis.draw_parts(drawing, kTicks + 4, bottom);
+  double y = kHead;
   for (const auto& [key, lane] : lanes) {
     drawing.text({0, y + 11}, fmt::format("rank {} {}", key.first, key.second));
     for (const Bar& bar : lane) {
-      const Box box{x_of(bar.start), y + 2, x_of(bar.end) - x_of(bar.start), kRow - 4};
-      drawing.box(box, name_of(bar.kind), bar.tip);
+      const double x = axis.x_of(bar.start);
+      drawing.box({x, y + 2, axis.x_of(bar.end) - x, kRow - 4}, name_of(bar.kind), bar.tip);
     }
     y += kRow;
   }

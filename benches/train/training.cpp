@@ -11,6 +11,7 @@
 #include "runtime/functional/functional.h"
 #include "runtime/nn/layers.h"
 #include "runtime/optim/optimizer.h"
+#include "runtime/torch/profiler.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/error.h"
 
@@ -148,6 +149,7 @@ TrainingStep Training::step() {
   torch_.ahbm.synchronize();
   ++steps_;
   step.time = torch_.engine().now() - began;
+  profiler::timed(torch_, fmt::format("step {}", steps_), began, torch_.engine().now());
   step.computing = torch_.engine().activity(0).computing - computed;
   if (torch_.options().data) step.loss = loss.item<double>();
   return step;

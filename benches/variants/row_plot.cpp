@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <numeric>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "benches/bench/cell.h"
 #include "benches/bench/cell_text.h"
 #include "benches/bench/settings.h"
+#include "benches/figure/text.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/config/config_errors.h"
 
@@ -64,6 +66,12 @@ struct Axis {
     const auto [least, most] = std::ranges::minmax(places);
     return least > 0 && most / least >= kLogarithmicFrom;
   }
+  // True of whole numbers that are easier to read as "64 Ki".
+  bool is_of_sizes() const {
+    constexpr double kLeast = 4096;
+    return is_logarithmic() && std::ranges::max(places) >= kLeast &&
+           std::ranges::all_of(places, [](double place) { return std::floor(place) == place; });
+  }
 };
 
 // Texts beside each other.
@@ -102,6 +110,26 @@ struct Points {
   std::vector<std::string> names;  // of the series, each once
 };
 
+// A number alone would not say what it is of: "tp = 4", but "ring_allreduce".
+std::string name_of_series(const std::string& column, const Cell& cell) {
+  const std::string text = to_text(cell);
+  return to_number(cell) ? fmt::format("{} = {}", column, text) : text;
+}
+
+// The rows of a legend whose names are as long as these, one of them at least as long as any other.
+int count_key_rows(const std::vector<std::string>& names) {
+  constexpr double kWidth = 800;  // of the page, for the legend
+  constexpr double kSample = 60;  // of a line's sample, and the gap behind its name
+  constexpr double kFontSize = 16;
+  double widest = 0;
+  for (const std::string& name : names) {
+    widest = std::max(widest, kSample + figure::text_width(name, kFontSize));
+  }
+  const int columns = std::max(1, static_cast<int>(kWidth / widest));
+  const int count = static_cast<int>(names.size());
+  return (count + columns - 1) / columns;
+}
+
 // `columns`: those of x, y and the series.
 Points collect_points(std::span<const Row> rows, const PlotRequest& columns) {
   Points points;
@@ -113,7 +141,7 @@ Points collect_points(std::span<const Row> rows, const PlotRequest& columns) {
     const Cell* const by = columns.by.empty() ? nullptr : row.find(columns.by);
     points.xs.push_back(x);
     points.ys.push_back(is_in_ns(columns.y) ? *number / 1e3 : *number);
-    points.series.push_back(by == nullptr ? columns.y : to_text(*by));
+    points.series.push_back(by == nullptr ? columns.y : name_of_series(columns.by, *by));
     if (std::ranges::find(points.names, points.series.back()) == points.names.end()) {
       points.names.push_back(points.series.back());
     }
@@ -176,11 +204,12 @@ RowPlot make_plot(std::span<const Row> rows, const PlotRequest& request, std::st
   plot.chart = {.form = "rows",
                 .csv = std::move(csv),
                 .title = std::move(title),
-                .key_rows = static_cast<int>((points.names.size() + 2) / 3),
+                .key_rows = count_key_rows(points.names),
                 .values = {{"x_title", axis.title},
                            {"y_title", is_in_ns(y) ? y.substr(0, y.size() - 3) + " (us)" : y},
                            {"logarithmic", axis.is_logarithmic() ? 1.0 : 0.0},
                            {"has_names", has_names ? 1.0 : 0.0},
+                           {"has_sizes", axis.is_of_sizes() ? 1.0 : 0.0},
                            {"names", has_names ? axis.names : std::vector<std::string>{"-"}},
                            {"series", points.names}}};
   return plot;

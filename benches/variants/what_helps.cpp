@@ -96,10 +96,14 @@ bool has_system(const FinishedPoint& point, std::size_t number) {
   return number >= point.first_system && number < point.first_system + point.outcome.systems.size();
 }
 
-Explained longest_system(const BenchRun& run) {
+Time time_of(const EngineStatistics& system, runtime::ProfiledTime time) {
+  return time == runtime::ProfiledTime::timed ? system.timed : system.simulated;
+}
+
+Explained longest_system(const BenchRun& run, runtime::ProfiledTime time) {
   const std::vector<EngineStatistics> systems = run.contexts.statistics();
-  const auto longest = std::ranges::max_element(systems, {}, &EngineStatistics::simulated);
-  return {longest->simulated, static_cast<std::size_t>(longest - systems.begin())};
+  const auto longest = std::ranges::max_element(systems, {}, &EngineStatistics::timed);
+  return {time_of(*longest, time), static_cast<std::size_t>(longest - systems.begin())};
 }
 
 const FinishedPoint* find_point(const BenchRun& run, std::size_t system) {
@@ -109,8 +113,9 @@ const FinishedPoint* find_point(const BenchRun& run, std::size_t system) {
   return point == points.end() ? nullptr : &*point;
 }
 
-Explained explained_system(const BenchRun& run, std::span<const Variant> variants) {
-  Explained explained = longest_system(run);
+Explained explained_system(const BenchRun& run, std::span<const Variant> variants,
+                           runtime::ProfiledTime time) {
+  Explained explained = longest_system(run, time);
   for (const FinishedPoint& point : run.finished_points()) {
     if (!has_system(point, explained.number)) explained.known.push_back(point);
   }
@@ -125,7 +130,8 @@ Explained explained_system(const BenchRun& run, std::span<const Variant> variant
 }
 
 // Repeats a variant, for the time of one of its systems.
-Row repeat(PointContext& point, const BenchInfo& info, const Variant& variant, std::size_t system) {
+Row repeat(PointContext& point, const BenchInfo& info, const Variant& variant, std::size_t system,
+           runtime::ProfiledTime time) {
   try {
     run_variant(point, info, variant);
   } catch (const Error& error) {
@@ -134,7 +140,7 @@ Row repeat(PointContext& point, const BenchInfo& info, const Variant& variant, s
   }
   const std::vector<EngineStatistics> systems = point.contexts().statistics();
   if (system >= systems.size()) return Row().set("fault", "the bench simulates fewer systems then");
-  return Row().set("after", systems[system].simulated.count());
+  return Row().set("after", time_of(systems[system], time).count());
 }
 
 std::string sentence(const Improvement& one) {
@@ -168,15 +174,16 @@ std::vector<std::string> keys_on(const runtime::CriticalPath& path) {
 std::string explained_point(const BenchRun& run) {
   const std::size_t count = run.finished_points().size();
   if (count < 2) return "";
-  const FinishedPoint* const point = find_point(run, longest_system(run).number);
+  const FinishedPoint* const point =
+      find_point(run, longest_system(run, runtime::ProfiledTime::timed).number);
   if (point == nullptr) return "";
   return fmt::format("{}, the longest of {} points; give one value in --set for another",
                      point->key, count);
 }
 
 std::vector<Improvement> what_helps(Bench& bench, const RunVariants& ran,
-                                    const runtime::CriticalPath& path) {
-  const Explained explained = explained_system(bench.run(), ran.variants);
+                                    const runtime::CriticalPath& path, runtime::ProfiledTime time) {
+  const Explained explained = explained_system(bench.run(), ran.variants, time);
   const VariantMaker maker(make_request(ran.request, ran.variants[explained.variant]));
   std::vector<Improvement> improvements;
   std::vector<Variant> faster;
@@ -191,7 +198,7 @@ std::vector<Improvement> what_helps(Bench& bench, const RunVariants& ran,
   Sweep sweep(reruns.bench(), "explain");
   for (std::size_t i = 0; i < faster.size(); ++i) {
     sweep.add(improvements[i].key, [&, i](PointContext& point) {
-      return repeat(point, *ran.request.bench, faster[i], explained.number);
+      return repeat(point, *ran.request.bench, faster[i], explained.number, time);
     });
   }
   const std::vector<Row> rows = sweep.run();

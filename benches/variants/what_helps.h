@@ -41,11 +41,12 @@ struct RunVariants {
 std::string explained_point(const BenchRun& run);
 
 // Repeats what the run's longest system is a part of, the point of a sweep or the bench, once for
-// each of at most six resources on the path of that system.  Interrupting the run interrupts this;
+// each of at most six resources on the path of that system, for its timed or its whole time, of
+// which the path is.  Interrupting the run interrupts this;
 // then it throws Error KB-S001.
 // REQUIRES: the run was profiled, and has simulated something
 std::vector<Improvement> what_helps(Bench& bench, const RunVariants& ran,
-                                    const runtime::CriticalPath& path);
+                                    const runtime::CriticalPath& path, runtime::ProfiledTime time);
 
 // At most three sentences, what helps most first, or one if nothing does.
 std::string to_text(std::vector<Improvement> improvements);

@@ -211,11 +211,8 @@ std::string to_table(const WhatIf& result) {
       "#\n# {:<30} {:>12} {:>9} {:>9} {:>9} {:>14}\n# {:<30} {:>12} {:>29} {:>14}\n",
       result.column, is_whole ? "of the whole run" : "summed over the rows", result.time_ns / 1e3,
       result.ideal_ns / 1e3,
-      is_whole ? ""
-               : "# (--metric simulated_ns: of the whole run, as "
-                 "--explain)\n",
-      "resource", "now", "x2", "x4", kInfinite, "the only limit", "", "", "speed-up of the run",
-      "(us)");
+      is_whole ? "" : "# (--metric simulated_ns: of the whole run, uploads included)\n", "resource",
+      "now", "x2", "x4", kInfinite, "the only limit", "", "", "speed-up of the run", "(us)");
   for (const Gain& gain : result.gains) {
     text += fmt::format("  {:<30} {:>12} {:>9} {:>9} {:>9} {:>14.3f}\n", gain.resource, gain.value,
                         with_factor(gain.x2), with_factor(gain.x4), with_factor(gain.infinite),

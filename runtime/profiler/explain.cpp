@@ -137,7 +137,8 @@ std::string units_text(const Profile& profile) {
     text += fmt::format("PE_GEMM and PE_MATH read {} of TCM and wrote {}\n", bytes_text(read),
                         bytes_text(written));
   }
-  return "units, of the time in which kernels ran\n" + text;
+  return fmt::format("units, of the time in which kernels ran{}\n{}",
+                     profile.is_timed() ? ", the whole run" : "", text);
 }
 
 // "compute 61.0 %, link bytes 20.1 %", the largest first.
@@ -165,9 +166,9 @@ std::string path_text(const Profile& profile) {
   text += '\n';
   for (std::size_t i = 0; i < std::min(kMostPathRows, profile.path.rows.size()); ++i) {
     const PathRow& row = profile.path.rows[i];
-    text +=
-        fmt::format("{:<12} {:<30} {:>6} times {:>11.3f} us {:>6.1f} %\n", name_of(row.cause),
-                    row.place, row.count, us(row.total), percent(row.total, profile.duration()));
+    text += fmt::format("{:<12} {:<30} {:>6} times {:>11.3f} us {:>6.1f} %\n", name_of(row.cause),
+                        row.places_text(), row.count, us(row.total),
+                        percent(row.total, profile.duration()));
   }
   return text;
 }
@@ -189,7 +190,8 @@ std::string pe_waits_text(const Profile& profile) {
   const auto line = [](std::string_view who, const sim::Waits& of) {
     return wrapped(fmt::format("{} {}", who, describe_causes(of)), "  ") + '\n';
   };
-  return line("PEs waited for", waits.all) + line(waits.pe + " most:", waits.most);
+  return line("PEs waited, summed over all of them, for", waits.all) +
+         line(waits.pe + " most:", waits.most);
 }
 
 std::string waits_text(const Profile& profile) {
@@ -199,13 +201,7 @@ std::string waits_text(const Profile& profile) {
     text += fmt::format("{:<60} {:<20} {:>5} {:>11.3f} us\n", cut(row.what, 60), cut(row.where, 20),
                         row.count, us(row.total));
   }
-  return text.empty() ? text : "ranks waited for\n" + text;
-}
-
-// Names the part of the run that a profile shows.
-std::string part_text(const Profile& profile) {
-  if (profile.from == Time{0}) return "the whole run";
-  return fmt::format("the run from {:.3f} us to {:.3f} us", us(profile.from), us(profile.to));
+  return text.empty() ? text : "ranks waited, summed over all of them, for\n" + text;
 }
 
 }  // namespace

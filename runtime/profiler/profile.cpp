@@ -18,15 +18,37 @@ namespace {
 
 using Kind = RunSpan::Kind;
 
-// The part of a span that lies in the profile's window.
-struct Part {
-  Time start;
-  Time end;
-  Time length() const { return std::max(end - start, Time{0}); }
-};
+// Sums what length(from, to) gives of the pieces of a span that lie in the profile's parts.
+template <class Length>
+Time sum_pieces(const RunSpan& span, const Profile& profile, const Length& length) {
+  Time sum{0};
+  for (const TimedPart& part : profile.parts) {
+    const Time from = std::max(span.start, part.from);
+    const Time to = std::min(span.end, part.to);
+    if (from < to) sum += length(from, to);
+  }
+  return sum;
+}
 
-Part clip(const RunSpan& span, const Profile& profile) {
-  return {std::max(span.start, profile.from), std::min(span.end, profile.to)};
+Time time_in(const Profile& profile, const RunSpan& span) {
+  return sum_pieces(span, profile, [](Time from, Time to) { return to - from; });
+}
+
+// What ends as a part begins, or begins as it ends, is not in it.
+bool is_in(const Profile& profile, const RunSpan& span) {
+  return std::ranges::any_of(profile.parts, [&](const TimedPart& part) {
+    return (span.end > part.from || span.start >= part.from) &&
+           (span.start < part.to || span.end <= part.to);
+  });
+}
+
+DeviceActivity activity_in(const Profile& profile, const Simulation& simulation, int device) {
+  if (simulation.run_log() == nullptr) return simulation.activity().of(device);
+  DeviceActivity sum;
+  for (const TimedPart& part : profile.parts) {
+    sum += simulation.activity().between(device, part.from, part.to);
+  }
+  return sum;
 }
 
 RankTime make_rank_time(int device, const DeviceActivity& activity, Time duration) {
@@ -51,11 +73,11 @@ std::vector<OperationRow> collect_operations(const Simulation& simulation, const
   std::map<std::tuple<Kind, std::string, std::string, std::string, std::string, int, std::string>,
            OperationRow>
       rows;
-  const std::vector<Time> slacks = compute_slacks(log, profile.to);
+  const std::vector<Time> slacks = compute_slacks(log, profile.parts);
   for (std::size_t i = 0; i < log.spans().size(); ++i) {
     const RunSpan& span = log.spans()[i];
-    const Part part = clip(span, profile);
-    if (!is_operation(span.kind) || span.end < profile.from || part.end < part.start) continue;
+    if (!is_operation(span.kind) || !is_in(profile, span)) continue;
+    const Time time = time_in(profile, span);
     const std::string phase = span.scope ? log.spans()[*span.scope].name : "";
     OperationRow& row =
         rows[{span.kind, span.name, span.where, phase, span.part, span.group, span.algorithm}];
@@ -68,14 +90,16 @@ std::vector<OperationRow> collect_operations(const Simulation& simulation, const
     row.algorithm = span.algorithm;
     ++row.count;
     row.bytes += span.bytes;
-    row.total += part.length();
-    row.longest = std::max(row.longest, part.length());
+    row.total += time;
+    row.longest = std::max(row.longest, time);
     row.slack = std::min(row.slack, slacks[i]);
     row.operations += span.operations;
     row.pe_count = std::max(row.pe_count, span.pe_count);
     if (span.kind == Kind::kernel) continue;
     const Intervals& computing = simulation.activity().computing(span.device);
-    row.exposed += part.length() - computing.covered(part.start, part.end);
+    row.exposed += time - sum_pieces(span, profile, [&](Time from, Time to) {
+                     return computing.covered(from, to);
+                   });
   }
   std::vector<OperationRow> sorted;
   for (auto& [key, row] : rows) sorted.push_back(std::move(row));
@@ -97,7 +121,7 @@ std::vector<WaitRow> collect_waits(const RunLog& log, const Profile& profile) {
   std::map<std::pair<std::string, std::string>, std::map<int, Time>> by_rank;
   std::map<std::pair<std::string, std::string>, std::int64_t> counts;
   for (const RunSpan& span : log.spans()) {
-    const Time length = clip(span, profile).length();
+    const Time length = time_in(profile, span);
     if (span.kind != Kind::wait || span.rank < 0 || length == Time{0}) continue;
     const std::string what = on_any_device(span.name);
     const std::pair key(span.part.empty() ? what : span.part + ": " + what, span.where);
@@ -149,12 +173,17 @@ LaunchTime time_of_launch(const RunSpan& span) {
           .back = span.returned - span.end};
 }
 
-// Only launches that have begun and ended in the window count.
+bool lies_in(const Profile& profile, Time from, Time to) {
+  return std::ranges::any_of(
+      profile.parts, [&](const TimedPart& part) { return from >= part.from && to <= part.to; });
+}
+
+// Only launches that have begun and ended in a part count.
 std::map<int, LaunchTime> collect_launches(const RunLog& log, const Profile& profile) {
   std::map<int, LaunchTime> by_device;
   for (const RunSpan& span : log.spans()) {
     if (span.kind != Kind::kernel || span.returned == Time{0}) continue;
-    if (span.issued < profile.from || span.returned > profile.to) continue;
+    if (!lies_in(profile, span.issued, span.returned)) continue;
     const LaunchTime one = time_of_launch(span);
     LaunchTime& sum = by_device[span.rank];
     sum.queued += one.queued;
@@ -166,25 +195,19 @@ std::map<int, LaunchTime> collect_launches(const RunLog& log, const Profile& pro
   return by_device;
 }
 
-}  // namespace
-
-ProfileStart profile_start(const Simulation& simulation) {
-  ProfileStart start{simulation.now(), {}};
-  for (int device = 0; device < simulation.topology().system.sip_count; ++device) {
-    start.activity.push_back(simulation.activity().of(device));
-  }
-  return start;
+TimedPart run_since(const Simulation& simulation, Time from) {
+  const sim::CauseLog* const causes = simulation.machine().engine().causes();
+  return {.from = from,
+          .to = simulation.now(),
+          .known_at = causes == nullptr ? sim::CauseId::begin : causes->current()};
 }
 
-Profile make_profile(const Simulation& simulation, const ProfileStart& start) {
+Profile make_profile_of(const Simulation& simulation, std::vector<TimedPart> parts) {
   Profile profile;
-  profile.from = start.at;
-  profile.to = simulation.now();
+  profile.parts = std::move(parts);
+  profile.run = simulation.now();
   for (int device = 0; device < simulation.topology().system.sip_count; ++device) {
-    DeviceActivity activity = simulation.activity().of(device);
-    if (!start.activity.empty()) {
-      activity = activity - start.activity[static_cast<std::size_t>(device)];
-    }
+    const DeviceActivity activity = activity_in(profile, simulation, device);
     profile.ranks.push_back(make_rank_time(device, activity, profile.duration()));
   }
   profile.units = simulation.machine().unit_classes();
@@ -201,6 +224,19 @@ Profile make_profile(const Simulation& simulation, const ProfileStart& start) {
     profile.launch_rank = device;
   }
   return profile;
+}
+
+}  // namespace
+
+Profile make_profile(const Simulation& simulation, ProfiledTime time) {
+  const bool is_timed = time == ProfiledTime::timed && simulation.run_log() != nullptr &&
+                        !simulation.timed_parts().empty();
+  if (is_timed) return make_profile_of(simulation, simulation.timed_parts());
+  return make_profile_of(simulation, {run_since(simulation, Time{0})});
+}
+
+Profile make_profile(const Simulation& simulation, Time from) {
+  return make_profile_of(simulation, {run_since(simulation, from)});
 }
 
 }  // namespace kernbench::runtime

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/simulation/results.h"
+#include "runtime/simulation/timed_parts.h"
 #include "sim_engine/base/units.h"
 #include "sim_engine/components/use_and_waits.h"
 #include "sim_engine/core/cause.h"
@@ -76,17 +76,22 @@ struct WaitRow {
   Time longest{0};  // of one rank, summed over its waits
 };
 
-// The time that the critical path spends at one place for one cause.
+// The time that the critical path spends at one place for one cause, or at several places that are
+// alike: as often and as long at each.
 struct PathRow {
   sim::Cause cause = sim::Cause::other;
-  std::string place = {};  // "sip0.link.east", "sip0.cube0.pe3"; empty: it has none
+  std::string place = {};  // "sip0.link.east", "sip0.cube0.pe3"; the first; empty: it has none
+  std::int64_t place_count = 1;
   std::optional<sim::UnitClass> link_class = {};  // of a place that is a link
   std::int64_t count = 0;                         // of edges
-  Time total{0};
+  Time total{0};                                  // summed over places
+
+  // "sip0.cube0.hbm0 and 13 alike"
+  std::string places_text() const;
 };
 
-// The longest chain of causes through the profile's time: its edges follow each other, and their
-// lengths add up to the duration (ADR-0203).  No edges: causes were not recorded.
+// The longest chain of causes through each of the profile's parts: its edges follow each other, and
+// their lengths add up to the duration (ADR-0203).  No edges: causes were not recorded.
 struct CriticalPath {
   std::vector<sim::CauseEdge> edges;
   std::array<Time, sim::kCauseCount> by_cause{};
@@ -103,8 +108,9 @@ struct PeWaits {
 };
 
 struct Profile {
-  Time from{0};
-  Time to{0};
+  // The parts of the run that it speaks of, one after the other.
+  std::vector<TimedPart> parts;
+  Time run{0};  // the time of the whole run
   std::vector<RankTime> ranks;
   std::vector<OperationRow> operations;  // the longest total first
   std::vector<WaitRow> waits;            // likewise
@@ -112,23 +118,27 @@ struct Profile {
   int launch_rank = 0;                   // that device
   CriticalPath path;
   PeWaits pe_waits;  // of the whole run, as units
-  // The units count the whole run, even where the window begins later.
+  // The units count the whole run, of which the parts may be a little.
   std::array<sim::UnitClassUse, sim::kUnitClassCount> units;
   sim::ComputeTraffic tcm;  // of all PEs, likewise
 
-  Time duration() const { return to - from; }
+  Time duration() const { return sum_durations(parts); }
+  // True if the parts are those that the program has timed.
+  bool is_timed() const { return !parts.empty() && !parts.front().name.empty(); }
 };
 
-// The state of a run at one moment, from which a profile may begin.
-struct ProfileStart {
-  Time at{0};
-  std::vector<DeviceActivity> activity;  // by device; empty: none yet
+// Which part of a run a profile is of.
+enum class ProfiledTime : std::uint8_t {
+  whole,  // all of it
+  timed   // Simulation::timed_parts(); all of it if there is none
 };
-ProfileStart profile_start(const Simulation& simulation);
 
-// The profile of the run from `start` until now.
-// REQUIRES: the simulation keeps a run log; without one there are no operations and no waits
-Profile make_profile(const Simulation& simulation, const ProfileStart& start = {});
+// REQUIRES: the simulation keeps a run log; without one there are no operations and no waits, and
+// all of the run is profiled
+Profile make_profile(const Simulation& simulation, ProfiledTime time = ProfiledTime::whole);
+// The profile of the run from `from` until now.  REQUIRES: the simulation keeps a run log since
+// then
+Profile make_profile(const Simulation& simulation, Time from);
 
 // The order of rows in table(): the largest first, of slack the smallest.
 enum class SortBy { total, average, longest, exposed, slack, count, bytes };

@@ -57,22 +57,22 @@ struct Call {
   Time slack = Time::max();
 };
 
-bool is_operation(const RunSpan& span, Time end) {
+bool is_operation_in(const TimedPart& part, const RunSpan& span) {
   const bool is_call =
       span.kind == Kind::kernel || span.kind == Kind::collective || span.kind == Kind::message;
-  return is_call && span.end <= end;
+  return is_call && (span.end > part.from || span.start >= part.from) && span.end <= part.to;
 }
 
 Time known_at(const RunSpan& span) {
   return std::max(span.end, span.returned);
 }
 
-std::vector<Call> collect_calls(const RunLog& log, Time end) {
+std::vector<Call> collect_calls(const RunLog& log, const TimedPart& part) {
   std::vector<Call> calls;
   std::map<std::tuple<Kind, int, std::int64_t>, std::size_t> shared;
   for (std::size_t i = 0; i < log.spans().size(); ++i) {
     const RunSpan& span = log.spans()[i];
-    if (!is_operation(span, end)) continue;
+    if (!is_operation_in(part, span)) continue;
     const auto number =
         span.kind == Kind::message ? static_cast<std::int64_t>(span.flow) : span.sequence;
     const auto [known, is_new] =
@@ -87,10 +87,10 @@ std::vector<Call> collect_calls(const RunLog& log, Time end) {
   return calls;
 }
 
-std::map<int, Device> collect_devices(const RunLog& log, Time end) {
+std::map<int, Device> collect_devices(const RunLog& log, const TimedPart& part) {
   std::map<int, std::pair<std::vector<Time>, std::vector<Time>>> moments;
   for (const RunSpan& span : log.spans()) {
-    if (!is_operation(span, end)) continue;
+    if (!is_operation_in(part, span)) continue;
     moments[span.device].first.push_back(span.start);
     moments[span.device].second.push_back(span.issued);
   }
@@ -104,22 +104,20 @@ std::map<int, Device> collect_devices(const RunLog& log, Time end) {
 
 class BackwardPass {
  public:
-  BackwardPass(const RunLog& log, Time end)
+  BackwardPass(const RunLog& log, const TimedPart& part)
       : log_(log),
-        end_(end),
-        calls_(collect_calls(log, end)),
-        devices_(collect_devices(log, end)) {}
+        end_(part.to),
+        calls_(collect_calls(log, part)),
+        devices_(collect_devices(log, part)) {}
 
   // Repeated until nothing changes, since of a collective whose ranks leave it at different times
   // what follows on one rank may begin before another rank calls.
-  std::vector<Time> run() {
+  void run(std::vector<Time>& slacks) {
     while (pass()) {
     }
-    std::vector<Time> slacks(log_.spans().size(), Time{0});
     for (const Call& call : calls_) {
       for (const std::size_t span : call.spans) slacks[span] = call.slack + skew(call, span);
     }
-    return slacks;
   }
 
  private:
@@ -165,8 +163,10 @@ class BackwardPass {
 
 }  // namespace
 
-std::vector<Time> compute_slacks(const RunLog& log, Time end) {
-  return BackwardPass(log, end).run();
+std::vector<Time> compute_slacks(const RunLog& log, const std::vector<TimedPart>& parts) {
+  std::vector<Time> slacks(log.spans().size(), Time{0});
+  for (const TimedPart& part : parts) BackwardPass(log, part).run(slacks);
+  return slacks;
 }
 
 }  // namespace kernbench::runtime

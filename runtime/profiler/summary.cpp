@@ -5,6 +5,16 @@
 
 namespace kernbench::runtime {
 
+namespace {
+
+// "the timed part" or "the 4 timed parts"
+std::string name_timed_parts(const Profile& profile) {
+  const std::size_t count = profile.parts.size();
+  return count == 1 ? "the timed part" : fmt::format("the {} timed parts", count);
+}
+
+}  // namespace
+
 double percent(Time part, Time whole) {
   return whole == Time{0}
              ? 0
@@ -17,6 +27,17 @@ double us(Time time) {
 
 std::string cut(const std::string& text, std::size_t width) {
   return text.size() <= width ? text : text.substr(0, width - 3) + "...";
+}
+
+std::string part_text(const Profile& profile) {
+  if (profile.is_timed()) {
+    return fmt::format("{} of a run of {:.3f} us\nnot timed: {:.3f} us before, between and after",
+                       name_timed_parts(profile), us(profile.run),
+                       us(profile.run - profile.duration()));
+  }
+  const TimedPart& part = profile.parts.front();
+  if (part.from == Time{0}) return "the whole run";
+  return fmt::format("the run from {:.3f} us to {:.3f} us", us(part.from), us(part.to));
 }
 
 std::string rank_line(const RankTime& rank, Time whole) {
@@ -82,9 +103,9 @@ std::string rank_wait_table(const Profile& profile) {
 }  // namespace
 
 std::string summary(const Profile& profile) {
-  return fmt::format("{:.3f} us\n{}\n{}\n{}\n{}{}\n{}", us(profile.duration()), rank_table(profile),
-                     table(profile), unit_table(profile), launches_text(profile),
-                     pe_wait_table(profile), rank_wait_table(profile));
+  return fmt::format("{:.3f} us, {}\n{}\n{}\n{}\n{}{}\n{}", us(profile.duration()),
+                     part_text(profile), rank_table(profile), table(profile), unit_table(profile),
+                     launches_text(profile), pe_wait_table(profile), rank_wait_table(profile));
 }
 
 }  // namespace kernbench::runtime

@@ -1,5 +1,7 @@
 #include "runtime/simulation/activity_meter.h"
 
+#include <algorithm>
+
 namespace kernbench::runtime {
 
 DeviceActivity ActivityMeter::of(int device) const {
@@ -24,13 +26,27 @@ void ActivityMeter::keep_intervals() {
   keeps_intervals_ = true;
   for (Device& state : devices_) {
     if (state.kernels > 0) state.computing.begin(engine_.now());
+    if (state.collectives > 0) state.communicating.begin(engine_.now());
   }
+}
+
+DeviceActivity ActivityMeter::between(int device, Time from, Time to) const {
+  const Device& state = devices_[static_cast<std::size_t>(device)];
+  DeviceActivity activity{.computing = state.computing.covered(from, to),
+                          .communicating = state.communicating.covered(from, to)};
+  for (const Intervals::Interval& one : state.communicating.all()) {
+    const Time start = std::max(one.start, from);
+    const Time end = std::min(one.end, to);
+    if (start < end) activity.overlapped += state.computing.covered(start, end);
+  }
+  return activity;
 }
 
 void ActivityMeter::abandon() {
   for (int device = 0; device < static_cast<int>(devices_.size()); ++device) {
     Device& state = counted(device);
     if (state.kernels > 0 && keeps_intervals_) state.computing.end(engine_.now());
+    if (state.collectives > 0 && keeps_intervals_) state.communicating.end(engine_.now());
     state.kernels = 0;
     state.collectives = 0;
   }

@@ -23,7 +23,7 @@ class ActivityMeter {
   ActivityMeter(const sim::Engine& engine, int device_count)
       : engine_(engine), devices_(static_cast<std::size_t>(device_count)) {}
 
-  // Keeps the intervals for computing() from now on.
+  // Keeps the intervals for computing() and between() from now on.
   void keep_intervals();
 
   void kernel_began(int device) {
@@ -34,8 +34,14 @@ class ActivityMeter {
     Device& state = counted(device);
     if (--state.kernels == 0 && keeps_intervals_) state.computing.end(engine_.now());
   }
-  void collective_began(int device) { ++counted(device).collectives; }
-  void collective_ended(int device) { --counted(device).collectives; }
+  void collective_began(int device) {
+    Device& state = counted(device);
+    if (state.collectives++ == 0 && keeps_intervals_) state.communicating.begin(engine_.now());
+  }
+  void collective_ended(int device) {
+    Device& state = counted(device);
+    if (--state.collectives == 0 && keeps_intervals_) state.communicating.end(engine_.now());
+  }
 
   // The device's activity since the simulation began.
   DeviceActivity of(int device) const;
@@ -44,6 +50,10 @@ class ActivityMeter {
   const Intervals& computing(int device) const {
     return devices_[static_cast<std::size_t>(device)].computing;
   }
+
+  // The device's activity in [from, to).  REQUIRES: intervals are kept since `from` or longer, and
+  // `to` is not in the future
+  DeviceActivity between(int device, Time from, Time to) const;
 
   // Ends all counts, since the kernels and collectives under way have been dropped.
   void abandon();
@@ -55,6 +65,7 @@ class ActivityMeter {
     int kernels = 0;  // number under way
     int collectives = 0;
     Intervals computing;
+    Intervals communicating;
   };
 
   // Returns the device's sums, brought up to now.

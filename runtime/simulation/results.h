@@ -38,6 +38,12 @@ struct DeviceActivity {
     return {a.computing - b.computing, a.communicating - b.communicating,
             a.overlapped - b.overlapped};
   }
+  DeviceActivity& operator+=(const DeviceActivity& other) {
+    computing += other.computing;
+    communicating += other.communicating;
+    overlapped += other.overlapped;
+    return *this;
+  }
   friend bool operator==(const DeviceActivity&, const DeviceActivity&) = default;
 };
 

@@ -203,6 +203,15 @@ void Simulation::keep_run_log() {
   machine_.fabric().keep_use_over_time();
 }
 
+void Simulation::add_timed_part(std::string name, Time from, Time to) {
+  KB_CHECK(to <= now(), "a part until {}, at {}", to, now());
+  const sim::CauseLog* const causes = machine_.engine().causes();
+  timed_parts_.add({.name = std::move(name),
+                    .from = from,
+                    .to = to,
+                    .known_at = causes == nullptr ? sim::CauseId::begin : causes->current()});
+}
+
 void Simulation::begin(std::uint64_t operation) {
   // Each rank reports a collective; only the first report clears the results.
   if (operation <= last_begun_) return;

@@ -30,6 +30,7 @@
 #include "runtime/simulation/pollers.h"
 #include "runtime/simulation/results.h"
 #include "runtime/simulation/run_log.h"
+#include "runtime/simulation/timed_parts.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/components/machine.h"
 #include "sim_engine/values/data_executor.h"
@@ -149,6 +150,12 @@ class Simulation {
   // Null unless the run is profiled.
   RunLog* run_log() { return run_log_.get(); }
   const RunLog* run_log() const { return run_log_.get(); }
+  // Adds [from, to) to the parts of the run whose time the program reports.  REQUIRES: `to` is not
+  // in the future
+  void add_timed_part(std::string name, Time from, Time to);
+  const std::vector<TimedPart>& timed_parts() const { return timed_parts_.all(); }
+  // Returns the time of these parts, of the whole run if there is none.
+  Time timed() const { return timed_parts().empty() ? now() : sum_durations(timed_parts()); }
   // The algorithms that collectives have used so far, in the order of their first calls.
   const std::vector<AlgorithmUse>& algorithms_used() const { return algorithms_used_; }
   void note_algorithm(const AlgorithmUse& call);
@@ -190,6 +197,7 @@ class Simulation {
   sim::Machine machine_;
   ActivityMeter activity_;
   std::unique_ptr<RunLog> run_log_;
+  TimedParts timed_parts_;
   FiberScheduler fibers_;
   const ProcessGuard process_guard_{fibers_, flight_recorder_};
   sim::DataExecutor executor_;

@@ -56,6 +56,10 @@ void mark(RuntimeContext& torch, std::string_view name) {
   if (span != RunLog::kNone) simulation.run_log()->at(span).end = simulation.now();
 }
 
+void timed(RuntimeContext& torch, std::string_view name, Time from, Time to) {
+  simulation_of(torch).add_timed_part(std::string(name), from, to);
+}
+
 profile::profile(RuntimeContext& torch) : torch_(torch) {
   start();
 }
@@ -63,7 +67,7 @@ profile::profile(RuntimeContext& torch) : torch_(torch) {
 void profile::start() {
   runtime::synchronize(simulation_of(torch_));
   simulation_of(torch_).keep_run_log();
-  start_ = runtime::profile_start(simulation_of(torch_));
+  start_ = simulation_of(torch_).now();
   stopped_.reset();
 }
 

@@ -53,6 +53,12 @@ class record_function {
 // Marks an instant of the caller's program, such as a step.
 void mark(RuntimeContext& torch, std::string_view name);
 
+// Declares that [from, to) is what the program measures, such as a step: `kernbench run --explain`,
+// --summary and --report speak of these parts of a run alone, and leave out uploads and warm-up.
+// Ranks that time the same work each call it; parts that overlap become one.
+// REQUIRES: simulated time has reached `to`
+void timed(RuntimeContext& torch, std::string_view name, Time from, Time to);
+
 class KeyAverages {
  public:
   explicit KeyAverages(std::shared_ptr<const Profile> profile) : profile_(std::move(profile)) {}
@@ -100,7 +106,7 @@ class profile {
 
  private:
   RuntimeContext& torch_;
-  runtime::ProfileStart start_;
+  Time start_{0};
   std::shared_ptr<const Profile> stopped_;
   int steps_ = 0;
 };

@@ -33,6 +33,9 @@ inline constexpr std::size_t kCauseCount = 14;
 // "host issue", "launch", ...
 std::string_view name_of(Cause cause);
 
+// A moment of the log of causes.
+enum class CauseId : std::uint32_t { begin = 0 };
+
 // A part of the longest chain of causes.
 struct CauseEdge {
   Cause why = Cause::other;

@@ -14,20 +14,22 @@ std::string_view name_of(Cause cause) {
   return kNames.at(static_cast<std::size_t>(cause));
 }
 
-std::vector<CauseLog::Edge> CauseLog::critical_path(Time now) const {
+std::vector<CauseLog::Edge> CauseLog::critical_path(Id last, Time from, Time to) const {
   std::vector<Edge> path;
-  const Time end = moments_[static_cast<std::size_t>(current_)].at;
-  KB_CHECK(end == now, "the last event is known at {} ps, but it is {} ps", end.count(),
-           now.count());
-  for (Id id = current_; id != Id::begin;) {
+  const Time end = moments_[static_cast<std::size_t>(last)].at;
+  KB_CHECK(end >= to, "the last event is known at {} ps, before {} ps", end.count(), to.count());
+  Time at = to;
+  for (Id id = last; id != Id::begin && at > from;) {
     const Moment& moment = moments_[static_cast<std::size_t>(id)];
-    const Time start = moments_[static_cast<std::size_t>(moment.cause)].at;
+    const Time start = std::max(moments_[static_cast<std::size_t>(moment.cause)].at, from);
+    id = moment.cause;
+    if (start >= to) continue;
     if (!path.empty() && path.back().why == moment.why() && path.back().place == moment.place()) {
       path.back().start = start;
     } else {
-      path.push_back({moment.why(), moment.place(), start, moment.at});
+      path.push_back({moment.why(), moment.place(), start, at});
     }
-    id = moment.cause;
+    at = start;
   }
   std::ranges::reverse(path);
   return path;

@@ -19,8 +19,7 @@ namespace kernbench::sim {
 
 class CauseLog {
  public:
-  // A moment with a reason.
-  enum class Id : std::uint32_t { begin = 0 };
+  using Id = CauseId;
 
   explicit CauseLog(Time begin) : moments_{{begin, Id::begin, 0}} {}
 
@@ -37,9 +36,10 @@ class CauseLog {
   }
 
   using Edge = CauseEdge;
-  // The longest chain of causes from the beginning until now: its edges follow each other without a
-  // gap.  Neighbours of one kind at one place are one edge.
-  std::vector<Edge> critical_path(Time now) const;
+  // The part of the longest chain of causes that lies in [from, to), as it is known at the event
+  // `last`: its edges follow each other without a gap.  Neighbours of one kind at one place are one
+  // edge.  REQUIRES: `last` is not before `to`
+  std::vector<Edge> critical_path(Id last, Time from, Time to) const;
 
  private:
   struct Moment {

@@ -62,8 +62,11 @@ TEST_CASE("a point comes back as it was, to the bit", "[journal]") {
                       .set("less", -infinity)
                       .set("no", false)
                       .set("none", std::optional<double>());
-  const EngineStatistics system{
-      Time{123}, 1ull << 63, 0, 0x0123456789abcdef, {"sip0.host.up", Time{45}, Time{123}}};
+  const EngineStatistics system{.simulated = Time{123},
+                                .timed = Time{67},
+                                .events = 1ull << 63,
+                                .fingerprint = 0x0123456789abcdef,
+                                .busiest = {"sip0.host.up", Time{45}, Time{123}}};
   const PointOutcome outcome{.ok = false, .rows = {row, Row()}, .systems = {system, {}}};
   const TemporaryFolder folder;
   { SweepJournal(folder.path("j"), kInputs).append("p", outcome); }
@@ -77,6 +80,7 @@ TEST_CASE("a point comes back as it was, to the bit", "[journal]") {
   CHECK(found->rows[1].cells().empty());
   REQUIRE(found->systems.size() == 2);
   CHECK(found->systems[0].simulated == system.simulated);
+  CHECK(found->systems[0].timed == system.timed);
   CHECK(found->systems[0].events == system.events);
   CHECK(found->systems[0].fingerprint == system.fingerprint);
   CHECK(found->systems[0].busiest.unit == "sip0.host.up");

@@ -33,7 +33,7 @@ std::string text_after(std::string_view key, const std::string& line) {
 Run run() {
   DataParallelWorld world(2, "ahbm", {.data = false, .profile = true});
   Run result;
-  runtime::ProfileStart start;
+  Time start{0};
   world.spawn([&](int rank) {
     DistributedDataParallel ddp(nn::Sequential(nn::Linear(world.torch, 512, 512, kOnOnePe),
                                                nn::Linear(world.torch, 512, 512, kOnOnePe),
@@ -43,7 +43,7 @@ Run run() {
     for (int i = 0; i < 3; ++i) {
       world.torch.ahbm.synchronize();
       if (i == 2) world.torch.distributed.barrier();
-      if (i == 2 && rank == 0) start = runtime::profile_start(simulation_of(world.torch));
+      if (i == 2 && rank == 0) start = world.torch.engine().now();
       ddp->zero_grad();
       ddp(x).sum().backward();
     }

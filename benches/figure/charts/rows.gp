@@ -2,6 +2,7 @@
 set xlabel x_title
 set ylabel y_title
 if (logarithmic) set logscale x 2
+if (has_sizes) eval(sizes_on_x)
 if (has_names) set xtics (names[1] 0)
 if (has_names) set for [i=2:|names|] xtics add (names[i] i - 1)
 if (has_names) set xrange [-0.2:|names| - 0.8]
