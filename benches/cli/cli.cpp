@@ -99,6 +99,7 @@ Arguments parse_command_line(int argc, const char* const* argv) {
       "  kernbench bench --case rms\n"
       "  kernbench whatif --bench tp-mlp --set tp=4\n"
       "  kernbench probe path --from sip0.cube0.pe0 --to sip1.cube0.pe0 --bytes 64KiB\n"
+      "  kernbench errors KB-C002\n"
       "`kernbench COMMAND --help` shows more.");
   Commands commands;
   add_commands(app, commands);
@@ -119,6 +120,7 @@ Arguments parse_command_line(int argc, const char* const* argv) {
   if (app.got_subcommand("list")) return commands.list;
   if (app.got_subcommand("keys")) return commands.keys;
   if (app.got_subcommand("draw")) return commands.draw;
+  if (app.got_subcommand("errors")) return commands.errors;
   if (app.got_subcommand("run")) return commands.run;
   if (app.got_subcommand("whatif")) return commands.whatif;
   if (app.got_subcommand("compare")) return commands.compare;

@@ -30,6 +30,13 @@ struct DrawArguments {
   friend bool operator==(const DrawArguments&, const DrawArguments&) = default;
 };
 
+struct ErrorsArguments {
+  std::vector<std::string> codes;  // empty: all
+  std::string markdown;            // a file, "-" for stdout, or empty
+
+  friend bool operator==(const ErrorsArguments&, const ErrorsArguments&) = default;
+};
+
 struct RunArguments {
   std::string bench;
   std::string topology = "default";
@@ -142,9 +149,9 @@ struct ShowText {
 };
 
 using Arguments =
-    std::variant<ShowText, ListArguments, KeysArguments, DrawArguments, RunArguments,
-                 WhatIfArguments, CompareArguments, OperatorArguments, ProbePathArguments,
-                 ProbeBoundArguments, ProbeChooseArguments, ProbeGemmArguments>;
+    std::variant<ShowText, ListArguments, KeysArguments, DrawArguments, ErrorsArguments,
+                 RunArguments, WhatIfArguments, CompareArguments, OperatorArguments,
+                 ProbePathArguments, ProbeBoundArguments, ProbeChooseArguments, ProbeGemmArguments>;
 
 // Throws UsageError KB-U001, and KB-U012 for an option without a value.
 Arguments parse_command_line(int argc, const char* const* argv);

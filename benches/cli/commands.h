@@ -11,6 +11,7 @@ namespace kernbench::benches::cli {
 int list(const ListArguments& arguments);
 int keys(const KeysArguments& arguments);
 int draw(const DrawArguments& arguments);
+int errors(const ErrorsArguments& arguments);
 // Runs a bench by name.  `team`: the processes that share its points; null: this process alone.
 int run(const RunArguments& arguments, ProcessTeam* team);
 // Runs a bench that need not be registered.

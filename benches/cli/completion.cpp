@@ -8,6 +8,7 @@
 #include "benches/bench/bench_run.h"
 #include "benches/bench/inputs.h"
 #include "benches/cli/options.h"
+#include "benches/errors/error_codes.h"
 #include "benches/operators/operator_cases.h"
 #include "benches/variants/keys.h"
 #include "sim_engine/base/error.h"
@@ -71,12 +72,21 @@ Words topology_names() {
   return names;
 }
 
+Words error_codes() {
+  Words codes;
+  for (const errors::ErrorFamily& family : errors::error_families()) {
+    for (const errors::ErrorCode& one : family.codes) codes.emplace_back(one.code);
+  }
+  return codes;
+}
+
 Words names_in(const CLI::App& app) {
   Words names;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     names.push_back(command->get_name());
   }
   if (!names.empty()) return names;
+  if (app.get_name() == "errors") names = error_codes();
   for (const CLI::Option* option : app.get_options()) {
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
   }

@@ -59,6 +59,15 @@ void add_draw(CLI::App& app, DrawArguments& arguments) {
   draw->footer("\nExamples:\n  kernbench draw torus_2d_2x3 --out torus.svg");
 }
 
+void add_errors(CLI::App& app, ErrorsArguments& arguments) {
+  CLI::App* errors =
+      app.add_subcommand("errors", "Show what codes of errors mean, and what to do about them");
+  errors->add_option("CODE", arguments.codes, "Such as KB-C002; else all are listed");
+  add(errors, "--markdown", "F", arguments.markdown,
+      "Write all of them as a page to this file; - for stdout");
+  errors->footer("\nExamples:\n  kernbench errors\n  kernbench errors KB-C002 KB-D001");
+}
+
 void add_seed(CLI::App* app, std::string& seed) {
   add(app, "--seed", "N", seed, "Of whatever draws random numbers");
 }
@@ -266,6 +275,7 @@ void add_commands(CLI::App& app, Commands& commands) {
   add_list(app, commands.list);
   add_keys(app, commands.keys);
   add_draw(app, commands.draw);
+  add_errors(app, commands.errors);
   add_run(app, commands.run);
   add_whatif(app, commands.whatif);
   add_compare(app, commands.compare);

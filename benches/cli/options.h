@@ -15,6 +15,7 @@ struct Commands {
   ListArguments list = {};
   KeysArguments keys = {};
   DrawArguments draw = {};
+  ErrorsArguments errors = {};
   RunArguments run = {};
   WhatIfArguments whatif = {};
   CompareArguments compare = {};

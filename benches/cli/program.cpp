@@ -46,6 +46,9 @@ int dispatch(const KeysArguments& arguments, ProcessTeam* team) {
 int dispatch(const DrawArguments& arguments, ProcessTeam* team) {
   return team == nullptr || team->leads() ? draw(arguments) : 0;
 }
+int dispatch(const ErrorsArguments& arguments, ProcessTeam* team) {
+  return team == nullptr || team->leads() ? errors(arguments) : 0;
+}
 int dispatch(const RunArguments& arguments, ProcessTeam* team) {
   return run(arguments, team);
 }

@@ -38,7 +38,8 @@ TEST_CASE("a training that diverges says in which step, without a sign", "[cli][
 
 TEST_CASE("every command has help with an example", "[cli]") {
   const std::vector<std::vector<std::string>> commands = {
-      {}, {"list"}, {"run"}, {"bench"}, {"probe", "path"}, {"probe", "bound"}, {"probe", "gemm"}};
+      {},        {"list"},          {"errors"},         {"run"},
+      {"bench"}, {"probe", "path"}, {"probe", "bound"}, {"probe", "gemm"}};
   for (std::vector<std::string> arguments : commands) {
     for (const std::string option : {"--help", "-h"}) {
       auto asked = arguments;

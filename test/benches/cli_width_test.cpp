@@ -76,6 +76,8 @@ TEST_CASE("help and lists are at most 120 columns wide", "[cli][width]") {
   for (const Arguments& arguments :
        {Arguments{"list"},
         {"keys"},
+        {"errors"},
+        {"errors", "KB-A010", "KB-R001"},
         {"--help-all"},
         {"run", "--help"},
         {"bench", "--help"},

@@ -300,6 +300,7 @@ TEST_CASE("bash completes commands, options, benches, topologies and keys", "[cl
   CHECK(complete({"run", "--bench", "tp-mlp", "--set", "tp=2", "hid"}) == "hidden=\n");
   CHECK(complete({"bench", "--case", "add"}) == "add_rms\n");
   CHECK(complete({"probe", "pa"}) == "path\n");
+  CHECK(complete({"errors", "KB-D00"}) == "KB-D001\nKB-D002\nKB-D003\nKB-D004\n");
   const ProgramResult script = run_program({"completion", "bash"});
   CHECK(script.exit_code == 0);
   CHECK_THAT(script.out, Contains("complete -o default -F _kernbench kernbench\n"));

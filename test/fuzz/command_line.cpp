@@ -48,6 +48,14 @@ Words words_for(const DrawArguments& draw) {
   return words;
 }
 
+Words words_for(const ErrorsArguments& errors) {
+  Words words = {"errors"};
+  add(words, "--markdown", errors.markdown);
+  if (!errors.codes.empty()) words.emplace_back("--");
+  words.insert(words.end(), errors.codes.begin(), errors.codes.end());
+  return words;
+}
+
 // The options that every command takes that runs a bench.
 void add_run_options(Words& words, const RunArguments& run) {
   add(words, "--topology", run.topology);
@@ -203,10 +211,12 @@ Parser parser() {
           .check = check,
           .refusal = ExitCode::usage,
           .words =
-              "run list keys whatif compare completion bash bench probe path bound gemm --bench "
+              "run list keys errors KB-C002 whatif compare completion bash bench probe path bound "
+              "gemm --bench "
               "--topology --ccl --set --out "
               "--json --csv --trace --seed --jobs --yes --quiet --verbose --metric --fail-if "
               "--tie-orders --shuffle-ties --shard --journals --case --dtype --save-path --plot "
+              "--markdown "
               "--profile "
               "--from --to --bytes --collective --m --n --k --rows --columns --dataflow --help "
               "--help-all --version -V -h -- - = [] [a,b] {} %% @file \"a\" 'b' ' \" \\"};
