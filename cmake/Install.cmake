@@ -40,7 +40,7 @@ install(FILES ${PROJECT_SOURCE_DIR}/runtime/kernbench_gdb.py
   DESTINATION ${CMAKE_INSTALL_DATADIR}/kernbench)
 
 # The guides, in folders as here, so that their links to each other hold.
-set(guides README.md CHANGELOG.md GLOSSARY.md GLOSSARY.ko.md LICENSE debugging.md from-pytorch.md from-pytorch.ko.md CONTRIBUTING.md
+set(guides README.md CHANGELOG.md GLOSSARY.md GLOSSARY.ko.md LICENSE debugging.md error-codes.md from-pytorch.md from-pytorch.ko.md CONTRIBUTING.md
   runtime/README.md runtime/profiler/trace-queries.md runtime/fiber/README.md
   sim_engine/README.md ccl/README.md ccl/ccl.yaml
   ccl/writing-a-collective.md ccl/writing-a-collective.ko.md tp/README.md tp/tensor-parallelism.md tp/tensor-parallelism.ko.md
