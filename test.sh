@@ -92,6 +92,7 @@ changed_folders() {
       test/support/* | cmake/* | CMakeLists.txt | test/CMakeLists.txt | CMakePresets.json) echo all ;;
       adr/* | adr-ko/*) echo records ;;
       test/golden/*) echo ccl failures runtime parallel benches ;;
+      topologies/writing-a-topology*) echo benches ;;
       topologies/*) echo sim_engine ccl ;;
       runtime/parallel/*) echo runtime parallel ;;
       tp/*) echo tp parallel ;;

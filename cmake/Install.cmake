@@ -47,7 +47,8 @@ set(guides README.md CHANGELOG.md GLOSSARY.md GLOSSARY.ko.md LICENSE debugging.m
   benches/README.md benches/ddp/choosing-a-bucket-size.md benches/ddp/choosing-a-bucket-size.ko.md
   benches/ddp/exposed.svg benches/operators/README.md benches/operators/writing-a-case.md
   benches/operators/writing-a-case.ko.md benches/figure/README.md benches/page/README.md
-  topologies/README.md topologies/anatomy.svg test/README.md test/parallel/README.md)
+  topologies/README.md topologies/writing-a-topology.md topologies/writing-a-topology.ko.md
+  topologies/anatomy.svg test/README.md test/parallel/README.md)
 foreach(guide IN LISTS guides)
   cmake_path(GET guide PARENT_PATH folder)
   install(FILES ${PROJECT_SOURCE_DIR}/${guide} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder})

@@ -307,7 +307,7 @@ std::vector<fs::path> korean_files() {
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(root / "adr-ko")) files.push_back(entry.path());
   for (const auto& entry : fs::directory_iterator(root)) files.push_back(entry.path());
-  for (const char* const folder : {"benches", "ccl", "runtime", "sim_engine", "tp"}) {
+  for (const char* const folder : {"benches", "ccl", "runtime", "sim_engine", "topologies", "tp"}) {
     for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
       files.push_back(entry.path());
     }
