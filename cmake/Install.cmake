@@ -40,7 +40,9 @@ install(FILES ${PROJECT_SOURCE_DIR}/runtime/kernbench_gdb.py
   DESTINATION ${CMAKE_INSTALL_DATADIR}/kernbench)
 
 # The guides, in folders as here, so that their links to each other hold.
-set(guides README.md CHANGELOG.md GLOSSARY.md GLOSSARY.ko.md LICENSE debugging.md error-codes.md from-pytorch.md from-pytorch.ko.md CONTRIBUTING.md
+set(guides README.md CHANGELOG.md GLOSSARY.md GLOSSARY.ko.md LICENSE debugging.md error-codes.md
+  from-pytorch.md from-pytorch.ko.md CONTRIBUTING.md
+  questions-and-answers.md questions-and-answers.ko.md gallery.md gallery.ko.md
   runtime/README.md runtime/profiler/trace-queries.md runtime/fiber/README.md
   sim_engine/README.md ccl/README.md ccl/ccl.yaml
   ccl/writing-a-collective.md ccl/writing-a-collective.ko.md tp/README.md tp/tensor-parallelism.md tp/tensor-parallelism.ko.md
@@ -54,7 +56,7 @@ foreach(guide IN LISTS guides)
   install(FILES ${PROJECT_SOURCE_DIR}/${guide} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder})
 endforeach()
 
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/adr ${PROJECT_SOURCE_DIR}/adr-ko
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/adr ${PROJECT_SOURCE_DIR}/adr-ko ${PROJECT_SOURCE_DIR}/gallery
   DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 configure_file(${CMAKE_CURRENT_LIST_DIR}/kernbench-config.in ${PROJECT_BINARY_DIR}/kernbench-config
