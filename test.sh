@@ -93,6 +93,8 @@ changed_folders() {
       adr/* | adr-ko/*) echo records ;;
       test/golden/*) echo ccl failures runtime parallel benches ;;
       topologies/writing-a-topology*) echo benches ;;
+      benches/README.md) echo benches runtime ;;
+      README*.md | how-far-to-trust-the-times*.md | training-a-model*.md) echo benches runtime parallel records ;;
       topologies/*) echo sim_engine ccl ;;
       runtime/parallel/*) echo runtime parallel ;;
       tp/*) echo tp parallel ;;
@@ -172,18 +174,19 @@ build_against_prefix() {
     cmake --build "$folder" --target "$@"; } >"$log" 2>&1 || { cat "$log" >&2; return 1; }
 }
 
-# run_readme_program NAME ARGUMENT...: one that README.md shows; it may write files into the present folder.
-run_readme_program() {
+# run_shown_program NAME ARGUMENT...: one that README.md or another page shows; it may write files into the present
+# folder.
+run_shown_program() {
   local name="$1"
   shift
   (cd build/installed && timeout 120 "./$name" "$@") </dev/null
 }
 
-# Its row is the one that README.md shows.
-run_readme_bench() {
+# Its row is the one that benches/README.md shows.
+run_shown_bench() {
   local log=build/installed/my_bench.log
-  run_readme_program my_bench run --bench my-bench --set n=8192 --topology ring_1d_6 >"$log" &&
-    grep -E '^ +8192 ' "$log" | grep -qFf - README.md || { cat "$log"; return 1; }
+  run_shown_program my_bench run --bench my-bench --set n=8192 --topology ring_1d_6 >"$log" &&
+    grep -E '^ +8192 ' "$log" | grep -qFf - benches/README.md || { cat "$log"; return 1; }
 }
 
 # --oversubscribe and the variables let mpirun start as many processes as it is told, and as root.
@@ -269,10 +272,10 @@ run_everything() {
 
   step "acceptance: programs of a user, against the installed copy"
   must build_against_prefix test/installed build/installed worker train_gpt my_bench sum_test
-  count run_readme_program worker "$prefix/share/kernbench/topologies/ring_1d_6.yaml"
-  count run_readme_program train_gpt "$prefix/share/kernbench/topologies/default.yaml"
-  count run_readme_bench
-  count run_readme_program sum_test
+  count run_shown_program worker "$prefix/share/kernbench/topologies/ring_1d_6.yaml"
+  count run_shown_program train_gpt "$prefix/share/kernbench/topologies/default.yaml"
+  count run_shown_bench
+  count run_shown_program sum_test
   if [[ ! -d "$acceptance" ]]; then
     printf '%s is not here: skipped\n' "$acceptance"
     return

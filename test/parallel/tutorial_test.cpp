@@ -1,4 +1,4 @@
-// The program of the README's chapter "Training on several ranks": each of its lines stands here.
+// The program of "Several ranks" in training-a-model.md: each of its lines stands here.
 
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -38,7 +38,7 @@ void demo_basic(int rank, kb::RuntimeContext& torch) {
   if (rank == 0) fmt::print("{}", to_string(ddp_model->last_step()));
 }
 
-TEST_CASE("the README's training program runs, and has these lines", "[ddp]") {
+TEST_CASE("the program of the page on training runs, and has these lines", "[ddp]") {
   const std::filesystem::path root = KERNBENCH_ROOT;
   const auto to_text = [](const std::filesystem::path& path) {
     std::ifstream file(path);
@@ -47,10 +47,10 @@ TEST_CASE("the README's training program runs, and has these lines", "[ddp]") {
     return text.str();
   };
   const std::string own = to_text(root / "test/parallel/tutorial_test.cpp");
-  const std::string readme = to_text(root / "README.md");
-  const std::size_t begin = readme.find("struct ToyModelImpl");
+  const std::string page = to_text(root / "training-a-model.md");
+  const std::size_t begin = page.find("struct ToyModelImpl");
   REQUIRE(begin != std::string::npos);
-  std::istringstream shown(readme.substr(begin, readme.find("```", begin) - begin));
+  std::istringstream shown(page.substr(begin, page.find("```", begin) - begin));
   for (std::string line; std::getline(shown, line);) {
     CAPTURE(line);
     CHECK(own.find(line) != std::string::npos);

@@ -315,17 +315,22 @@ std::vector<std::string> code_of(const std::string& path) {
   return codes;
 }
 
-TEST_CASE("the README shows the programs that are built against an installed copy", "[guide]") {
+TEST_CASE("guides show the programs that are built against an installed copy", "[guide]") {
   const auto to_text = [](const std::string& path) {
     std::ifstream file(std::string(KERNBENCH_ROOT) + path);
     std::stringstream text;
     text << file.rdbuf();
     return text.str();
   };
-  for (const std::string name : {"worker", "train_gpt", "my_bench", "sum_test"}) {
-    CAPTURE(name);
+  const std::vector<std::pair<std::string, std::string>> kShownIn = {
+      {"worker", "/README.md"},
+      {"train_gpt", "/training-a-model.md"},
+      {"my_bench", "/benches/README.md"},
+      {"sum_test", "/README.md"}};
+  for (const auto& [name, page] : kShownIn) {
+    CAPTURE(name, page);
     const std::string shown = "```cpp\n" + to_text("/test/installed/" + name + ".cpp") + "```\n";
-    CHECK(to_text("/README.md").find(shown) != std::string::npos);
+    CHECK(to_text(page).find(shown) != std::string::npos);
   }
 }
 
