@@ -55,6 +55,25 @@ void print_pivot(Bench& bench, std::string_view title, std::span<const Row> rows
   bench.print(text + '\n');
 }
 
+// "center on ring_1d_6, torus_2d_2x3; first_corner on original_6sip"
+std::string describe_fastest_roots(std::span<const Row> rows, std::string_view measure) {
+  std::string text;
+  for (const ccl::Root root : ccl::kRoots) {
+    std::string topologies;
+    for (std::size_t i = 0; i < rows.size(); i += ccl::kRoots.size()) {
+      const auto of_topology = rows.subspan(i, ccl::kRoots.size());
+      const Row& fastest = *std::ranges::min_element(
+          of_topology, {}, [&](const Row& row) { return number_in(row, measure); });
+      if (text_in(fastest, "root") != name_of(root)) continue;
+      topologies +=
+          fmt::format("{}{}", topologies.empty() ? " on " : ", ", text_in(fastest, "topology"));
+    }
+    if (topologies.empty()) continue;
+    text += fmt::format("{}{}{}", text.empty() ? "" : "; ", name_of(root), topologies);
+  }
+  return text;
+}
+
 // A line for each topology, with three figures for each root.
 void print_roots(Bench& bench, std::span<const Row> rows) {
   std::string text = fmt::format(
@@ -73,6 +92,12 @@ void print_roots(Bench& bench, std::span<const Row> rows) {
   bench.print(text +
               "\n# corner is the cube farthest from the IO chiplet, first_corner the one "
               "beside it; original_6sip is fitted (ADR-0185)\n");
+  bench.print(fmt::format(
+      "# ranks wait least with {}\n"
+      "#   The tree from the center has the fewest steps. From first_corner the way between SIPs "
+      "is\n"
+      "#   shorter by the cubes up to the IO chiplet, at both ends, which may take back more.\n",
+      describe_fastest_roots(rows, "time_ns")));
 }
 
 void print_verdict(Bench& bench, const CclEvaluation& results) {

@@ -66,7 +66,11 @@ Tensor record(std::string_view name, Tensor output, const std::vector<Tensor>& i
     return input.defined() && input.storage() == output.storage();
   });
   if (is_input || output.storage()->autograd != nullptr) output = output.detach();
-  auto node = NodeList::of(*output.storage()->simulation).make(name);
+  runtime::Simulation& simulation = *output.storage()->simulation;
+  auto node = NodeList::of(simulation).make(name);
+  if (runtime::RunLog* const log = simulation.run_log()) {
+    node->module = log->module_of(simulation.local().rank);
+  }
   for (const Tensor& input : inputs) node->edges.push_back(edge_to(input));
   node->backward = std::move(backward);
   node->is_fused = ops::fusion_of(output) != nullptr;

@@ -37,6 +37,7 @@ CallRecord::CallRecord(runtime::Simulation& simulation, const runtime::FlightEve
     runtime::RunSpan span = make_span(event_, rank_, simulation.local().device);
     span.scope = run_log->find_scope(rank_);
     span.part = run_log->part_of(rank_);
+    span.module = run_log->module_of(rank_).path;
     span_ = run_log->add(std::move(span));
   }
   log(describe, "issued");

@@ -181,6 +181,7 @@ void KernelLaunch::log_launch(OnSip& sip) {
        .device = request_.pes[sip.first].sip,
        .name = request_.name,
        .where = request_.where,
+       .module = request_.issued ? request_.module : log->module_of(simulation_.local().rank).path,
        .issued = request_.issued.value_or(now),
        .scope = request_.issued ? request_.scope : log->find_scope(simulation_.local().rank),
        .start = now,

@@ -31,6 +31,7 @@ struct LaunchRequest {
   std::string where = {};            // the line that launches it: "ddp.cpp:41"; empty: not known
   std::optional<Time> issued = {};   // when the host issued it; nullopt: when it runs
   std::optional<std::size_t> scope = {};  // the scope of an issued one (RunSpan::scope)
+  std::string module = {};                // its module, likewise (RunSpan::module)
   std::string what = {};  // of a queued one, for streams and errors: "kernel 'add' at ddp.cpp:41"
   // What the kernels write, until a queued one is issued; null: whichever of `uses`.
   const std::vector<Tensor>* results = nullptr;

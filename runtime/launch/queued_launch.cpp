@@ -86,9 +86,10 @@ QueuedLaunch::QueuedLaunch(Simulation& simulation, LaunchRequest request)
   request_.body = [this](tl::Context& tl) { body_(tl); };
   request_.write = simulation.next_write();
   request_.issued = simulation.now();
-  if (const RunLog* const log = simulation.run_log()) {
+  if (RunLog* const log = simulation.run_log()) {
     // When the kernel runs, the program may be in another scope than at the launch.
     request_.scope = log->find_scope(simulation.local().rank);
+    request_.module = log->module_of(simulation.local().rank).path;
   }
   count_handles();
   for (const Tensor& tensor : uses_) {

@@ -20,6 +20,7 @@
 #include <iosfwd>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -28,6 +29,7 @@
 
 #include "runtime/nn/module_holder.h"
 #include "runtime/nn/state.h"
+#include "runtime/simulation/called_module.h"
 #include "runtime/tensor/tensor.h"
 
 namespace kernbench {
@@ -159,9 +161,25 @@ class Module : public std::enable_shared_from_this<Module> {
   // a layer of tp, does so in its operator().
   template <std::invocable<const Tensor&> Forward>
   Tensor call(const Tensor& input, const Forward& forward) const {
-    if (!has_forward_hooks()) return forward(input);
-    auto& module = const_cast<Module&>(*this);  // NOLINT: no module with hooks is a constant
-    return module.with_hooks(input, forward);
+    return call_named(&input, [&] {
+      if (!has_forward_hooks()) return forward(input);
+      auto& module = const_cast<Module&>(*this);  // NOLINT: no module with hooks is a constant
+      return module.with_hooks(input, forward);
+    });
+  }
+
+  // Returns what call() returns.  Its errors say in which module of which they were thrown ("in
+  // blocks.3.up (Linear)"), and so do kernels and collectives of a profiled run.  `input` tells the
+  // run; null: that of no call.
+  template <std::invocable Call>
+  auto call_named(const Tensor* input, const Call& call) const {
+    const runtime::InModule named = enter(input);
+    try {
+      return call();
+    } catch (...) {
+      name_in_error();
+      throw;
+    }
   }
 
   // operator() of handles calls these.
@@ -211,6 +229,16 @@ class Module : public std::enable_shared_from_this<Module> {
  private:
   friend class Copies;
   friend class CopyableModule;
+
+  // While the result lives, what the caller launches belongs to this module, if the run of the
+  // tensor is profiled.
+  runtime::InModule enter(const Tensor* input) const;
+
+  // Returns the path of what belongs to a module from this one: "blocks.3.up"; nullopt if `part` is
+  // no part of it.
+  std::optional<std::string> find_path_to(const void* part) const;
+  // Puts this module before the path of the error that is being handled, if it is an Error.
+  void name_in_error() const noexcept;
 
   // Returns a copy whose handles refer to copies.  Throws KB-A010 unless a subclass can.
   virtual std::shared_ptr<Module> copied(Copies& copies) const;

@@ -4,6 +4,7 @@
 
 #include <concepts>
 #include <memory>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -119,12 +120,14 @@ class ModuleHolder : public HolderBase {
 
   template <class... Arguments>
   auto operator()(Arguments&&... arguments) const {
-    if constexpr (takes_tensor<Arguments...>()) {
-      if (contained().has_forward_hooks()) [[unlikely]] {
-        return with_hooks(std::forward<Arguments>(arguments)...);
+    return contained().call_named(find_tensor(arguments...), [&] {
+      if constexpr (takes_tensor<Arguments...>()) {
+        if (contained().has_forward_hooks()) [[unlikely]] {
+          return with_hooks(std::forward<Arguments>(arguments)...);
+        }
       }
-    }
-    return contained().forward(std::forward<Arguments>(arguments)...);
+      return contained().forward(std::forward<Arguments>(arguments)...);
+    });
   }
 
   // Indexes as libtorch does: layers[0] of a ModuleList.
@@ -142,6 +145,16 @@ class ModuleHolder : public HolderBase {
   template <class First = void, class... Rest>
   static constexpr bool takes_tensor() {
     return std::derived_from<std::remove_cvref_t<First>, Tensor>;
+  }
+
+  template <class... Arguments>
+  static const Tensor* find_tensor(const Arguments&... arguments) {
+    if constexpr (takes_tensor<Arguments...>()) {
+      const Tensor& first = std::get<0>(std::tie(arguments...));
+      return &first;
+    } else {
+      return nullptr;
+    }
   }
 
   template <class... Rest>

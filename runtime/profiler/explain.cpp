@@ -54,11 +54,14 @@ std::string ranks_text(const Profile& profile) {
 
 constexpr std::size_t kNameWidth = 36;
 
-// The algorithm, which a name tells least, stands there if it has room.
+// The algorithm, which a name tells least, stands there if it has room; of a module's operations
+// the phase, likewise.
 std::string name_of_row(const OperationRow& row) {
   std::string name = row.name;
   if (!row.part.empty()) name += ", " + row.part;
-  if (!row.phase.empty()) name += ", " + row.phase;
+  if (!row.module.empty()) name += ", " + row.module;
+  const bool shows_phase = row.module.empty() || name.size() + 2 + row.phase.size() <= kNameWidth;
+  if (!row.phase.empty() && shows_phase) name += ", " + row.phase;
   if (row.group > 0) name += fmt::format(", group {}", row.group);
   const std::string algorithm = fmt::format(" ({})", row.algorithm);
   const bool has_room = name.size() + algorithm.size() <= kNameWidth;
@@ -234,10 +237,15 @@ SortBy parse_sort_by(std::string_view name) {
 }
 
 std::string table(const Profile& profile, SortBy sort_by, std::size_t row_limit) {
-  const Time all = sum_totals(profile.operations);
+  return operation_table(profile.operations, sort_by, row_limit);
+}
+
+std::string operation_table(const std::vector<OperationRow>& operations, SortBy sort_by,
+                            std::size_t row_limit) {
+  const Time all = sum_totals(operations);
   std::string text = fmt::format(kOperationLine, "name", "line", "calls", "bytes", "total us",
                                  "exposed us", "slack us", "%");
-  const std::vector<OperationRow> rows = sorted(profile.operations, sort_by);
+  const std::vector<OperationRow> rows = sorted(operations, sort_by);
   for (std::size_t i = 0; i < std::min(row_limit, rows.size()); ++i) {
     text += operation_line(rows[i], all);
   }

@@ -69,8 +69,9 @@ bool is_operation(Kind kind) {
 }
 
 std::vector<OperationRow> collect_operations(const Simulation& simulation, const RunLog& log,
-                                             const Profile& profile) {
-  std::map<std::tuple<Kind, std::string, std::string, std::string, std::string, int, std::string>,
+                                             const Profile& profile, bool by_module) {
+  std::map<std::tuple<Kind, std::string, std::string, std::string, std::string, int, std::string,
+                      std::string>,
            OperationRow>
       rows;
   const std::vector<Time> slacks = compute_slacks(log, profile.parts);
@@ -79,13 +80,15 @@ std::vector<OperationRow> collect_operations(const Simulation& simulation, const
     if (!is_operation(span.kind) || !is_in(profile, span)) continue;
     const Time time = time_in(profile, span);
     const std::string phase = span.scope ? log.spans()[*span.scope].name : "";
-    OperationRow& row =
-        rows[{span.kind, span.name, span.where, phase, span.part, span.group, span.algorithm}];
+    const std::string module = by_module ? span.module : "";
+    OperationRow& row = rows[{span.kind, span.name, span.where, phase, span.part, span.group,
+                              span.algorithm, module}];
     row.name = span.name;
     row.kind = name_of(span.kind);
     row.where = span.where;
     row.phase = phase;
     row.part = span.part;
+    row.module = module;
     row.group = span.group;
     row.algorithm = span.algorithm;
     ++row.count;
@@ -216,7 +219,10 @@ Profile make_profile_of(const Simulation& simulation, std::vector<TimedPart> par
   profile.path = find_critical_path(simulation, profile);
   const RunLog* const log = simulation.run_log();
   if (log == nullptr) return profile;
-  profile.operations = collect_operations(simulation, *log, profile);
+  profile.operations = collect_operations(simulation, *log, profile, false);
+  const bool has_modules =
+      std::ranges::any_of(log->spans(), [](const RunSpan& span) { return !span.module.empty(); });
+  if (has_modules) profile.by_module = collect_operations(simulation, *log, profile, true);
   profile.waits = collect_waits(*log, profile);
   for (const auto& [device, time] : collect_launches(*log, profile)) {
     if (time.total() <= profile.launches.total()) continue;

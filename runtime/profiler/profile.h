@@ -44,6 +44,7 @@ struct OperationRow {
   std::string where = {};      // "ddp.cpp:41"; empty: called by an operator
   std::string phase = {};      // the innermost scope (profiler::record_function) of the call
   std::string part = {};       // what the call is a part of: "bucket 0"
+  std::string module = {};     // of Profile::by_module, the module's path: "blocks.3.up"
   int group = -1;              // of a collective or message: the number of its group
   std::string algorithm = {};  // of a collective
   std::int64_t count = 0;
@@ -113,6 +114,7 @@ struct Profile {
   Time run{0};  // the time of the whole run
   std::vector<RankTime> ranks;
   std::vector<OperationRow> operations;  // the longest total first
+  std::vector<OperationRow> by_module;   // likewise, each module apart; empty: none was called
   std::vector<WaitRow> waits;            // likewise
   LaunchTime launches;                   // of the program's kernels, on the device where most
   int launch_rank = 0;                   // that device

@@ -17,6 +17,8 @@ std::string cut(const std::string& text, std::size_t width);
 inline constexpr std::string_view kRankHead =
     "  rank    compute only     both   exposed commun.     idle";
 std::string rank_line(const RankTime& rank, Time whole);
+std::string operation_table(const std::vector<OperationRow>& operations, SortBy sort_by,
+                            std::size_t row_limit);
 // Names the part of the run that a profile shows.
 std::string part_text(const Profile& profile);
 std::string launches_text(const Profile& profile);

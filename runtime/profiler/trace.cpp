@@ -99,6 +99,7 @@ void RankTracks::add_arguments(const RunSpan& span) {
   };
   const auto text = [](std::string_view value) { return '"' + sim::json_escaped(value) + '"'; };
   if (!span.where.empty()) add("line", text(span.where));
+  if (!span.module.empty()) add("module", text(span.module));
   if (span.bytes > 0) add("bytes", fmt::to_string(span.bytes));
   if (span.kind == Kind::collective && !span.part.empty()) add("call", text(span.name));
   if (span.group >= 0) add("group", fmt::to_string(span.group));

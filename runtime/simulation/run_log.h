@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/simulation/called_module.h"
 #include "sim_engine/base/units.h"
 
 namespace kernbench::runtime {
@@ -33,10 +34,11 @@ struct RunSpan {
   Kind kind = Kind::mark;
   int rank = 0;  // -1: the driver, outside of ranks; of kernels: the device
   int device = 0;
-  std::string name = {};   // "add", "all_reduce", "forward"; of a wait: what it waits for
-  std::string where = {};  // "ddp.cpp:41", the line of the call; empty: not known
-  std::string part = {};   // of what it is a part: "bucket 0"; empty: of nothing named (NamedPart)
-  Time issued{0};          // when it was called
+  std::string name = {};    // "add", "all_reduce", "forward"; of a wait: what it waits for
+  std::string where = {};   // "ddp.cpp:41", the line of the call; empty: not known
+  std::string part = {};    // of what it is a part: "bucket 0"; empty: of nothing named (NamedPart)
+  std::string module = {};  // the path of the module that called it (CalledModule)
+  Time issued{0};           // when it was called
   std::optional<std::size_t> scope = {};  // the innermost one when it was called, a RunLog::Id
   Time start{0};
   Time end = Time::max();  // max(): it is not over
@@ -99,6 +101,10 @@ class RunLog {
   const std::string& part_of(int rank) { return parts_[rank]; }
   void set_part(int rank, std::string part) { parts_[rank] = std::move(part); }
 
+  // What a rank calls belongs to this module from now on.
+  const CalledModule& module_of(int rank) { return modules_[rank]; }
+  void set_module(int rank, CalledModule module) { modules_[rank] = std::move(module); }
+
   // Numbers the messages, from 1 on.
   std::uint64_t next_flow() { return ++last_flow_; }
 
@@ -109,6 +115,7 @@ class RunLog {
   std::deque<RunTensor> tensors_;
   std::map<int, std::vector<Id>> open_scopes_;  // by rank, -1: the driver
   std::map<int, std::string> parts_;            // likewise
+  std::map<int, CalledModule> modules_;         // likewise
   RunSpan ignored_;
   std::uint64_t last_flow_ = 0;
 };

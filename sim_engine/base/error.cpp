@@ -1,5 +1,7 @@
 #include "sim_engine/base/error.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 #include <vector>
@@ -41,6 +43,14 @@ Error::Error(std::string_view code, ExitCode exit_code, std::string_view text)
 
 Error::Error(TextHasCodes, std::string_view code, ExitCode exit_code, const std::string& text)
     : std::runtime_error(visible_lines(text)), code_(code), exit_code_(exit_code) {}
+
+void Error::set_place(Place place) {
+  place_ = std::move(place);
+  const std::string kind = visible(place_.kind);
+  const std::string path = visible(place_.path);
+  text_with_place_ = fmt::format("{}\n  in {}", std::runtime_error::what(),
+                                 path.empty() ? kind : fmt::format("{} ({})", path, kind));
+}
 
 std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates) {
   constexpr std::size_t kFarthest = 2;

@@ -53,6 +53,19 @@ class Error : public std::runtime_error {
 
   const std::string& code() const { return code_; }
   ExitCode exit_code() const { return exit_code_; }
+  const char* what() const noexcept override {
+    return text_with_place_.empty() ? std::runtime_error::what() : text_with_place_.c_str();
+  }
+
+  // The part of the user's program that was running, such as a module.
+  struct Place {
+    std::string path;             // "blocks.3.up"; empty: of the whole
+    std::string kind;             // "Linear"
+    const void* owner = nullptr;  // the part from which the path begins, to be compared alone
+  };
+  const Place& place() const { return place_; }
+  // what() ends with the place from now on, in a line of its own.
+  void set_place(Place place);
 
  protected:
   struct TextHasCodes {};
@@ -61,6 +74,8 @@ class Error : public std::runtime_error {
  private:
   std::string code_;
   ExitCode exit_code_;
+  Place place_;
+  std::string text_with_place_;  // empty: it has none
 };
 
 // The errors of one exit code.

@@ -1,0 +1,55 @@
+// What a module's call adds to errors, and to the log of a profiled run.
+
+#include <optional>
+#include <string>
+
+#include "runtime/nn/module.h"
+#include "runtime/simulation/run_log.h"
+#include "runtime/simulation/simulation.h"
+#include "runtime/tensor/tensor_storage.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench::nn {
+
+namespace {
+
+std::string join_path(const std::string& outer, const std::string& inner) {
+  return outer.empty() || inner.empty() ? outer + inner : outer + '.' + inner;
+}
+
+}  // namespace
+
+std::optional<std::string> Module::find_path_to(const void* part) const {
+  if (part == this) return "";
+  for (const auto& child : named_children()) {
+    if (const auto path = child.value()->find_path_to(part)) return join_path(child.key(), *path);
+  }
+  return std::nullopt;
+}
+
+runtime::InModule Module::enter(const Tensor* input) const {
+  if (input == nullptr || !input->defined()) return {};
+  runtime::Simulation& simulation = *input->storage()->simulation;
+  runtime::RunLog* const log = simulation.run_log();
+  if (log == nullptr) return {};
+  const int rank = simulation.local().rank;
+  const runtime::CalledModule& outer = log->module_of(rank);
+  if (outer.module == nullptr) return {log, rank, {"", this}};
+  const auto path = static_cast<const Module*>(outer.module)->find_path_to(this);
+  if (!path) return {};
+  return {log, rank, {join_path(outer.path, *path), this}};
+}
+
+void Module::name_in_error() const noexcept {
+  try {
+    throw;
+  } catch (Error& error) {
+    const Error::Place& place = error.place();
+    if (place.owner == nullptr) return error.set_place({"", name(), this});
+    const auto path = find_path_to(place.owner);
+    if (path) error.set_place({join_path(*path, place.path), place.kind, this});
+  } catch (...) {
+  }
+}
+
+}  // namespace kernbench::nn
