@@ -59,8 +59,8 @@ Chart agreement_chart(std::span<const Row> rows, const Topology& topology) {
   Chart chart = make_chart("measured_vs_theoretical", rows, topology);
   chart.title = "GEMM: measured against theoretical time";
   chart.note = fmt::format(
-      "{} of {} points are equal to the picosecond. Theory: the recurrence of ADR-0044.", equal,
-      rows.size());
+      "{} of {} points are equal to the picosecond. Theory: ADR-0044; on several PEs a model.",
+      equal, rows.size());
   chart.key_rows = 2;
   return chart;
 }

@@ -18,6 +18,7 @@
 #include "sim_engine/components/routing.h"
 #include "sim_engine/components/tile_choices.h"
 #include "sim_engine/components/tile_estimate.h"
+#include "sim_engine/components/tile_pipeline.h"
 
 namespace kernbench::benches::gemm {
 
@@ -76,6 +77,8 @@ class DistributedGemm {
 
   const GemmLevels& levels() const { return levels_; }
   const std::vector<GemmShare>& shares() const { return shares_; }
+  // The time by the recurrence that chooses tiles.
+  Time estimate() const;
 
   void bring(const ExactProduct& product);
   void launch();
@@ -84,6 +87,8 @@ class DistributedGemm {
  private:
   void make_tensors(int sip);
   void find_shares();
+  sim::CompositePlan make_plan() const;
+  sim::WaysOfTiles find_ways() const;
   GemmSize choose_tile() const;
   tl::CompositeGemm::Readers count_readers(const GemmShare& share,
                                            std::int64_t GemmShare::*begin) const;
@@ -186,11 +191,9 @@ sim::OperandAt place_of(const Topology& topology, const OperandBlocks& operand) 
   return place;
 }
 
-// The tile that tl.composite would choose for the first share, which no other one exceeds.
-GemmSize DistributedGemm::choose_tile() const {
+// The composite of the first share, which no other one exceeds, as far as its time depends on it.
+sim::CompositePlan DistributedGemm::make_plan() const {
   const Topology& topology = torch_.topology();
-  std::vector<PeLocation> pes;
-  for (const GemmShare& one : shares_) pes.push_back(one.pe);
   sim::CompositePlan plan;
   plan.size = shares_.front().size;
   const GemmShare& share = shares_.front();
@@ -204,11 +207,29 @@ GemmSize DistributedGemm::choose_tile() const {
   };
   plan.a.readers = readers_of(&GemmShare::row);
   plan.b.readers = readers_of(&GemmShare::column);
-  const sim::WaysOfTiles ways =
-      sim::find_ways_of_tiles(topology, simulation_of(torch_).machine().fabric(), pes.front(),
-                              pes.front(), sim::Routing::count_sharers(topology, pes));
-  return sim::choose_tile(plan, input_.tile, topology.pe, ways, topology.pe.tcm.capacity)
+  return plan;
+}
+
+sim::WaysOfTiles DistributedGemm::find_ways() const {
+  const Topology& topology = torch_.topology();
+  std::vector<PeLocation> pes;
+  for (const GemmShare& one : shares_) pes.push_back(one.pe);
+  return sim::find_ways_of_tiles(topology, simulation_of(torch_).machine().fabric(), pes.front(),
+                                 pes.front(), sim::Routing::count_sharers(topology, pes));
+}
+
+// The tile that tl.composite would choose for the first share.
+GemmSize DistributedGemm::choose_tile() const {
+  const Topology::Pe& pe = torch_.topology().pe;
+  return sim::choose_tile(make_plan(), input_.tile, pe, find_ways(), pe.tcm.capacity)
       .value_or(input_.tile);
+}
+
+Time DistributedGemm::estimate() const {
+  sim::CompositePlan plan = make_plan();
+  plan.tile = shares_.front().tile;
+  return Time{
+      static_cast<std::int64_t>(sim::estimate_time(plan, torch_.topology().pe, find_ways()))};
 }
 
 void DistributedGemm::bring(const ExactProduct& product) {
@@ -338,6 +359,11 @@ Time time_launch(RuntimeContext& torch) {
   return end - start;
 }
 
+Time spread_of_starts(const std::vector<runtime::KernelResult>& results) {
+  const auto [first, last] = std::ranges::minmax(results, {}, &runtime::KernelResult::start);
+  return last.start - first.start;
+}
+
 }  // namespace
 
 std::string_view name_of(GemmOn on) {
@@ -372,6 +398,7 @@ GemmRow run_gemm(RuntimeContext& torch, const GemmInput& input) {
   row.pes = count_allowed_pes(topology, input.placement);
   row.shares = gemm.shares();
   row.tile = row.shares.front().tile;
+  row.estimate = gemm.estimate();
   add_bounds(row, topology, gemm.levels());
 
   std::optional<ExactProduct> product;
@@ -380,6 +407,7 @@ GemmRow run_gemm(RuntimeContext& torch, const GemmInput& input) {
   gemm.launch();
   const EngineView engine = torch.engine();
   row.time = time_launch(torch);
+  row.start_spread = spread_of_starts(engine.last_results());
   row.window = engine.composite_window();
   row.gemm_count = engine.op_log().count(sim::OpKind::gemm);
   row.hbm_loaded = engine.hbm_bytes_loaded();

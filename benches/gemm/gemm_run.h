@@ -63,6 +63,8 @@ struct GemmRow {
   Bytes hbm_loaded = 0;         // counted, on all PEs
   Bytes hbm_stored = 0;
   Time compute_bound{0};  // all products at the rate of all arrays
+  Time estimate{0};       // by the recurrence over tiles that chooses them (estimate_time())
+  Time start_spread{0};   // from the first PE's start to the last one's
   Time memory_bound{0};   // a, b and c over HBM, each once
   Time tcm_bound{0};      // each share as one product over the ports of PE_GEMM's TCM, the slowest
   std::optional<double> peak_tflops;  // nullopt: unlimited
