@@ -6,7 +6,8 @@
 
 namespace kernbench::benches {
 
-// Register one of them alone (register_shipped_benches() registers all benches).  Throw UsageError KB-U006 if it is called again.
+// Register one of them alone; register_shipped_benches() registers all benches.  Throw UsageError
+// KB-U006 if it is called again.
 bool register_collectives();
 bool register_ccl_allreduce();
 

@@ -61,4 +61,8 @@ struct GemmPolicies {
 
 GemmPolicies make_policies(const GemmLevels& levels);
 
+// Adds the hardware's lower bounds of the time, rounded down, and the peak that they are of.
+// REQUIRES: the row has its input and its shares
+void add_bounds(GemmRow& row, const Topology& topology, const GemmLevels& levels);
+
 }  // namespace kernbench::benches::gemm

@@ -304,51 +304,6 @@ std::int64_t DistributedGemm::count_wrong(const ExactProduct& product) const {
   return wrong;
 }
 
-Wide count_products(const GemmSize& size) {
-  return Wide{size.m} * size.n * size.k;
-}
-
-// The number of HBM slices that hold a and b.
-int slice_count(const Topology& topology, const GemmLevels& levels) {
-  return levels.sips.holders * levels.cubes.holders *
-         sim::Routing::count_hbm_slices(topology, levels.operand_pes);
-}
-
-// The time of the share that takes longest over the ports, cut in no tiles: tiles only add to what
-// crosses them.
-Time bound_of_ports(const Topology::Pe& pe, const GemmRow& row) {
-  const Bandwidth port = pe.tcm.compute_bandwidth;
-  if (port.is_unlimited()) return Time{0};
-  const Bytes element = size_of(row.input.dtype);
-  Bytes most = 0;
-  for (const GemmShare& share : row.shares) {
-    const sim::ComputeTraffic traffic =
-        sim::gemm_traffic(pe.gemm, share.size, {element, element, element, 0});
-    most = std::max({most, traffic.read, traffic.written});
-  }
-  return Time{static_cast<std::int64_t>(Wide{most} * kPicosecondsPerSecond / port.per_second)};
-}
-
-// Adds the hardware's lower bounds of the time, rounded down.
-void add_bounds(GemmRow& row, const Topology& topology, const GemmLevels& levels) {
-  const GemmSpec& array = topology.pe.gemm;
-  if (!array.clock.is_unlimited()) {
-    const Wide rate = Wide{array.rows} * array.columns * row.shares.size() * array.clock.per_second;
-    row.compute_bound = Time{
-        static_cast<std::int64_t>(count_products(row.input.size) * kPicosecondsPerSecond / rate)};
-    row.peak_tflops = 2 * static_cast<double>(rate) / 1e12;
-  }
-  const Bandwidth slice = sim::Routing::hbm_slice(topology).bandwidth;
-  if (!slice.is_unlimited()) {
-    const Wide rate = Wide{slice.per_second} * slice_count(topology, levels);
-    const auto& [m, n, k] = row.input.size;
-    const Wide bytes = (Wide{m} * k + Wide{k} * n + Wide{m} * n) * size_of(row.input.dtype);
-    row.memory_bound = Time{static_cast<std::int64_t>(bytes * kPicosecondsPerSecond / rate)};
-    row.hbm_gbs = static_cast<double>(rate) / 1e9;
-  }
-  row.tcm_bound = bound_of_ports(topology.pe, row);
-}
-
 // The time from the first PE's start to the last one's end.
 Time time_launch(RuntimeContext& torch) {
   const auto& results = torch.engine().last_results();
@@ -366,28 +321,6 @@ Time spread_of_starts(const std::vector<runtime::KernelResult>& results) {
 
 }  // namespace
 
-std::string_view name_of(GemmOn on) {
-  constexpr std::array<std::string_view, kGemmOn.size()> kNames = {"pe", "cube", "sip", "all"};
-  return kNames.at(static_cast<std::size_t>(on));
-}
-
-double GemmRow::flops() const {
-  return 2 * static_cast<double>(count_products(input.size));
-}
-
-std::string_view GemmRow::bound() const {
-  if (compute_bound == roofline()) return "compute";
-  return memory_bound == roofline() ? "memory" : "tcm";
-}
-
-double GemmRow::tflops() const {
-  return time > Time{0} ? flops() / to_ns(time) / 1e3 : 0;
-}
-
-std::optional<double> GemmRow::utilization() const {
-  return peak_tflops ? std::optional(tflops() / *peak_tflops) : std::nullopt;
-}
-
 GemmRow run_gemm(RuntimeContext& torch, const GemmInput& input) {
   const Topology& topology = torch.topology();
   DistributedGemm gemm(torch, input);
@@ -398,7 +331,6 @@ GemmRow run_gemm(RuntimeContext& torch, const GemmInput& input) {
   row.pes = count_allowed_pes(topology, input.placement);
   row.shares = gemm.shares();
   row.tile = row.shares.front().tile;
-  row.estimate = gemm.estimate();
   add_bounds(row, topology, gemm.levels());
 
   std::optional<ExactProduct> product;
@@ -407,6 +339,7 @@ GemmRow run_gemm(RuntimeContext& torch, const GemmInput& input) {
   gemm.launch();
   const EngineView engine = torch.engine();
   row.time = time_launch(torch);
+  row.estimate = gemm.estimate();  // of a tile that fits, which the launch has checked
   row.start_spread = spread_of_starts(engine.last_results());
   row.window = engine.composite_window();
   row.gemm_count = engine.op_log().count(sim::OpKind::gemm);

@@ -29,10 +29,10 @@ std::optional<std::string> Module::find_path_to(const void* part) const {
 
 runtime::InModule Module::enter(const Tensor* input) const {
   if (input == nullptr || !input->defined()) return {};
-  runtime::Simulation& simulation = *input->storage()->simulation;
-  runtime::RunLog* const log = simulation.run_log();
+  const auto& simulation = input->storage()->simulation;  // null: a tensor of the host
+  runtime::RunLog* const log = simulation == nullptr ? nullptr : simulation->run_log();
   if (log == nullptr) return {};
-  const int rank = simulation.local().rank;
+  const int rank = simulation->local().rank;
   const runtime::CalledModule& outer = log->module_of(rank);
   if (outer.module == nullptr) return {log, rank, {"", this}};
   const auto path = static_cast<const Module*>(outer.module)->find_path_to(this);
