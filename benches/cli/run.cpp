@@ -123,6 +123,15 @@ void check_shards(const RunArguments& arguments) {
   }
 }
 
+void check_whole_run(const RunArguments& arguments) {
+  if (!arguments.whole_run || arguments.explain || arguments.summary || !arguments.report.empty()) {
+    return;
+  }
+  throw UsageError(
+      "KB-U012",
+      "--whole-run: has no effect without --explain, --summary or --report FILE; add one");
+}
+
 std::optional<runtime::TraceLevel> parse_trace(const RunArguments& arguments) {
   constexpr std::array<std::string_view, 3> kLevels = {"ranks", "kernels", "units"};  // in order
   const bool is_given = !arguments.trace_level.empty();
@@ -154,6 +163,7 @@ CheckRows check_of_first_row(const BenchInfo& info, const RunArguments& argument
 
 BenchRequest make_request(const BenchInfo& info, const RunArguments& arguments, const Work& work,
                           ProcessTeam* team) {
+  check_whole_run(arguments);
   return {.topology = work.first.topology,
           .ccl = work.first.ccl,
           .ccl_is_given = work.first.names_ccl,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <deque>
 #include <functional>
+#include <string>
 
 #include "benches/collectives/exchange.h"
 #include "runtime/multiprocessing/host_room.h"
@@ -88,7 +89,10 @@ void Exchanges::call_timed(std::size_t exchange, int rank) {
   torch_.ahbm.synchronize();
   Time& last = last_returns_[exchange];
   last = std::max(last, torch_.engine().now());
-  profiler::timed(torch_, fmt::format("{} B", inputs_[exchange].blocks.bytes()), first, last);
+  const MeasuredInput& input = inputs_[exchange];
+  const std::string calls =
+      input.repetitions == 1 ? "" : fmt::format("{} calls of ", input.repetitions);
+  profiler::timed(torch_, fmt::format("{}{} B", calls, input.blocks.bytes()), first, last);
 }
 
 Measurement Exchanges::measurement(std::size_t exchange) const {

@@ -56,6 +56,7 @@ void print_pivot(Bench& bench, std::string_view title, std::span<const Row> rows
 }
 
 // "center on ring_1d_6, torus_2d_2x3; first_corner on original_6sip"
+// REQUIRES: a row for each root of each topology
 std::string describe_fastest_roots(std::span<const Row> rows, std::string_view measure) {
   std::string text;
   for (const ccl::Root root : ccl::kRoots) {

@@ -315,6 +315,7 @@ Time time_launch(RuntimeContext& torch) {
 }
 
 Time spread_of_starts(const std::vector<runtime::KernelResult>& results) {
+  if (results.empty()) return Time{0};
   const auto [first, last] = std::ranges::minmax(results, {}, &runtime::KernelResult::start);
   return last.start - first.start;
 }

@@ -31,8 +31,9 @@ class LinkUses {
   // The link of that name, or all of its parallel ones: the share is that of the busiest.
   LinkUse find(UnitClass unit_class, const std::string& name) const {
     LinkUse found{name};
+    const std::string parallel = name + '[';
     for (const LinkUse& link : of(unit_class)) {
-      if (link.name != name && !link.name.starts_with(name + '[')) continue;
+      if (link.name != name && !link.name.starts_with(parallel)) continue;
       found.share = std::max(found.share, link.share);
       found.carried += link.carried;
     }

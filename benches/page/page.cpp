@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <string_view>
 
 #include "benches/bench/cell_text.h"
@@ -149,7 +150,7 @@ std::string wait_table(const Profile& profile) {
 
 std::string describe_time(const Profile& profile) {
   if (!profile.is_timed()) return "";
-  return fmt::format("Shown are the {} us that the bench times, of {} us.", us(profile.duration()),
+  return fmt::format(" Shown are the {} us that the bench times, of {} us.", us(profile.duration()),
                      us(profile.run));
 }
 
@@ -159,8 +160,9 @@ std::string cell_text(const Cell& cell) {
 }
 
 std::string row_table(const std::vector<Row>& rows) {
+  const std::span shown(rows.data(), std::min(kMostRows, rows.size()));
   std::vector<std::string> columns;
-  for (const Row& row : rows) {
+  for (const Row& row : shown) {
     for (const auto& [column, cell] : row.cells()) {
       if (std::ranges::find(columns, column) == columns.end()) columns.push_back(column);
     }
@@ -168,10 +170,10 @@ std::string row_table(const std::vector<Row>& rows) {
   std::string text = "<table><tr>";
   for (const std::string& column : columns) text += "<th class=n>" + escaped(column);
   text += "</tr>\n";
-  for (std::size_t i = 0; i < std::min(kMostRows, rows.size()); ++i) {
+  for (const Row& row : shown) {
     text += "<tr>";
     for (const std::string& column : columns) {
-      const Cell* const cell = rows[i].find(column);
+      const Cell* const cell = row.find(column);
       text += "<td class=n>" + (cell == nullptr ? "" : escaped(cell_text(*cell)));
     }
     text += "</tr>\n";
@@ -183,7 +185,7 @@ std::string write_sections(const Profile& profile, const runtime::Simulation& si
                            const std::vector<ResourceGain>& gains) {
   const runtime::RunLog& log = *simulation.run_log();
   std::string text = section("What each rank did",
-                             fmt::format("At every moment one of four. {}", describe_time(profile)),
+                             fmt::format("At every moment one of four.{}", describe_time(profile)),
                              key({{"kernel", "compute only"},
                                   {"both", "both"},
                                   {"collective", "exposed communication"},
@@ -198,7 +200,8 @@ std::string write_sections(const Profile& profile, const runtime::Simulation& si
                       timeline(log, profile.parts) +
                       of_all(kMostDrawnRanks, profile.ranks.size(), "ranks"));
   if (const std::string strip = path_strip(profile); !strip.empty()) {
-    text += section("Critical path", "What the time was waited for, over all ranks.", strip);
+    text += section("Critical path", "What the time that is shown was spent on, over all ranks.",
+                    strip);
   }
   if (!gains.empty()) {
     text += section("What if", "The run again, with one resource of the machine faster.",

@@ -23,10 +23,7 @@ Time choose_step(Time length) {
 }  // namespace
 
 TimeAxis::TimeAxis(std::span<const runtime::TimedPart> parts, double left, double width)
-    : parts_(parts),
-      left_(left),
-      width_(width),
-      length_(runtime::sum_durations({parts.begin(), parts.end()})) {}
+    : parts_(parts), left_(left), width_(width), length_(runtime::sum_durations(parts)) {}
 
 TimeAxis::TimeAxis(Time end, double left, double width)
     : left_(left), width_(width), length_(end) {}

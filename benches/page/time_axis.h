@@ -19,9 +19,9 @@ class TimeAxis {
   TimeAxis(Time end, double left, double width);
 
   Time length() const { return length_; }
-  // The time of the parts before a moment of the run.
+  // Returns the time of the parts before a moment of the run.
   Time timed_before(Time at) const;
-  // The place of so much timed time.
+  // Returns the place of so much timed time.
   double x_of(Time timed) const;
 
   // Draws ticks with the timed time above `y`.

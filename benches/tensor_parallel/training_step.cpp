@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "runtime/simulation/simulation.h"
+#include "runtime/parallel/step_times.h"
 #include "runtime/torch/internals.h"
 #include "runtime/torch/profiler.h"
 #include "runtime/torch/run_ranks.h"
@@ -52,10 +53,12 @@ class RankOfStep {
     const ahbm::Event forward_end = timed_event();
     backward(step, gradient);
     const ahbm::Event end = timed_event();
+    const auto device_end = nn::parallel::device_instant(torch_, rank_);
     end.synchronize();
     step.forward_ended = step.began + elapsed(begin, forward_end);
     step.ended = step.began + elapsed(begin, end);
-    profiler::timed(torch_, "step", step.began, step.ended);
+    // The device is behind the host by the way of a launch.
+    profiler::timed(torch_, "step", device_end->at - step.step(), device_end->at);
     step.activity = torch_.engine().activity(rank_) - before;
     step.collectives = collectives_since(step.began);
     return step;

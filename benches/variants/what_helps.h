@@ -41,10 +41,9 @@ struct RunVariants {
 std::string explained_point(const BenchRun& run);
 
 // Repeats what the run's longest system is a part of, the point of a sweep or the bench, once for
-// each of at most six resources on the path of that system, for its timed or its whole time, of
-// which the path is.  Interrupting the run interrupts this;
-// then it throws Error KB-S001.
-// REQUIRES: the run was profiled, and has simulated something
+// each of at most six resources on the path of that system.  The path is that of its timed or of
+// its whole time, as `time` says.  Interrupting the run interrupts this; then it throws Error
+// KB-S001. REQUIRES: the run was profiled, and has simulated something
 std::vector<Improvement> what_helps(Bench& bench, const RunVariants& ran,
                                     const runtime::CriticalPath& path, runtime::ProfiledTime time);
 

@@ -158,8 +158,9 @@ std::vector<Variant> what_if_variants(const VariantMaker& maker) {
 }
 
 std::string time_column(std::span<const Row> rows, const std::string& wanted) {
-  constexpr std::array<std::string_view, 5> kTimes = {"step_ns", "time_ns", "out_of_place_time_ns",
-                                                      "in_place_time_ns", "crit_ns"};
+  constexpr std::array<std::string_view, 7> kTimes = {
+      "step_ns", "time_ns",     "out_of_place_time_ns", "in_place_time_ns",
+      "crit_ns", "together_ns", "round_trip_ns"};
   std::vector<std::string_view> columns;
   for (const Row& row : rows) {
     for (const auto& [column, cell] : row.cells()) {

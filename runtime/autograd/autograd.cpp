@@ -69,7 +69,7 @@ Tensor record(std::string_view name, Tensor output, const std::vector<Tensor>& i
   runtime::Simulation& simulation = *output.storage()->simulation;
   auto node = NodeList::of(simulation).make(name);
   if (runtime::RunLog* const log = simulation.run_log()) {
-    node->module = log->module_of(simulation.local().rank);
+    node->module = log->module_of(simulation.local().rank).path;
   }
   for (const Tensor& input : inputs) node->edges.push_back(edge_to(input));
   node->backward = std::move(backward);

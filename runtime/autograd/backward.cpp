@@ -132,7 +132,7 @@ void check_has_not_run(const Node& node) {
 
 std::vector<Tensor> BackwardPass::run(Node& node, const std::vector<Tensor>& gradients) const {
   check_has_not_run(node);
-  const runtime::InModule in(simulation_.run_log(), simulation_.local().rank, node.module);
+  const runtime::InModule in(simulation_.run_log(), simulation_.local().rank, node.module, nullptr);
   const std::vector<WatchedGradient> watched(gradients.begin(), gradients.end());
   std::vector<Tensor> of_inputs =
       node.results.empty() ? node.backward(gradients.front()) : node.backward_of_several(gradients);

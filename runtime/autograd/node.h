@@ -12,7 +12,6 @@
 
 #include "runtime/autograd/autograd.h"
 #include "runtime/ops/placement.h"
-#include "runtime/simulation/called_module.h"
 #include "runtime/tensor/tensor.h"
 
 namespace kernbench::runtime {
@@ -93,7 +92,7 @@ struct View {
 struct Node {
   std::uint64_t number = 0;  // larger than those of the nodes that made its inputs
   std::string name;
-  runtime::CalledModule module = {};  // whose forward() has recorded it, in a profiled run
+  std::string module;  // the path of the module whose forward() has recorded it, in a profiled run
   std::vector<GradientEdge> edges;  // one for each input
   Backward backward;                // empty once it has run, unless the graph was retained
   // In place of `backward`, of a function of several results.  A node for each result leads to this

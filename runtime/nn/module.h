@@ -33,8 +33,9 @@
 #include "runtime/tensor/tensor.h"
 
 namespace kernbench {
+class Error;
 class RuntimeContext;
-}
+}  // namespace kernbench
 
 namespace kernbench::nn {
 
@@ -168,9 +169,9 @@ class Module : public std::enable_shared_from_this<Module> {
     });
   }
 
-  // Returns what call() returns.  Its errors say in which module of which they were thrown ("in
-  // blocks.3.up (Linear)"), and so do kernels and collectives of a profiled run.  `input` tells the
-  // run; null: that of no call.
+  // Returns what call() returns.  Its errors name the module by its path from the outermost one
+  // ("in blocks.3.up (Linear)"), and so do kernels and collectives of a profiled run, which is that
+  // of `input`; null: none.
   template <std::invocable Call>
   auto call_named(const Tensor* input, const Call& call) const {
     const runtime::InModule named = enter(input);
@@ -239,6 +240,7 @@ class Module : public std::enable_shared_from_this<Module> {
   std::optional<std::string> find_path_to(const void* part) const;
   // Puts this module before the path of the error that is being handled, if it is an Error.
   void name_in_error() const noexcept;
+  void add_to_place(Error& error) const;
 
   // Returns a copy whose handles refer to copies.  Throws KB-A010 unless a subclass can.
   virtual std::shared_ptr<Module> copied(Copies& copies) const;

@@ -22,6 +22,9 @@ std::string join_path(const std::string& outer, const std::string& inner) {
 std::optional<std::string> Module::find_path_to(const void* part) const {
   if (part == this) return "";
   for (const auto& child : named_children()) {
+    if (child.value().get() == part) return child.key();
+  }
+  for (const auto& child : named_children()) {
     if (const auto path = child.value()->find_path_to(part)) return join_path(child.key(), *path);
   }
   return std::nullopt;
@@ -34,21 +37,33 @@ runtime::InModule Module::enter(const Tensor* input) const {
   if (log == nullptr) return {};
   const int rank = simulation->local().rank;
   const runtime::CalledModule& outer = log->module_of(rank);
-  if (outer.module == nullptr) return {log, rank, {"", this}};
+  if (outer.module == nullptr) {
+    // What is called in a backward pass belongs to the module of that pass.
+    if (!outer.path.empty()) return {};
+    return {log, rank, "", this};
+  }
   const auto path = static_cast<const Module*>(outer.module)->find_path_to(this);
   if (!path) return {};
-  return {log, rank, {join_path(outer.path, *path), this}};
+  return {log, rank, join_path(outer.path, *path), this};
+}
+
+void Module::add_to_place(Error& error) const {
+  const Error::Place& place = error.place();
+  if (place.owner == nullptr) {
+    error.set_place({"", name(), this});
+  } else if (const auto path = find_path_to(place.owner)) {
+    error.set_place({join_path(*path, place.path), place.kind, this});
+  }
 }
 
 void Module::name_in_error() const noexcept {
   try {
-    throw;
-  } catch (Error& error) {
-    const Error::Place& place = error.place();
-    if (place.owner == nullptr) return error.set_place({"", name(), this});
-    const auto path = find_path_to(place.owner);
-    if (path) error.set_place({join_path(*path, place.path), place.kind, this});
-  } catch (...) {
+    try {
+      throw;
+    } catch (Error& error) {
+      add_to_place(error);
+    }
+  } catch (...) {  // What is handled goes on, without a place if there is no memory for one.
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 #include <string_view>
 #include <tuple>
 
@@ -18,11 +19,18 @@ namespace {
 
 using Kind = RunSpan::Kind;
 
+// The profile's parts that [start, end] touches.
+std::span<const TimedPart> parts_at(const Profile& profile, Time start, Time end) {
+  const auto first = std::ranges::lower_bound(profile.parts, start, {}, &TimedPart::to);
+  const auto last = std::ranges::upper_bound(first, profile.parts.end(), end, {}, &TimedPart::from);
+  return {first, last};
+}
+
 // Sums what length(from, to) gives of the pieces of a span that lie in the profile's parts.
 template <class Length>
 Time sum_pieces(const RunSpan& span, const Profile& profile, const Length& length) {
   Time sum{0};
-  for (const TimedPart& part : profile.parts) {
+  for (const TimedPart& part : parts_at(profile, span.start, span.end)) {
     const Time from = std::max(span.start, part.from);
     const Time to = std::min(span.end, part.to);
     if (from < to) sum += length(from, to);
@@ -36,7 +44,7 @@ Time time_in(const Profile& profile, const RunSpan& span) {
 
 // What ends as a part begins, or begins as it ends, is not in it.
 bool is_in(const Profile& profile, const RunSpan& span) {
-  return std::ranges::any_of(profile.parts, [&](const TimedPart& part) {
+  return std::ranges::any_of(parts_at(profile, span.start, span.end), [&](const TimedPart& part) {
     return (span.end > part.from || span.start >= part.from) &&
            (span.start < part.to || span.end <= part.to);
   });
@@ -68,19 +76,21 @@ bool is_operation(Kind kind) {
   return kind == Kind::kernel || kind == Kind::collective || kind == Kind::message;
 }
 
+enum class Grouping : std::uint8_t { by_call, by_module };
+
 std::vector<OperationRow> collect_operations(const Simulation& simulation, const RunLog& log,
-                                             const Profile& profile, bool by_module) {
+                                             const std::vector<Time>& slacks,
+                                             const Profile& profile, Grouping grouping) {
   std::map<std::tuple<Kind, std::string, std::string, std::string, std::string, int, std::string,
                       std::string>,
            OperationRow>
       rows;
-  const std::vector<Time> slacks = compute_slacks(log, profile.parts);
   for (std::size_t i = 0; i < log.spans().size(); ++i) {
     const RunSpan& span = log.spans()[i];
     if (!is_operation(span.kind) || !is_in(profile, span)) continue;
     const Time time = time_in(profile, span);
     const std::string phase = span.scope ? log.spans()[*span.scope].name : "";
-    const std::string module = by_module ? span.module : "";
+    const std::string module = grouping == Grouping::by_module ? span.module : "";
     OperationRow& row = rows[{span.kind, span.name, span.where, phase, span.part, span.group,
                               span.algorithm, module}];
     row.name = span.name;
@@ -219,10 +229,13 @@ Profile make_profile_of(const Simulation& simulation, std::vector<TimedPart> par
   profile.path = find_critical_path(simulation, profile);
   const RunLog* const log = simulation.run_log();
   if (log == nullptr) return profile;
-  profile.operations = collect_operations(simulation, *log, profile, false);
+  const std::vector<Time> slacks = compute_slacks(*log, profile.parts);
+  profile.operations = collect_operations(simulation, *log, slacks, profile, Grouping::by_call);
   const bool has_modules =
       std::ranges::any_of(log->spans(), [](const RunSpan& span) { return !span.module.empty(); });
-  if (has_modules) profile.by_module = collect_operations(simulation, *log, profile, true);
+  if (has_modules) {
+    profile.by_module = collect_operations(simulation, *log, slacks, profile, Grouping::by_module);
+  }
   profile.waits = collect_waits(*log, profile);
   for (const auto& [device, time] : collect_launches(*log, profile)) {
     if (time.total() <= profile.launches.total()) continue;

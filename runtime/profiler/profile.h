@@ -81,7 +81,7 @@ struct WaitRow {
 // alike: as often and as long at each.
 struct PathRow {
   sim::Cause cause = sim::Cause::other;
-  std::string place = {};  // "sip0.link.east", "sip0.cube0.pe3"; the first; empty: it has none
+  std::string place = {};  // "sip0.link.east"; of several the first; empty: it has none
   std::int64_t place_count = 1;
   std::optional<sim::UnitClass> link_class = {};  // of a place that is a link
   std::int64_t count = 0;                         // of edges
@@ -125,8 +125,10 @@ struct Profile {
   sim::ComputeTraffic tcm;  // of all PEs, likewise
 
   Time duration() const { return sum_durations(parts); }
-  // True if the parts are those that the program has timed.
-  bool is_timed() const { return !parts.empty() && !parts.front().name.empty(); }
+  // True if the parts are those that the program has timed, and not all of the run.
+  bool is_timed() const {
+    return !parts.empty() && !parts.front().name.empty() && duration() < run;
+  }
 };
 
 // Which part of a run a profile is of.

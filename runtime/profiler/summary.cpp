@@ -7,10 +7,11 @@ namespace kernbench::runtime {
 
 namespace {
 
-// "the timed part" or "the 4 timed parts"
+// "the timed part, 2048 B," or "the 4 timed parts"
 std::string name_timed_parts(const Profile& profile) {
   const std::size_t count = profile.parts.size();
-  return count == 1 ? "the timed part" : fmt::format("the {} timed parts", count);
+  return count == 1 ? fmt::format("the timed part, {},", profile.parts.front().name)
+                    : fmt::format("the {} timed parts", count);
 }
 
 }  // namespace

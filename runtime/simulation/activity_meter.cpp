@@ -34,10 +34,11 @@ DeviceActivity ActivityMeter::between(int device, Time from, Time to) const {
   const Device& state = devices_[static_cast<std::size_t>(device)];
   DeviceActivity activity{.computing = state.computing.covered(from, to),
                           .communicating = state.communicating.covered(from, to)};
-  for (const Intervals::Interval& one : state.communicating.all()) {
-    const Time start = std::max(one.start, from);
-    const Time end = std::min(one.end, to);
-    if (start < end) activity.overlapped += state.computing.covered(start, end);
+  const auto& all = state.communicating.all();
+  auto one = std::ranges::upper_bound(all, from, {}, &Intervals::Interval::end);
+  for (; one != all.end() && one->start < to; ++one) {
+    activity.overlapped +=
+        state.computing.covered(std::max(one->start, from), std::min(one->end, to));
   }
   return activity;
 }

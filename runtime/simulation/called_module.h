@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace kernbench::runtime {
 
@@ -10,7 +11,7 @@ class RunLog;
 
 struct CalledModule {
   std::string path = {};         // from the outermost one: "blocks.3.up"; empty: that one itself
-  const void* module = nullptr;  // to be compared alone; null: none
+  const void* module = nullptr;  // alive while its forward() runs; null: none, or its backward
 };
 
 // While it lives, what a rank launches belongs to a module.
@@ -18,7 +19,7 @@ class [[nodiscard]] InModule {
  public:
   InModule() = default;  // changes nothing
   // `log`: that of a profiled run, or null.
-  InModule(RunLog* log, int rank, CalledModule module);
+  InModule(RunLog* log, int rank, std::string_view path, const void* module);
   ~InModule();
   InModule(const InModule&) = delete;
   InModule& operator=(const InModule&) = delete;

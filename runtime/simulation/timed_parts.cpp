@@ -5,7 +5,7 @@
 
 namespace kernbench::runtime {
 
-Time sum_durations(const std::vector<TimedPart>& parts) {
+Time sum_durations(std::span<const TimedPart> parts) {
   Time sum{0};
   for (const TimedPart& part : parts) sum += part.duration();
   return sum;
@@ -13,9 +13,9 @@ Time sum_durations(const std::vector<TimedPart>& parts) {
 
 void TimedParts::add(TimedPart part) {
   if (part.to <= part.from) return;
-  const auto first = std::ranges::lower_bound(all_, part.from, {}, &TimedPart::to);
+  const auto first = std::ranges::upper_bound(all_, part.from, {}, &TimedPart::to);
   auto last = first;
-  for (; last != all_.end() && last->from <= part.to; ++last) {
+  for (; last != all_.end() && last->from < part.to; ++last) {
     if (last->from <= part.from) part.name = last->name;
     part.from = std::min(part.from, last->from);
     if (last->to <= part.to) continue;

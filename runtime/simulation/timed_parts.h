@@ -4,6 +4,7 @@
 
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,12 +24,12 @@ struct TimedPart {
 };
 
 // Sums the durations.
-Time sum_durations(const std::vector<TimedPart>& parts);
+Time sum_durations(std::span<const TimedPart> parts);
 
 class TimedParts {
  public:
-  // Adds a part that has a name.  Parts that overlap or touch become one, since ranks time the same
-  // work: it has the name of the earliest, and is known to be over when the last is.
+  // Adds a part that has a name.  Parts that overlap become one, since ranks time the same work: it
+  // has the name of the earliest, and is known to be over when the last is.
   void add(TimedPart part);
 
   // Returns the parts in their order in time.

@@ -22,11 +22,10 @@ TraceRecorder::Track TraceRecorder::track(int sip, std::string_view name) {
 }
 
 TraceRecorder::Label TraceRecorder::label(std::string_view text, Bytes bytes) {
-  if (const auto found = labels_.find(text); found != labels_.end()) return found->second;
-  const auto label = static_cast<Label>(label_texts_.size());
-  labels_.emplace(text, label);
-  label_texts_.push_back({std::string(text), bytes});
-  return label;
+  const auto [found, is_new] = labels_.try_emplace(std::pair(std::string(text), bytes),
+                                                   static_cast<Label>(label_texts_.size()));
+  if (is_new) label_texts_.push_back({std::string(text), bytes});
+  return found->second;
 }
 
 void TraceRecorder::keep_only(std::string_view prefix, std::size_t most) {

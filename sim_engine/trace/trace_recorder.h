@@ -69,17 +69,17 @@ class TraceRecorder {
     TraceArrow arrow;
   };
 
-  // The lane of each span, from 0: the first whose earlier spans have ended when it starts.
+  // Returns the lane of each span, from 0: the first whose earlier spans have ended when it starts.
   std::vector<std::uint32_t> assign_lanes() const;
   void append_event(std::string& out, const Span& span, std::size_t thread,
                     int first_process) const;
 
   std::map<std::pair<int, std::string>, Track> tracks_;
   std::vector<int> sip_of_track_;
-  std::vector<bool> is_kept_;     // by track
-  std::string prefix_;            // of the names of those that are
+  std::vector<bool> is_kept_;  // by track
+  std::string prefix_;         // of the names of those that are
   std::size_t most_ = std::numeric_limits<std::size_t>::max();
-  std::map<std::string, Label, std::less<>> labels_;
+  std::map<std::pair<std::string, Bytes>, Label> labels_;
   struct LabelText {
     std::string text;
     Bytes bytes = 0;
