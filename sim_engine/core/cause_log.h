@@ -36,9 +36,9 @@ class CauseLog {
   }
 
   using Edge = CauseEdge;
-  // Returns the part of the longest chain of causes that lies in [from, to), as it is known at the event
-  // `last`: its edges follow each other without a gap.  Neighbours of one kind at one place are one
-  // edge.  REQUIRES: `last` is not before `to`
+  // Returns the part of the longest chain of causes that lies in [from, to), as it is known at the
+  // event `last`: its edges follow each other without a gap.  Neighbours of one kind at one place
+  // are one edge.  REQUIRES: `last` is not before `to`
   std::vector<Edge> critical_path(Id last, Time from, Time to) const;
 
  private:
