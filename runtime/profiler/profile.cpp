@@ -215,6 +215,15 @@ TimedPart run_since(const Simulation& simulation, Time from) {
           .known_at = causes == nullptr ? sim::CauseId::begin : causes->current()};
 }
 
+// A run may be recorded from its middle on, as by a `profiler::profile`.  Its chain of causes
+// begins there.
+Time find_begin_of_record(const Simulation& simulation) {
+  const sim::CauseLog* const causes = simulation.machine().engine().causes();
+  if (causes == nullptr) return Time{0};
+  const auto path = causes->critical_path(causes->current(), Time{0}, simulation.now());
+  return path.empty() ? simulation.now() : path.front().start;
+}
+
 Profile make_profile_of(const Simulation& simulation, std::vector<TimedPart> parts) {
   Profile profile;
   profile.parts = std::move(parts);
@@ -248,10 +257,13 @@ Profile make_profile_of(const Simulation& simulation, std::vector<TimedPart> par
 }  // namespace
 
 Profile make_profile(const Simulation& simulation, ProfiledTime time) {
-  const bool is_timed = time == ProfiledTime::timed && simulation.run_log() != nullptr &&
-                        !simulation.timed_parts().empty();
-  if (is_timed) return make_profile_of(simulation, simulation.timed_parts());
-  return make_profile_of(simulation, {run_since(simulation, Time{0})});
+  const Time begin = find_begin_of_record(simulation);
+  std::vector<TimedPart> parts;
+  if (time == ProfiledTime::timed && simulation.run_log() != nullptr)
+    parts = simulation.timed_parts();
+  std::erase_if(parts, [&](const TimedPart& part) { return part.from < begin; });
+  if (parts.empty()) parts.push_back(run_since(simulation, begin));
+  return make_profile_of(simulation, std::move(parts));
 }
 
 Profile make_profile(const Simulation& simulation, Time from) {

@@ -226,6 +226,20 @@ TEST_CASE("a profile of a part of the run has what happened in it", "[ccl][profi
   CHECK(prof.key_averages().table().find("inside, forward") != std::string::npos);
 }
 
+TEST_CASE("a run that is recorded from its middle on is explained from there", "[ccl][profile]") {
+  RuntimeContext torch(ring_with_array(2));
+  const Tensor x = torch.zeros({1}, {.dp = DPPolicy::on_one_pe()});
+  torch.launch("before", multiply, x, std::int64_t{64});
+  torch.ahbm.synchronize();
+  const Time begin = torch.engine().now();
+  const profiler::profile prof(torch);
+  torch.launch("inside", multiply, x, std::int64_t{64});
+  torch.ahbm.synchronize();
+  const runtime::Profile whole = torch.engine().profile();
+  CHECK(whole.parts.front().from == begin);
+  CHECK(whole.ranks[0].compute_only == row_of(whole, "inside").total);
+}
+
 TEST_CASE("a profile ends with its scope, and its steps are marked", "[ccl][profile]") {
   RuntimeContext torch(ring_with_array(2));
   const Tensor x = torch.zeros({1}, {.dp = DPPolicy::on_one_pe()});
