@@ -1,4 +1,4 @@
-// What follows from a product's size, its shares and its time.
+// The figures that follow from a product's size, its shares and its time.
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-// What a module's call adds to errors, and to the log of a profiled run.
+// A module's call names the module in errors, and in the log of a profiled run.
 
 #include <optional>
 #include <string>
@@ -38,7 +38,7 @@ runtime::InModule Module::enter(const Tensor* input) const {
   const int rank = simulation->local().rank;
   const runtime::CalledModule& outer = log->module_of(rank);
   if (outer.module == nullptr) {
-    // What is called in a backward pass belongs to the module of that pass.
+    // A module that a backward pass calls belongs to the module of that pass.
     if (!outer.path.empty()) return {};
     return {log, rank, "", this};
   }

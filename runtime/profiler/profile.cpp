@@ -42,7 +42,7 @@ Time time_in(const Profile& profile, const RunSpan& span) {
   return sum_pieces(span, profile, [](Time from, Time to) { return to - from; });
 }
 
-// What ends as a part begins, or begins as it ends, is not in it.
+// A span that ends as a part begins, or begins as it ends, is not in it.
 bool is_in(const Profile& profile, const RunSpan& span) {
   return std::ranges::any_of(parts_at(profile, span.start, span.end), [&](const TimedPart& part) {
     return (span.end > part.from || span.start >= part.from) &&

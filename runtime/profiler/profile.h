@@ -131,7 +131,7 @@ struct Profile {
   }
 };
 
-// Which part of a run a profile is of.
+// The part of a run that a profile describes.
 enum class ProfiledTime : std::uint8_t {
   whole,  // all of it
   timed   // Simulation::timed_parts(); all of it if there is none

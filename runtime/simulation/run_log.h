@@ -101,7 +101,7 @@ class RunLog {
   const std::string& part_of(int rank) { return parts_[rank]; }
   void set_part(int rank, std::string part) { parts_[rank] = std::move(part); }
 
-  // What a rank calls belongs to this module from now on.
+  // A rank's calls belong to this module from now on.
   const CalledModule& module_of(int rank) { return modules_[rank]; }
   void set_module(int rank, CalledModule module) { modules_[rank] = std::move(module); }
 

@@ -132,7 +132,7 @@ Sentence first_sentence(const std::string& text) {
   return {found[1], found[2], found[3]};
 }
 
-// What the first group of the form stands for in a run's output.
+// Returns the text of a run's output that the first group of the form matches.
 std::string find_us(const ProgramResult& result, const std::string& form) {
   std::smatch found;
   REQUIRE(std::regex_search(result.out, found, std::regex(form)));

@@ -65,7 +65,7 @@ std::vector<std::string> commands_in(const std::string& path) {
   return commands;
 }
 
-// Those of all pages, each once: a later command reads files of an earlier one.
+// Returns the commands of all pages, each once, since a later one reads files of an earlier one.
 std::vector<std::string> all_commands() {
   std::vector<std::string> commands;
   for (const std::string& page : kPages) {
@@ -88,7 +88,7 @@ ProgramResult run_command(const std::string& command, const TemporaryFolder& fol
                      {.program = "/bin/sh", .folder = folder.path("")});
 }
 
-// What `kernbench run` prints in a page, from its first line to the fingerprint.
+// Returns the output of `kernbench run` that a page shows, from its first line to the fingerprint.
 std::string screen_in(const std::string& path) {
   std::string screen;
   for (const std::string& line : indented_lines(path)) {
