@@ -94,6 +94,7 @@ constexpr Help kCcl[] = {
     {"buffer_kind", "where queues lie"},
     {"depth", "slots of a queue"},
     {"slot", "what one slot holds"},
+    {"eager", "messages up to this size need no posted receive"},
     {"wait", "of a PE, for a message or a credit"},
     {"poll_interval", "beside wait=poll"},
     {"n_elem", "what benches of collectives sweep"},

@@ -137,7 +137,17 @@ inline constexpr std::array kLibrary = {
     Algorithm{.name = "pairs",
               .plan = plan_pairs,
               .collective = "all_to_all, gather, scatter",
-              .summary = "straight from each giver to each taker",
+              .summary = "from each giver to each taker, one block after the other",
+              .suits_auto = true},
+    Algorithm{.name = "pairs_at_once",
+              .plan = plan_pairs_at_once,
+              .collective = "all_to_all, gather, scatter",
+              .summary = "straight from each giver to each taker, all blocks at once",
+              .suits_auto = true},
+    Algorithm{.name = "pairs_spread",
+              .plan = plan_pairs_spread,
+              .collective = "all_to_all, gather, scatter",
+              .summary = "the same by several ways, on rings and tori",
               .suits_auto = true},
 };
 

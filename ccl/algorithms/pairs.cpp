@@ -4,6 +4,9 @@ namespace kernbench::ccl {
 
 namespace {
 
+constexpr int kMostWays = 4;  // of a block; one of them has as many messages
+constexpr int kWidth = 4;     // blocks of which some are under way, where they go in turn
+
 // 0, 1, -1, 2, -2, ...: all distances in a dimension of `size`, the nearest first.
 std::vector<int> distances(int size) {
   std::vector<int> all = {0};
@@ -23,26 +26,31 @@ class Pairs {
         shape_(request.shape),
         is_torus_(is_a_torus(shape_)),
         width_(is_torus_ ? shape_.rows.front().size() : shape_.size),
+        height_(shape_.size / width_),
         position_(is_torus_ ? shape_.column_of(request.self)
                             : shape_.ring.position_of(request.self)),
         row_(is_torus_ ? shape_.row_of(request.self) : 0) {}
 
-  // Alternately ahead and back, so that both directions are busy.
-  void add_all() {
+  void add_in_turn() {
     keep_own();
     int time = 0;
-    for (const int down : distances(shape_.size / width_)) {
-      for (const int ahead : distances(width_)) {
-        if (ahead == 0 && down == 0) continue;
-        if (2 * ahead == width_ && has_ties()) {
-          send(time++, {0, 1}, {{0, 0}, {ahead, 0}});
-          // One position back, from where the rest is shorter that way.
-          send(time++, {1, 2}, {{0, 0}, {-1, 0}, {-ahead, 0}});
-        } else {
-          send(time++, {0, 2}, {{0, 0}, {ahead, down}});
-        }
-      }
-    }
+    visit_others([&](const Offset& to) {
+      for (const auto& [chunks, stops] : ways(to)) send(time++, chunks, stops);
+    });
+  }
+
+  void add_at_once() {
+    keep_own();
+    int order = 0;
+    visit_others([&](const Offset& to) { send(0, {0, plan_.chunk_count}, {{}, to}, order++); });
+  }
+
+  void add_spread() {
+    keep_own();
+    int order = 0;
+    visit_others([&](const Offset& to) {
+      for (const auto& [chunks, stops] : ways(to)) send(0, chunks, stops, order++);
+    });
   }
 
  private:
@@ -51,6 +59,24 @@ class Pairs {
     int ahead = 0;
     int down = 0;
   };
+  // Some chunks of a block, and where they stop.
+  struct Way {
+    ChunkRange chunks;
+    std::vector<Offset> stops;
+  };
+
+  // Alternately ahead and back, and along rows and columns, so that all links are busy.
+  template <class Visit>
+  void visit_others(const Visit& visit) const {
+    const std::vector<int> aheads = distances(width_);
+    const std::vector<int> downs = distances(height_);
+    for (std::size_t diagonal = 0; diagonal < downs.size(); ++diagonal) {
+      for (std::size_t i = 0; i < aheads.size(); ++i) {
+        const Offset to{aheads[i], downs[(i + diagonal) % downs.size()]};
+        if (to.ahead != 0 || to.down != 0) visit(to);
+      }
+    }
+  }
 
   // On a torus all members are alike: they send along the same links at a time.  On other grids
   // the ring through all members is as good.
@@ -59,10 +85,45 @@ class Pairs {
     return !shape.is_of_pes && closes(shape.rows.front()) && closes(shape.columns.front());
   }
 
-  // True if members are all nodes of a ring, on which messages to the opposite side go ahead.
-  bool has_ties() const {
-    return request_.kind == Plan::Kind::all_to_all && shape_.rows.size() == 1 &&
-           shape_.ring.wraps() && shape_.size == shape_.node_count && !shape_.is_of_pes;
+  // True if members are all nodes of a grid on which a message goes along the row first, and to the
+  // opposite side of a ring always ahead.
+  bool has_rings() const {
+    const bool is_ring = shape_.rows.size() == 1 && shape_.ring.wraps() && !shape_.is_of_pes;
+    return (is_torus_ || is_ring) && !shape_.joins_all && shape_.size == shape_.node_count;
+  }
+
+  // Halves of what goes to the opposite side of a ring travel either way round.  Around one root,
+  // the links along columns would carry nearly all, so that half goes along the column first.
+  //
+  //     ahead    | (0, 0)                                         (a, d)
+  //     back     | (0, 0)   (-1, -1)                              (-a, -d)
+  //     down     | (0, 0)              (0, d)                     (a, d)
+  //     up       | (0, 0)   (0, -1)    (0, -d)     (-1, -d)       (-a, -d)
+  std::vector<Way> ways(const Offset& to) const {
+    if (!has_rings()) return {{{0, plan_.chunk_count}, {{}, to}}};
+    const int step_back = 2 * to.ahead == width_ && width_ > 2 ? -1 : 0;
+    const int step_up = 2 * to.down == height_ && height_ > 2 ? -1 : 0;
+    const Offset other{step_back != 0 ? -to.ahead : to.ahead, step_up != 0 ? -to.down : to.down};
+    const bool has_ties = step_back != 0 || step_up != 0;
+    const bool has_columns =
+        request_.kind != Plan::Kind::all_to_all && to.ahead != 0 && to.down != 0;
+    std::vector<Way> all;
+    all.push_back({{}, {{}, to}});
+    if (has_ties) all.push_back({{}, {{}, {step_back, step_up}, other}});
+    if (has_columns) all.push_back({{}, {{}, {0, to.down}, to}});
+    if (has_columns && has_ties) all.push_back({{}, {{}}});
+    if (has_columns && has_ties) {
+      std::vector<Offset>& stops = all.back().stops;
+      if (step_up != 0) stops.push_back({0, -1});
+      stops.push_back({0, other.down});
+      if (step_back != 0) stops.push_back({-1, other.down});
+      stops.push_back(other);
+    }
+    const int share = plan_.chunk_count / static_cast<int>(all.size());
+    for (int i = 0; i < static_cast<int>(all.size()); ++i) {
+      all[static_cast<std::size_t>(i)].chunks = {i * share, (i + 1) * share};
+    }
+    return all;
   }
 
   bool is_sent(int giver, int taker) const {
@@ -72,8 +133,7 @@ class Pairs {
   // The member so far from this one.
   int member(const Offset& way) const {
     if (!is_torus_) return shape_.ring.at(position_ + way.ahead);
-    const int height = shape_.size / width_;
-    const int row = (row_ + way.down + height) % height;
+    const int row = ((row_ + way.down) % height_ + height_) % height_;
     return shape_.rows[static_cast<std::size_t>(row)].at(position_ + way.ahead);
   }
 
@@ -86,12 +146,13 @@ class Pairs {
 
   void keep_own() {
     if (!is_sent(request_.self, request_.self)) return;
-    Move& move = add(0, {0, 2, request_.self, request_.self});
+    Move& move = add(0, {0, plan_.chunk_count, request_.self, request_.self});
     move.has_source = move.stores = true;
   }
 
-  // This member's place on the way of a block, whose stops lie so far from its giver.
-  void send(int time, ChunkRange chunks, const std::vector<Offset>& stops) {
+  // This member's place on the way of a block, whose stops lie so far from its giver.  At one time,
+  // blocks are sent and received in `order`.
+  void send(int time, ChunkRange chunks, const std::vector<Offset>& stops, int order = 0) {
     for (std::size_t stop = 0; stop < stops.size(); ++stop) {
       // The member where the block, which comes by here at this stop, is at another one.
       const auto at = [&](std::size_t other) {
@@ -103,9 +164,11 @@ class Pairs {
       if (!is_sent(chunks.giver, chunks.taker)) continue;
       Move& move = add(time + static_cast<int>(stop), chunks);
       move.has_source = stop == 0;
+      move.stage = order;
       if (stop > 0) {
         move.from = {at(stop - 1)};
-        move.stage = 1;  // all send before they wait for what is sent to them
+        // All send before they wait for what is sent to them.
+        move.stage += static_cast<int>(stop) * 4 * shape_.size;
       }
       move.stores = stop + 1 == stops.size();
       if (!move.stores) move.to = {at(stop + 1)};
@@ -116,7 +179,8 @@ class Pairs {
   Plan& plan_;
   const GroupShape& shape_;
   const bool is_torus_;
-  const int width_;     // of the grid, or of all in one row
+  const int width_;  // of the grid, or of all in one row
+  const int height_;
   const int position_;  // in the row
   const int row_;
 };
@@ -124,10 +188,26 @@ class Pairs {
 }  // namespace
 
 void plan_pairs(const PlanRequest& request, Plan& plan) {
-  plan.chunk_count = 2;
+  plan.chunk_count = kMostWays;
   plan.length = request.shape.size + 1;
-  plan.width = 4;
-  Pairs(request, plan).add_all();
+  plan.width = kWidth;
+  plan.slices_at_once = 1;
+  Pairs(request, plan).add_in_turn();
+}
+
+void plan_pairs_at_once(const PlanRequest& request, Plan& plan) {
+  plan.length = 2;
+  plan.width = request.shape.size;
+  plan.slices_at_once = 1;
+  Pairs(request, plan).add_at_once();
+}
+
+void plan_pairs_spread(const PlanRequest& request, Plan& plan) {
+  plan.chunk_count = kMostWays;
+  plan.length = kMostWays + 1;
+  plan.width = request.shape.size;
+  plan.slices_at_once = 1;
+  Pairs(request, plan).add_spread();
 }
 
 }  // namespace kernbench::ccl

@@ -37,6 +37,8 @@ struct GroupCommunicator::Meeting {
   std::int64_t open_messages = 0;
 
   std::string_view name() const { return call.settings().algorithm->name; }
+  // A protocol's times are those of all its messages, so that it has no slots for small ones.
+  bool is_eager() const { return protocol == nullptr && !call.may_use_slots(); }
 };
 
 // The data that the launch's kernels refer to.
@@ -243,13 +245,11 @@ std::shared_ptr<GroupCommunicator::Meeting> GroupCommunicator::meet(const Collec
     const Protocol* const protocol =
         choice_.protocol_for(call.kind, count_bytes(call), size_of_call(call));
     const sim::IpcqParams ipcq = launcher_.config().ipcq();
-    const bool has_slots = is_default_ && protocol == nullptr;
-    entry = std::make_shared<Meeting>(Meeting{{torch_.topology(),
-                                               cuts_,
-                                               plans_,
-                                               devices_,
-                                               {&algorithm, call.kind, launcher_.config().root(),
-                                                ipcq.slot_bytes, ipcq.depth, has_slots}}});
+    const bool has_slots = is_default_ && protocol == nullptr && !has_pairs(call.kind);
+    const CallSettings settings{&algorithm,      call.kind,  launcher_.config().root(),
+                                ipcq.slot_bytes, ipcq.depth, has_slots};
+    entry =
+        std::make_shared<Meeting>(Meeting{{torch_.topology(), cuts_, plans_, devices_, settings}});
     entry->protocol = protocol;
   }
   const std::shared_ptr<Meeting> meeting = entry;
@@ -257,7 +257,7 @@ std::shared_ptr<GroupCommunicator::Meeting> GroupCommunicator::meet(const Collec
   // Plans depend on the tensors of all members, so the last one to call prepares the collective for
   // all.
   if (++meeting->arrived == caller_count()) {
-    prepare(*meeting, devices_.sips, idle_queues_[meeting->protocol]);
+    prepare(*meeting, devices_.sips, own_queues(*meeting));
     meeting->all_are_there.notify_all();
     return meeting;
   }
@@ -273,8 +273,11 @@ std::shared_ptr<GroupCommunicator::Meeting> GroupCommunicator::meet(const Collec
   return meeting;
 }
 
-void GroupCommunicator::prepare(Meeting& meeting, const std::vector<int>& sips,
-                                QueuePool& own_queues) {
+GroupCommunicator::QueuePool& GroupCommunicator::own_queues(const Meeting& meeting) {
+  return own_queues_[{meeting.protocol, meeting.is_eager()}];
+}
+
+void GroupCommunicator::prepare(Meeting& meeting, const std::vector<int>& sips, QueuePool& own) {
   meeting.began = simulation_of(torch_).now();
   meeting.sips = sips;
   const std::vector<CollectiveCall>& requests = meeting.call.requests;
@@ -287,15 +290,14 @@ void GroupCommunicator::prepare(Meeting& meeting, const std::vector<int>& sips,
   }
   meeting.call.prepare();
   meeting.reduction = meeting.call.reduction();
-  QueuePool& idle = meeting.call.uses_slots() ? slot_queues_ : own_queues;
-  if (idle.empty()) {
-    meeting.queues = std::make_shared<LaneQueues>(
-        shared_simulation_of(torch_), meeting.call.uses_slots() ? &launcher_.layout() : nullptr,
-        meeting.protocol == nullptr ? sim::IpcqParams{} : meeting.protocol->params());
-  } else {
+  QueuePool& idle = meeting.call.uses_slots() ? slot_queues_ : own;
+  if (!idle.empty()) {
     meeting.queues = std::move(idle.back());
-    idle.pop_back();
+    return idle.pop_back();
   }
+  meeting.queues = std::make_shared<LaneQueues>(
+      shared_simulation_of(torch_), meeting.call.uses_slots() ? &launcher_.layout() : nullptr,
+      meeting.is_eager() ? launcher_.eager() : nullptr, meeting.protocol);
 }
 
 // Launches
@@ -333,8 +335,7 @@ void GroupCommunicator::finish(Meeting& meeting, std::uint64_t operation,
   if (++meeting.finished < caller_count()) return;
   KB_CHECK(meeting.open_messages == 0, "{} has left {} messages", meeting.name(),
            meeting.open_messages);
-  (meeting.call.uses_slots() ? slot_queues_ : idle_queues_[meeting.protocol])
-      .push_back(meeting.queues);
+  (meeting.call.uses_slots() ? slot_queues_ : own_queues(meeting)).push_back(meeting.queues);
   check_bound(meeting);
   meetings_.erase(operation);
 }

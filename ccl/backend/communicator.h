@@ -63,8 +63,9 @@ class GroupCommunicator : public distributed::Communicator {
   std::shared_ptr<Meeting> meet(const distributed::CollectiveCall& call,
                                 const Algorithm& algorithm);
   // Takes idle queues, or makes new ones: each collective or message has queues of its own, so that
-  // no other one's messages come between.  Only the default group has queues with slots.
-  void prepare(Meeting& meeting, const std::vector<int>& sips, QueuePool& own_queues);
+  // no other one's messages come between.  Only the default group uses those of ccl.yaml.
+  void prepare(Meeting& meeting, const std::vector<int>& sips, QueuePool& own);
+  QueuePool& own_queues(const Meeting& meeting);
   std::int64_t launch(const std::shared_ptr<Launch>& launch, std::uint64_t operation);
   void finish(Meeting& meeting, std::uint64_t operation, std::int64_t open_messages);
   void check_bound(const Meeting& meeting) const;
@@ -87,8 +88,9 @@ class GroupCommunicator : public distributed::Communicator {
   const std::shared_ptr<PlanCache> plans_;
   AlgorithmChoice choice_;
   QueuePool slot_queues_;
-  std::map<const Protocol*, QueuePool> idle_queues_;     // by protocol; looked up, never listed
-  std::map<const Protocol*, QueuePool> message_queues_;  // likewise
+  // By protocol, and whether small messages have slots; looked up, never listed.
+  std::map<std::pair<const Protocol*, bool>, QueuePool> own_queues_;
+  std::map<const Protocol*, QueuePool> message_queues_;  // by protocol, likewise
   std::map<std::pair<int, int>, std::shared_ptr<PlanCache>> message_plans_;  // by SIPs
   std::map<std::uint64_t, std::shared_ptr<Meeting>> meetings_;               // by operation
   std::map<std::uint64_t, KernelsUnderWay> kernels_under_way_;               // likewise

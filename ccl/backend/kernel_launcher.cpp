@@ -53,16 +53,18 @@ std::string text_without_code(const Error& error) {
 
 KernelLauncher::KernelLauncher(RuntimeContext& torch, const Config& config)
     : torch_(torch), config_(config), ipcq_(config.ipcq()), layout_(torch.topology(), config) {
+  sim::Machine& machine = simulation_of(torch).machine();
   try {
-    layout_.install(simulation_of(torch).machine(), ipcq_);
+    layout_.install(machine, ipcq_);
+    eager_ = std::make_shared<EagerSlots>(machine, config.eager_bytes());
     queues_ = layout_.most_queues();
     check_scratch();
   } catch (const DeviceError& error) {
-    simulation_of(torch).machine().disconnect_all();
+    machine.disconnect_all();
     if (error.code() == "KB-M010") config_.refuse_queues(text_without_code(error));
     throw;
   } catch (...) {
-    simulation_of(torch).machine().disconnect_all();
+    machine.disconnect_all();
     throw;
   }
 }
@@ -72,14 +74,16 @@ KernelLauncher::KernelLauncher(const KernelLauncher& of_all, const std::vector<i
       config_(of_all.config_),
       ipcq_(of_all.ipcq_),
       layout_(torch_.topology(), config_, sips),
+      eager_(of_all.eager_),
       is_of_group_(true) {
   sim::Machine& machine = simulation_of(torch_).machine();
   try {
     port_names_ = layout_.install_beside(machine, ipcq_);
     for (const int sip : sips) {  // other groups may have queues there too
       const auto ins = machine.pe({sip, 0, 0}).ipcq().ins();
-      const auto with_slots = std::ranges::count_if(
-          ins, [](const sim::IpcqChannel* queue) { return queue->params().slot_bytes > 0; });
+      const auto with_slots = std::ranges::count_if(ins, [](const sim::IpcqChannel* queue) {
+        return queue->params().slot_bytes > 0 && !queue->params().is_reserved;
+      });
       queues_ = std::max({queues_, layout_.most_queues(), static_cast<int>(with_slots)});
     }
     check_scratch();

@@ -3,11 +3,13 @@
 
 #pragma once
 
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "ccl/core/config.h"
 #include "ccl/core/layout.h"
+#include "ccl/steps/eager_slots.h"
 #include "runtime/torch/runtime_context.h"
 
 namespace kernbench::ccl {
@@ -28,6 +30,8 @@ class KernelLauncher {
 
   const Config& config() const { return config_; }
   const Layout& layout() const { return layout_; }
+  // The slots of small messages between any two PEs, which all groups share.
+  const std::shared_ptr<EagerSlots>& eager() const { return eager_; }
 
   // Throws CollectiveError KB-C013 unless the algorithm can work on a tensor placed so.
   void check_placement(const Algorithm& algorithm, const Tensor& x) const;
@@ -58,6 +62,7 @@ class KernelLauncher {
   const Config config_;
   const sim::IpcqParams ipcq_;
   const Layout layout_;
+  std::shared_ptr<EagerSlots> eager_;
   Layout::NamesByPe port_names_;  // of a group
   int queues_ = 0;                // the most with slots that lead into one PE
   bool is_of_group_ = false;

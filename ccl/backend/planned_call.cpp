@@ -43,8 +43,7 @@ const CollectiveCall& PlannedCall::request(int member) const {
 
 void PlannedCall::prepare() {
   find_cubes();
-  // Queues of ccl.yaml do not join all members.
-  uses_slots_ = settings_.has_slots && settings_.algorithm->network == Network::any;
+  uses_slots_ = may_use_slots();
   find_sizes(least_slice_of(settings_.slot_bytes));
   if (uses_slots_) leave_slots_that_hold_up();
   order_ = best_order();

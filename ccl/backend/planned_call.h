@@ -52,6 +52,10 @@ class PlannedCall {
 
   // Called once all requests are there.
   void prepare();
+  // True if messages may go through queues of ccl.yaml, which lead to neighbours.
+  bool may_use_slots() const {
+    return settings_.has_slots && settings_.algorithm->network == Network::any;
+  }
   // True if messages go through slots, for which no sender waits: there are as many as messages in
   // two times.  Else they go straight to posted receives, which wait for no slot.
   bool uses_slots() const { return uses_slots_; }

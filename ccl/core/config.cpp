@@ -21,6 +21,7 @@ namespace kernbench::ccl {
 namespace {
 
 constexpr sim::IpcqParams kDefaultQueue{sim::BufferKind::tcm, 4, 16 << 10};
+constexpr Bytes kDefaultEager = 1 << 10;
 constexpr std::array<std::int64_t, 4> kDefaultElements = {1024, 4096, 16'384, 49'152};
 
 }  // namespace
@@ -229,6 +230,10 @@ sim::IpcqParams Config::ipcq() const {
           state_->setting(&Settings::slot_bytes).value_or(kDefaultQueue.slot_bytes),
           state_->setting(&Settings::wait).value_or(kDefaultQueue.wait),
           state_->setting(&Settings::poll_interval).value_or(kDefaultQueue.poll_interval)};
+}
+
+Bytes Config::eager_bytes() const {
+  return state_->setting(&Settings::eager_bytes).value_or(kDefaultEager);
 }
 
 std::vector<std::int64_t> Config::n_elem() const {

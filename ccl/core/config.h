@@ -5,6 +5,7 @@
 //     buffer_kind: tcm          # of the queues: tcm, sram or hbm
 //     depth: 4                  # slots of a queue
 //     slot: 16 KiB              # what one slot holds
+//     eager: 1 KiB              # messages up to this size need no posted receive; 0 B: all do
 //     wait: sleep               # for messages and credits: sleep (until woken) or poll
 //     n_elem: [1024, 49152]     # what benches sweep when they are not told; a list or one number
 //   algorithms:
@@ -102,6 +103,7 @@ class Config : public distributed::BackendConfig {
   // the one that decides for it, if any.
   const Protocol* protocol_for(Bytes size, const Rule* rule = nullptr) const;
   sim::IpcqParams ipcq() const;
+  Bytes eager_bytes() const;  // of messages between any two PEs that need no posted receive
   std::vector<std::int64_t> n_elem() const;
   std::optional<int> world_size() const;  // set with rank = PE; else a rank is a SIP
   Participants participants() const;

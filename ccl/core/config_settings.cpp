@@ -6,6 +6,7 @@ namespace {
 
 constexpr int kMaxDepth = 1024;
 constexpr Bytes kMaxSlot = Bytes{1} << 30;
+constexpr Bytes kMaxEager = Bytes{1} << 20;
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 40;
 
 void read_wait(YamlMap& map, const Settings& inherited, Settings& settings) {
@@ -40,6 +41,7 @@ Settings read_settings(YamlMap& map, const Settings& inherited) {
   if (map.has("buffer_kind")) settings.buffer_kind = map.choice("buffer_kind", sim::kBufferKinds);
   if (map.has("depth")) settings.depth = map.integer("depth", 1, kMaxDepth);
   if (map.has("slot")) settings.slot_bytes = map.bytes("slot", 4, kMaxSlot);
+  if (map.has("eager")) settings.eager_bytes = map.bytes("eager", 0, kMaxEager);
   for (const std::string_view key : {"buffer_kind", "depth", "slot"}) {
     if (const auto mark = map.find_mark(key)) settings.queues_mark = mark;
   }

@@ -18,6 +18,7 @@ struct Settings {
   std::optional<sim::BufferKind> buffer_kind;
   std::optional<int> depth;
   std::optional<Bytes> slot_bytes;
+  std::optional<Bytes> eager_bytes;
   std::optional<sim::WaitPolicy> wait;
   std::optional<Time> poll_interval;
   std::optional<std::vector<std::int64_t>> n_elem;

@@ -104,6 +104,12 @@ GroupShape shape_of_pes(int count);
 // Returns w x h = count with w >= h, as square as possible.
 sim::Grid square_grid(int count);
 
+// True if each block is meant for one member: it goes between any two, not along a ring or tree.
+constexpr bool has_pairs(distributed::CollectiveKind kind) {
+  using enum distributed::CollectiveKind;
+  return kind == all_to_all || kind == gather || kind == scatter;
+}
+
 // Chunks [begin, end) of a block, which is cut into Plan::chunk_count of nearly equal size.
 struct ChunkRange {
   int begin = 0;

@@ -7,39 +7,48 @@
 
 namespace kernbench::ccl {
 
+namespace {
+
+sim::IpcqParams without_slots(const Protocol* protocol) {
+  sim::IpcqParams params = protocol == nullptr ? sim::IpcqParams{} : protocol->params();
+  params.depth = 1;
+  params.slot_bytes = 0;
+  return params;
+}
+
+}  // namespace
+
+LaneQueues::LaneQueues(std::shared_ptr<runtime::Simulation> simulation, const Layout* layout,
+                       std::shared_ptr<EagerSlots> eager, const Protocol* protocol)
+    : simulation_(std::move(simulation)),
+      layout_(layout),
+      eager_(std::move(eager)),
+      without_slots_(without_slots(protocol)) {}
+
 LaneQueues::~LaneQueues() {
   for (const auto& [lane, sum] : switch_sums_) machine().disconnect(*sum);
   for (const Queue& queue : queues_) {
+    if (queue.is_eager) eager_->give_back(queue.ends.to);
     // The backend may have removed all queues already.
-    sim::IpcqChannel* const there = machine().pe(queue.from).ipcq().out(queue.out);
+    sim::IpcqChannel* const there = machine().pe(queue.ends.from).ipcq().out(queue.ends.out);
     if (there == queue.channel) machine().disconnect(*there);
   }
-}
-
-sim::IpcqParams LaneQueues::without_slots() const {
-  sim::IpcqParams params{.depth = 1, .slot_bytes = 0};
-  params.message_latency = protocol_.message_latency;
-  params.efficiency = protocol_.efficiency;
-  return params;
 }
 
 NodePorts LaneQueues::ports(const sim::PeLocation& at,
                             std::function<sim::PeLocation(int node)> pe_of,
                             const std::vector<int>& sips, ReduceOp op) {
-  const auto port = [](const sim::IpcqChannel& queue, tl::Port end) {
-    return NodePort{end, queue.params().slot_bytes > 0};
-  };
   return {[=, this, &sips](int node) {
             const sim::IpcqChannel& queue = node == kSwitch
                                                 ? *switch_sum(at, sips, op).of_sip(at.sip).to
                                                 : this->queue(at, pe_of(node));
-            return port(queue, queue.ends().out);
+            return queue.ends().out;
           },
           [=, this, &sips](int node) {
             const sim::IpcqChannel& queue = node == kSwitch
                                                 ? *switch_sum(at, sips, op).of_sip(at.sip).from
                                                 : this->queue(pe_of(node), at);
-            return port(queue, queue.ends().in);
+            return queue.ends().in;
           }};
 }
 
@@ -49,7 +58,7 @@ const sim::SwitchSum& LaneQueues::switch_sum(const sim::PeLocation& pe,
   if (sum == nullptr) {
     std::vector<sim::PeLocation> members;
     for (const int sip : sips) members.push_back({sip, pe.cube, pe.pe});
-    sum = &machine().connect_switch_sum(members, without_slots());
+    sum = &machine().connect_switch_sum(members, without_slots_);
   }
   sum->set_operation(distributed::to_math_op(op));
   return *sum;
@@ -69,7 +78,11 @@ const sim::IpcqChannel& LaneQueues::queue(const sim::PeLocation& from, const sim
     // These ports have no other queue, and no neighbour that they could be confused with.
     const sim::Port out = machine().pe(from).ipcq().unused_port(sim::Direction::global_east);
     const sim::Port in = machine().pe(to).ipcq().unused_port(sim::Direction::global_west);
-    queues_.push_back({&machine().connect({from, out, to, in}, without_slots()), from, out});
+    const sim::IpcqEnds queue_ends{from, out, to, in};
+    const bool is_eager = eager_ != nullptr && eager_->take(to);
+    sim::IpcqParams params = without_slots_;
+    if (is_eager) eager_->set(params);
+    queues_.push_back({&machine().connect(queue_ends, params), queue_ends, is_eager});
   }
   return *queues_[found->second].channel;
 }

@@ -11,23 +11,25 @@
 #include <utility>
 #include <vector>
 
+#include "ccl/core/config_rules.h"
 #include "ccl/core/layout.h"
+#include "ccl/steps/eager_slots.h"
 #include "ccl/steps/step.h"
 #include "runtime/distributed/options.h"
 #include "runtime/simulation/simulation.h"
 
 namespace kernbench::ccl {
 
-// They have no slots, since messages are copied directly to posted receives.  They therefore cost
-// no memory of the device, and hundreds of groups may have their own.  Where a layout already joins
-// two PEs, its queue is used, which has slots.
+// Small messages go through the slots that their receiver keeps for them, if it has some left.
+// Others are copied directly to posted receives.  Queues therefore cost no further memory of the
+// device, and hundreds of groups may have their own.  Where a layout already joins two PEs, its
+// queue is used, which has larger slots.
 class LaneQueues {
  public:
-  // `layout` may be null; else it outlives the queues.  Queues of their own have the latency and
-  // the efficiency of `protocol`.
+  // `layout` and `eager` may be null; the layout outlives the queues.  Queues of their own have the
+  // latency and the efficiency of `protocol`, if there is one.
   LaneQueues(std::shared_ptr<runtime::Simulation> simulation, const Layout* layout,
-             const sim::IpcqParams& protocol)
-      : simulation_(std::move(simulation)), layout_(layout), protocol_(protocol) {}
+             std::shared_ptr<EagerSlots> eager, const Protocol* protocol);
   ~LaneQueues();  // removes the queues
   LaneQueues(const LaneQueues&) = delete;
   LaneQueues& operator=(const LaneQueues&) = delete;
@@ -42,18 +44,18 @@ class LaneQueues {
  private:
   struct Queue {
     const sim::IpcqChannel* channel = nullptr;
-    sim::PeLocation from;
-    sim::Port out;  // on the sending PE
+    sim::IpcqEnds ends;
+    bool is_eager = false;
   };
 
   const sim::SwitchSum& switch_sum(const sim::PeLocation& pe, const std::vector<int>& sips,
                                    ReduceOp op);
-  sim::IpcqParams without_slots() const;
   sim::Machine& machine() { return simulation_->machine(); }
 
   const std::shared_ptr<runtime::Simulation> simulation_;  // groups may outlive a context
   const Layout* const layout_;
-  const sim::IpcqParams protocol_;
+  const std::shared_ptr<EagerSlots> eager_;  // null: no queue has slots
+  const sim::IpcqParams without_slots_;
   std::vector<Queue> queues_;                                   // in the order of creation
   std::unordered_map<std::uint64_t, std::size_t> of_ends_;      // by ends; looked up, never listed
   std::map<std::pair<int, int>, sim::SwitchSum*> switch_sums_;  // by cube and PE

@@ -14,6 +14,7 @@ namespace kernbench::ccl {
 namespace {
 
 constexpr Bytes kNewsBytes = 16;
+constexpr int kEagerSlots = 2;  // of a queue (EagerSlots)
 
 // How a lane is cut: as PlannedCall::leave_slots_that_hold_up() does.
 struct LaneCut {
@@ -30,7 +31,7 @@ LaneCut cut_lane(const PlanWalk& walk, const GroupNetwork& network, const Moved&
                                  .lanes = moved.lanes,
                                  .cubes = moved.cubes,
                                  .are_pes = walk.are_pes,
-                                 .slot = walk.waits_for_news ? 0 : network.ipcq.slot_bytes,
+                                 .slot = walk.uses_slots ? network.ipcq.slot_bytes : 0,
                                  .least = least});
   const Bytes of_lane = sim::ceil_divide(moved.bytes, Bytes{moved.lanes});
   const Bytes first = std::min(of_lane, sizes.most);
@@ -76,6 +77,7 @@ GroupNetwork make_group_network(const Topology& topology, const Config& config, 
   }
   return {topology,
           config.ipcq(),
+          config.eager_bytes(),
           config.root(),
           {.latency = std::move(latency),
            .root_latency = way_between_neighbours(topology, are_sips, root).latency,
@@ -122,7 +124,7 @@ Time latency_of(const GroupNetwork& network, const Moved& moved) {
 // The time of what members exchange.
 Time time_between(const PlanWalk& walk, const GroupNetwork& network, const Protocol* protocol,
                   Bytes first, const Moved& moved) {
-  if (walk.steps == 0) return Time{0};
+  if (walk.eager.steps == 0) return Time{0};
   const NetworkCosts& costs = network.costs;
   const auto carry = [&](std::int64_t chunks, Bytes bytes) {
     const Bytes shared = bytes * chunks / walk.plan.chunk_count;
@@ -135,18 +137,24 @@ Time time_between(const PlanWalk& walk, const GroupNetwork& network, const Proto
   const Bytes of_lane = sim::ceil_divide(moved.bytes, Bytes{moved.lanes});
   const std::int64_t turns =
       (sim::ceil_divide(of_lane, std::max(first, Bytes{1})) - 1) / walk.plan.slices_at_once;
-  const Time chain = walk.steps * step + walk.further * network.topology.system.sip_link.latency;
-  const Time idle = step + (walk.steps - 1) * step * walk.idle_times / std::max(walk.times, 1);
+  const Bytes message = first * walk.plan.most_chunks() / walk.plan.chunk_count;
+  const bool is_eager =
+      protocol == nullptr && message <= network.eager_bytes && walk.most_of_pair <= kEagerSlots;
+  const auto& [steps, news, further] = is_eager ? walk.eager : walk.posted;
+  const Time of_news = latency + transfer_time(kNewsBytes, costs.slowest);
+  const Time chain =
+      steps * step + news * of_news + further * network.topology.system.sip_link.latency;
+  const Time idle = step + (steps - 1) * step * walk.idle_times / std::max(walk.times, 1) +
+                    std::min(news, 1) * of_news;
   const Time begin_of_last = turns * slice_interval(walk.plan) * step;
   // The first slices of all lanes set out together, so links that stand idle in some times of the
   // plan wait for them: other lanes' messages fill half of that.
   const Bytes of_first_slices = std::min(first * moved.lanes, moved.bytes);
   const Time waiting =
       is_piped(walk.plan) ? Time{0} : carry(walk.fill - walk.load, of_first_slices) / 2;
-  const Time time = std::max(
+  return std::max(
       chain + begin_of_last + carry(walk.fill, first) + carry(walk.last, moved.bytes - first),
       idle + carry(walk.load, moved.bytes) + waiting);
-  return walk.waits_for_news ? time + latency + transfer_time(kNewsBytes, costs.slowest) : time;
 }
 
 }  // namespace

@@ -56,6 +56,7 @@ struct NetworkCosts {
 struct GroupNetwork {
   Topology topology;
   sim::IpcqParams ipcq;
+  Bytes eager_bytes = 0;     // of messages that need no posted receive
   Root root = Root::center;  // of the trees over cubes
   NetworkCosts costs;
 };

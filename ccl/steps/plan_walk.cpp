@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "ccl/steps/step.h"
 #include "sim_engine/base/ceil_divide.h"
 #include "sim_engine/topology/sip_network.h"
 
@@ -103,16 +104,8 @@ class LinkLoads {
   std::int64_t largest_ = 0;       // message of the present time
 };
 
-// A chain of messages, each of which waits for the one before.
-struct Chain {
-  int steps = 0;
-  int further = 0;
-
-  // A step takes longer than a further link.
-  friend auto operator<=>(const Chain&, const Chain&) = default;
-};
-
-// Finds the longest chain of messages: passes over the moves of all members by time.
+// Finds the longest chain of messages: passes over the moves of all members by time.  With posts, a
+// message between members that no queue of ccl.yaml joins waits for the news of its receive.
 class Chains {
  public:
   struct MemberMove {
@@ -120,7 +113,16 @@ class Chains {
     std::size_t index;
   };
 
-  explicit Chains(const std::vector<Plan>& plans) : plans_(plans), ends_(plans.size()) {}
+  Chains(const std::vector<Plan>& plans, bool has_posts)
+      : plans_(plans), has_posts_(has_posts), ends_(plans.size()) {}
+
+  void begin_time(int time) {
+    if (has_posts_) ends_before_.emplace_back(time, ends_);
+    // Receives are posted so many times before a message is taken, which is one after its send.
+    constexpr std::size_t kTimes = 2;
+    if (ends_before_.size() > kTimes + 1) ends_before_.pop_front();
+    time_ = time;
+  }
 
   // The chain at whose end the member does the move.  A kernel takes its steps in their order, and
   // waits for the messages of each.
@@ -130,11 +132,12 @@ class Chains {
     for (const int from : move.from) chain = std::max(chain, take(from, at.member, move.chunks));
     return chain;
   }
-  void send(const MemberMove& at, int to, Chain chain, int hops) {
+  void send(const MemberMove& at, int to, Chain chain, int hops, bool has_queue) {
     if (to == kSwitch) {  // the message to the switch and the one from it are one step
       at_switch_ = std::max(at_switch_, chain);
       return;
     }
+    if (has_posts_ && !has_queue) chain = std::max(chain, news_of(to));
     ++chain.steps;
     chain.further += hops - 1;
     messages_[{at.member, to}].push_back({move_at(at).chunks, chain});
@@ -151,7 +154,7 @@ class Chains {
   };
 
   Chain take(int from, int to, const ChunkRange& chunks) {
-    if (from == kSwitch) return {at_switch_.steps + 1, at_switch_.further};
+    if (from == kSwitch) return {at_switch_.steps + 1, at_switch_.news, at_switch_.further};
     std::deque<Message>& sent = messages_[{from, to}];
     const auto found = std::ranges::find(sent, chunks, &Message::chunks);
     if (found == sent.end()) return {};
@@ -160,8 +163,23 @@ class Chains {
     return chain;
   }
 
+  // The news of a receive: it is posted when the member begins its first move kPostsAhead before.
+  Chain news_of(int member) const {
+    Chain chain;
+    for (const auto& [time, ends] : ends_before_) {
+      if (time > time_ + 1 - kPostsAhead) break;
+      chain = ends[static_cast<std::size_t>(member)];
+    }
+    ++chain.news;
+    return chain;
+  }
+
   const std::vector<Plan>& plans_;
+  const bool has_posts_;
+  int time_ = 0;
   std::vector<Chain> ends_;  // by member: of the moves so far
+  // The same before each of the last times began.
+  std::deque<std::pair<int, std::vector<Chain>>> ends_before_;
   std::map<std::pair<int, int>, std::deque<Message>> messages_;
   Chain at_switch_;
 };
@@ -187,52 +205,93 @@ std::vector<Chains::MemberMove> moves_by_time(const std::vector<Plan>& plans) {
   return moves;
 }
 
+// The walk over the moves of all members.
+class Walk {
+ public:
+  Walk(const Algorithm& algorithm, Plan::Kind kind, const Topology& topology,
+       const GroupShape& shape, const std::vector<int>& sips)
+      : plans_(make_plans(algorithm, kind, shape)),
+        are_all_(shape.size <= kMostMembers),
+        has_queues_(algorithm.network == Network::any && !has_pairs(kind)),
+        links_(topology, shape, sips),
+        eager_(plans_, false),
+        posted_(plans_, true) {
+    walk_.are_pes = shape.is_of_pes;
+    walk_.uses_slots = has_queues_;
+  }
+
+  PlanWalk walk() {
+    int now = -1;
+    for (const Chains::MemberMove& at : moves_by_time(plans_)) {
+      const int time = eager_.move_at(at).time;
+      if (time != std::exchange(now, time)) {
+        end_time();
+        eager_.begin_time(time);
+        posted_.begin_time(time);
+      }
+      pass(at);
+    }
+    end_time();
+    walk_.load = links_.most();
+    walk_.idle_times = walk_.times - links_.busy_times();
+    if (!are_all_) walk_.load = std::max(walk_.load, links_.most_by_direction(kMostMembers));
+    walk_.plan = std::move(plans_.front());
+    return std::move(walk_);
+  }
+
+ private:
+  void pass(const Chains::MemberMove& at) {
+    const Move& move = eager_.move_at(at);
+    const Chain eager = eager_.begin(at);
+    const Chain posted = posted_.begin(at);
+    if (are_all_) {
+      walk_.eager = std::max(walk_.eager, eager);
+      walk_.posted = std::max(walk_.posted, posted);
+    }
+    for (const int to : move.to) {
+      const int hops = links_.add(at.member, to, move.chunks.count());
+      hops_now_ = std::max(hops_now_, hops);
+      walk_.most_of_pair = std::max(walk_.most_of_pair, ++messages_[{at.member, to}]);
+      if (!are_all_) continue;
+      eager_.send(at, to, eager, hops, has_queues_);
+      posted_.send(at, to, posted, hops, has_queues_);
+    }
+    if (std::ranges::find(move.from, kSwitch) != move.from.end()) {
+      links_.add(kSwitch, at.member, move.chunks.count());
+      walk_.passes_sums = true;
+    }
+  }
+
+  // Of many members, a chain is taken to have a message in each time.
+  void end_time() {
+    const std::int64_t most = links_.end_time();
+    walk_.fill += most;
+    if (most > 0) walk_.last = most;
+    walk_.times += most > 0 ? 1 : 0;
+    if (are_all_ || hops_now_ == 0) return;
+    ++walk_.eager.steps;
+    walk_.eager.further += hops_now_ - 1;
+    walk_.posted = walk_.eager;
+    walk_.posted.news = has_queues_ ? 0 : 1;
+    hops_now_ = 0;
+  }
+
+  std::vector<Plan> plans_;
+  const bool are_all_;
+  const bool has_queues_;
+  LinkLoads links_;
+  Chains eager_;
+  Chains posted_;
+  int hops_now_ = 0;
+  std::map<std::pair<int, int>, int> messages_;  // by sender and receiver
+  PlanWalk walk_;
+};
+
 }  // namespace
 
 PlanWalk walk_plan(const Algorithm& algorithm, Plan::Kind kind, const Topology& topology,
                    const GroupShape& shape, const std::vector<int>& sips) {
-  std::vector<Plan> plans = make_plans(algorithm, kind, shape);
-  const bool are_all = shape.size <= kMostMembers;
-  PlanWalk walk{.are_pes = shape.is_of_pes,
-                .waits_for_news = algorithm.network == Network::joins_all && shape.size > 1};
-  LinkLoads links(topology, shape, sips);
-  Chains chains(plans);
-  Chain longest;
-  int now = -1;
-  int hops_now = 0;
-  const auto end_time = [&] {
-    const std::int64_t most = links.end_time();
-    walk.fill += most;
-    if (most > 0) walk.last = most;
-    walk.times += most > 0 ? 1 : 0;
-    if (are_all || hops_now == 0) return;
-    ++longest.steps;
-    longest.further += hops_now - 1;
-    hops_now = 0;
-  };
-  for (const Chains::MemberMove& at : moves_by_time(plans)) {
-    const Move& move = chains.move_at(at);
-    if (move.time != std::exchange(now, move.time)) end_time();
-    const Chain chain = chains.begin(at);
-    if (are_all) longest = std::max(longest, chain);
-    for (const int to : move.to) {
-      const int hops = links.add(at.member, to, move.chunks.count());
-      hops_now = std::max(hops_now, hops);
-      if (are_all) chains.send(at, to, chain, hops);
-    }
-    if (std::ranges::find(move.from, kSwitch) != move.from.end()) {
-      links.add(kSwitch, at.member, move.chunks.count());
-      walk.passes_sums = true;
-    }
-  }
-  end_time();
-  walk.steps = longest.steps;
-  walk.further = longest.further;
-  walk.load = links.most();
-  walk.idle_times = walk.times - links.busy_times();
-  if (!are_all) walk.load = std::max(walk.load, links.most_by_direction(kMostMembers));
-  walk.plan = std::move(plans.front());
-  return walk;
+  return Walk(algorithm, kind, topology, shape, sips).walk();
 }
 
 }  // namespace kernbench::ccl

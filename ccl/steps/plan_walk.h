@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <tuple>
 #include <vector>
 
 #include "ccl/core/algorithm.h"
@@ -12,20 +13,34 @@
 
 namespace kernbench::ccl {
 
+// A chain of messages, each of which waits for the one before, or for the news of its receive.
+struct Chain {
+  int steps = 0;    // messages
+  int news = 0;     // of receives, that a message of the chain waits for
+  int further = 0;  // links that messages pass beyond one each
+
+  // A step takes longer than the news of a receive, and these longer than a further link.
+  friend bool operator<(const Chain& a, const Chain& b) {
+    return std::tuple(a.steps + a.news, a.steps, a.further) <
+           std::tuple(b.steps + b.news, b.steps, b.further);
+  }
+};
+
 // PlanWalk sums up the plans of all members.  Loads are in chunks, of which a block has
 // plan.chunk_count.
 struct PlanWalk {
   Plan plan{Plan::Kind::all_reduce, 0};  // the first member's
   bool are_pes = false;
-  bool waits_for_news = false;  // each message waits until its receive is posted
-  bool passes_sums = false;     // a switch adds up its messages
-  int steps = 0;                // messages of the longest chain
-  int further = 0;              // links that they pass beyond one each
-  std::int64_t fill = 0;        // the most that a link carries in each time, summed up
-  std::int64_t last = 0;        // the most that a link carries in the last of them
-  std::int64_t load = 0;        // the most that a link carries in all times
-  int times = 0;                // in which messages are sent
-  int idle_times = 0;           // of the busiest link
+  bool uses_slots = true;    // messages go through queues of ccl.yaml, as far as there are some
+  bool passes_sums = false;  // a switch adds up its messages
+  Chain eager;               // the longest, where slots wait for each message (EagerSlots)
+  Chain posted;              // the longest, where messages wait for receives to be posted
+  int most_of_pair = 0;      // the most messages of a slice from one member to another
+  std::int64_t fill = 0;     // the most that a link carries in each time, summed up
+  std::int64_t last = 0;     // the most that a link carries in the last of them
+  std::int64_t load = 0;     // the most that a link carries in all times
+  int times = 0;             // in which messages are sent
+  int idle_times = 0;        // of the busiest link
 
   double load_of_block() const { return static_cast<double>(load) / plan.chunk_count; }
 };

@@ -97,12 +97,6 @@ void store(tl::Tiles& tiles, const Step& step, const Range& to, const sim::Tile&
            [&](int copy) { tiles.store(to.at(copy), rows_of(step, to), value); });
 }
 
-// A queue to or from a node.
-struct Queue {
-  sim::IpcqChannel* channel = nullptr;  // null: not looked up yet
-  bool has_slots = false;
-};
-
 // The queues to and from the nodes of a list, looked up when they are first used.
 class Ports {
  public:
@@ -113,29 +107,27 @@ class Ports {
         to_(list.nodes.size()),
         from_(list.nodes.size()) {}
 
-  const Queue& to(int peer) {
-    Queue& queue = to_[static_cast<std::size_t>(peer)];
-    if (queue.channel == nullptr) {
-      const NodePort port = ports_.to(list_.nodes[static_cast<std::size_t>(peer)]);
-      queue = {&tiles_.out(port.port), port.has_slots};
+  sim::IpcqChannel& to(int peer) {
+    sim::IpcqChannel*& queue = to_[static_cast<std::size_t>(peer)];
+    if (queue == nullptr) {
+      queue = &tiles_.out(ports_.to(list_.nodes[static_cast<std::size_t>(peer)]));
     }
-    return queue;
+    return *queue;
   }
   sim::IpcqChannel& from(int peer) {
-    Queue& queue = from_[static_cast<std::size_t>(peer)];
-    if (queue.channel == nullptr) {
-      const NodePort port = ports_.from(list_.nodes[static_cast<std::size_t>(peer)]);
-      queue = {&tiles_.in(port.port), port.has_slots};
+    sim::IpcqChannel*& queue = from_[static_cast<std::size_t>(peer)];
+    if (queue == nullptr) {
+      queue = &tiles_.in(ports_.from(list_.nodes[static_cast<std::size_t>(peer)]));
     }
-    return *queue.channel;
+    return *queue;
   }
 
  private:
   const tl::Tiles& tiles_;
   const StepList& list_;
   const NodePorts& ports_;
-  std::vector<Queue> to_;  // by index in `nodes`
-  std::vector<Queue> from_;
+  std::vector<sim::IpcqChannel*> to_;  // by index in `nodes`; null: not looked up yet
+  std::vector<sim::IpcqChannel*> from_;
 };
 
 // The receives and loads of steps that have begun, in the order of the steps.
@@ -308,8 +300,9 @@ class Values final : public tl::ScratchHolder {
   sim::Tile other_;  // what is combined with it
 };
 
-void send(tl::Tiles& tiles, const Queue& to, const sim::Tile& value) {
-  to.has_slots ? tiles.send(*to.channel, value) : tiles.copy_to(*to.channel, value);
+// A message that finds no slot goes straight to where its receive wants it, once that is posted.
+void send(tl::Tiles& tiles, sim::IpcqChannel& to, const sim::Tile& value) {
+  tiles.has_slot(to, value->bytes) ? tiles.send(to, value) : tiles.copy_to(to, value);
 }
 
 }  // namespace

@@ -99,13 +99,9 @@ inline constexpr int kPostsAhead = 2;
 inline constexpr int kLoadsAhead = 1;
 
 // A lane's ports to and from each node of a plan.
-struct NodePort {
-  tl::Port port;
-  bool has_slots = false;  // else messages go straight to posted receives
-};
 struct NodePorts {
-  std::function<NodePort(int node)> to;
-  std::function<NodePort(int node)> from;
+  std::function<tl::Port(int node)> to;
+  std::function<tl::Port(int node)> from;
 };
 
 struct Reduction {

@@ -131,6 +131,11 @@ sim::Tile Tiles::cat(std::span<const sim::Tile> values) {
 
 // Sending
 
+bool Tiles::has_slot(const sim::IpcqChannel& channel, Bytes bytes) const {
+  const std::optional<Time> credit = channel.next_credit();
+  return bytes <= channel.params().slot_bytes && credit && *credit <= tl_.run_.clock();
+}
+
 void Tiles::send(sim::IpcqChannel& channel, const sim::Tile& value) {
   const sim::IpcqParams& params = channel.params();
   if (value->bytes > params.slot_bytes) {

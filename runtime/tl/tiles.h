@@ -62,6 +62,8 @@ class Tiles {
   sim::Tile narrow(const sim::Tile& value, std::int64_t begin, std::int64_t count);
   sim::Tile cat(std::span<const sim::Tile> values);
 
+  // True if the queue has a free slot now for a message of so many bytes.
+  bool has_slot(const sim::IpcqChannel& channel, Bytes bytes) const;
   void send(sim::IpcqChannel& channel, const sim::Tile& value);
   void copy_to(sim::IpcqChannel& channel, const sim::Tile& value);
   sim::PostedReceive post(sim::IpcqChannel& channel, DType dtype, std::int64_t count);

@@ -199,8 +199,12 @@ IpcqChannel& Machine::connect(const IpcqEnds& ends, const IpcqParams& params) {
            to_string(ends.to), to_string(ends.in));
   KB_CHECK(params.depth > 0 && params.slot_bytes >= 0, "{} slots of {} B", params.depth,
            params.slot_bytes);
-  parts_->queue_memory.take(receiver, params);
+  if (!params.is_reserved) parts_->queue_memory.take(receiver, params);
   return add_channel(ends, params);
+}
+
+bool Machine::reserve_for_queues(const PeLocation& receiver, Bytes bytes) {
+  return parts_->queue_memory.reserve_sram(receiver, bytes);
 }
 
 // A switch has no tables.
@@ -247,7 +251,8 @@ void Machine::disconnect_all() {
 }
 
 void Machine::disconnect(IpcqChannel& channel) {
-  KB_CHECK(channel.params().slot_bytes == 0, "{} has slots", channel.name());
+  const IpcqParams& params = channel.params();
+  KB_CHECK(params.slot_bytes == 0 || params.is_reserved, "{} has slots", channel.name());
   const auto found = parts_->places.find(&channel);
   KB_CHECK(found != parts_->places.end(), "{} is not connected", channel.name());
   leave_tables(channel);

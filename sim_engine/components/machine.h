@@ -81,14 +81,19 @@ class Machine {
   ComputeTraffic compute_traffic() const;
 
   // Makes a queue and enters it in both PEs' tables.  Its slots occupy the memory that they lie in
-  // until disconnect_all().  Throws DeviceError KB-M010 if they do not fit.
+  // until disconnect_all(), unless they are reserved already (IpcqParams).  Throws DeviceError
+  // KB-M010 if they do not fit.
   // REQUIRES: neither end is connected at its port
   IpcqChannel& connect(const IpcqEnds& ends, const IpcqParams& params);
 
+  // Sets bytes of the SRAM of a PE's cube aside for queues whose slots are reserved, until
+  // disconnect_all().  Returns false, and takes nothing, if they are not free.
+  bool reserve_for_queues(const PeLocation& receiver, Bytes bytes);
+
   // Takes all queues away.  Credits may still be flying back.  REQUIRES: no kernel runs
   void disconnect_all();
-  // Takes one queue away.  REQUIRES: it has no slots, nothing is under way in it, and no kernel
-  // that uses it runs
+  // Takes one queue away.  REQUIRES: it has no slots, or they are reserved; nothing is under way in
+  // it, and no kernel that uses it runs
   void disconnect(IpcqChannel& channel);
 
   // Joins PEs, one of each SIP, to a new unit of the switch that adds up.

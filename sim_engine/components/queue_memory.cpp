@@ -52,9 +52,19 @@ void QueueMemory::take_tcm(ProcessingElement& receiver, const IpcqParams& params
   tcm_receivers_.push_back(&receiver);
 }
 
+Bytes& QueueMemory::sram_at(const PeLocation& receiver) {
+  return sram_[static_cast<std::size_t>(receiver.sip * topology_.cube_count() + receiver.cube)];
+}
+
+bool QueueMemory::reserve_sram(const PeLocation& receiver, Bytes bytes) {
+  Bytes& held = sram_at(receiver);
+  if (bytes > topology_.cube.sram.capacity - held) return false;
+  held += bytes;
+  return true;
+}
+
 void QueueMemory::take_sram(const PeLocation& receiver, const IpcqParams& params) {
-  Bytes& held =
-      sram_[static_cast<std::size_t>(receiver.sip * topology_.cube_count() + receiver.cube)];
+  Bytes& held = sram_at(receiver);
   const Bytes capacity = topology_.cube.sram.capacity;
   if (size_of_slots(params) > capacity - held) {
     throw DeviceError("KB-M010",

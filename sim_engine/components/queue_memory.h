@@ -21,6 +21,9 @@ class QueueMemory {
   // Reserves memory for the slots of a queue to `receiver`, until give_back_all().  Throws
   // DeviceError KB-M010, naming what fills the memory, if they do not fit.
   void take(ProcessingElement& receiver, const IpcqParams& params);
+  // Sets bytes of the SRAM of a PE's cube aside for queues that are made later, until
+  // give_back_all().  Returns false, and takes nothing, if they are not free.
+  bool reserve_sram(const PeLocation& receiver, Bytes bytes);
   void give_back_all();
 
   // Bytes of the SRAM of this PE's cube that queues hold.
@@ -35,6 +38,7 @@ class QueueMemory {
     Bytes bytes;
   };
 
+  Bytes& sram_at(const PeLocation& receiver);
   void take_tcm(ProcessingElement& receiver, const IpcqParams& params);
   void take_sram(const PeLocation& receiver, const IpcqParams& params);
   void take_hbm(const PeLocation& receiver, const IpcqParams& params);

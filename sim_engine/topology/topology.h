@@ -264,6 +264,8 @@ struct IpcqParams {
   // A protocol adds a time to each message, and only a share of the bytes on a link is data.
   Time message_latency{0};
   int efficiency = kWhole;
+  // The slots lie in memory that Machine::reserve_for_queues() has set aside.
+  bool is_reserved = false;
   // The first message's number; any value gives the same simulated times and results.
   std::uint32_t first_number = 0;
 

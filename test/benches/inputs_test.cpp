@@ -37,6 +37,7 @@ TEST_CASE("the shipped ccl.yaml says what holds without one", "[inputs]") {
   CHECK(shipped.ipcq().buffer_kind == built_in.ipcq().buffer_kind);
   CHECK(shipped.ipcq().depth == built_in.ipcq().depth);
   CHECK(shipped.ipcq().slot_bytes == built_in.ipcq().slot_bytes);
+  CHECK(shipped.eager_bytes() == built_in.eager_bytes());
 }
 
 TEST_CASE("a topology is described in a line", "[inputs]") {

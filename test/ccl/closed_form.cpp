@@ -259,7 +259,10 @@ std::optional<Time> direct_closed_form(const CollectiveCase& collective) {
   if (!message) return std::nullopt;
   const bool through_switch = collective.topology.system.topology == SipTopology::switched;
   const Time step = *message * (through_switch ? uniform->size() - 1 : 1);
-  const Time news = uniform->way().alpha + uniform->way().of(kCreditBytes);  // of the receives
+  const Bytes chunk = collective.n_elem / uniform->size() * size_of(collective.dtype);
+  const bool is_eager = chunk <= collective.config.eager_bytes();
+  const Time news =
+      is_eager ? Time{0} : uniform->way().alpha + uniform->way().of(kCreditBytes);  // of receives
   return news + 2 * (uniform->way().alpha + step);
 }
 

@@ -34,6 +34,7 @@ TEST_CASE("what nobody says has a built-in value", "[ccl][config]") {
     CHECK(config.ipcq().buffer_kind == sim::BufferKind::tcm);
     CHECK(config.ipcq().depth == 4);
     CHECK(config.ipcq().slot_bytes == 16384);
+    CHECK(config.eager_bytes() == 1024);
     CHECK(config.n_elem() == std::vector<std::int64_t>{1024, 4096, 16384, 49152});
     CHECK_FALSE(config.world_size());
     CHECK(config.participants() == Participants::shard_holders);

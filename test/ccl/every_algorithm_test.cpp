@@ -89,6 +89,8 @@ const std::map<std::string_view, Served>& served() {
        {{all_reduce, all_gather, reduce_scatter, broadcast, reduce}, Needs::small_grid}},
       {"packed_ways", {{all_to_all, gather, scatter}, Needs::small_grid}},
       {"pairs", {{all_to_all, gather, scatter}}},
+      {"pairs_at_once", {{all_to_all, gather, scatter}}},
+      {"pairs_spread", {{all_to_all, gather, scatter}}},
   };
   return all;
 }

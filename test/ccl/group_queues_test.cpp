@@ -11,6 +11,7 @@
 #include "runtime/torch/internals.h"
 #include "runtime/torch/run_ranks.h"
 #include "sim_engine/components/hbm_allocator.h"
+#include "sim_engine/components/processing_element.h"
 #include "test/ccl/group_under_test.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"

@@ -98,7 +98,7 @@ class KernelsUnderTest {
     call_->prepare();
     queues_ = std::make_unique<ccl::LaneQueues>(
         shared_simulation_of(torch_), call_->uses_slots() ? &launcher_.layout() : nullptr,
-        protocol == nullptr ? sim::IpcqParams{} : protocol->params());
+        call_->may_use_slots() || protocol != nullptr ? nullptr : launcher_.eager(), protocol);
     sips_ = devices.sips;
     programs_.clear();
     for (int i = 0; i < layout.world_size(); ++i) programs_.merge(call_->make_programs(i));

@@ -51,9 +51,11 @@ std::set<std::string> names_in(const Config& config) {
 // Returns the settings in force.
 std::string settings_of(const Config& config) {
   const sim::IpcqParams queues = config.ipcq();
-  std::string text = fmt::format("buffer_kind: {}, depth: {}, slot: {} B, wait: {}, n_elem: [{}]",
-                                 name_of(queues.buffer_kind), queues.depth, queues.slot_bytes,
-                                 name_of(queues.wait), fmt::join(config.n_elem(), ", "));
+  std::string text = fmt::format(
+      "buffer_kind: {}, depth: {}, slot: {} B, eager: {} B, wait: {}, "
+      "n_elem: [{}]",
+      name_of(queues.buffer_kind), queues.depth, queues.slot_bytes, config.eager_bytes(),
+      name_of(queues.wait), fmt::join(config.n_elem(), ", "));
   if (queues.wait == sim::WaitPolicy::poll) {
     text += fmt::format(", poll_interval: {} ps", queues.poll_interval.count());
   }
@@ -112,7 +114,7 @@ Parser parser() {
           .check = check,
           .shipped = {"ccl/ccl.yaml"},
           .words =
-              "auto tcm sram hbm sleep poll poll_interval world_size participants root "
+              "auto tcm sram hbm eager sleep poll poll_interval world_size participants root "
               "neighbours kernel shard_holders one_pe_per_sip center corner ring grid tree "
               "ring_allreduce tree_allreduce mesh_allreduce hello_send B KiB MiB ps ns"};
 }
