@@ -104,8 +104,8 @@ class LinkLoads {
   std::int64_t largest_ = 0;       // message of the present time
 };
 
-// Finds the longest chain of messages: passes over the moves of all members by time.  With posts, a
-// message between members that no queue of ccl.yaml joins waits for the news of its receive.
+// Finds the longest chain of messages: passes over the moves of all members by time.  With posts,
+// each message waits for the news of its receive.
 class Chains {
  public:
   struct MemberMove {
@@ -132,12 +132,12 @@ class Chains {
     for (const int from : move.from) chain = std::max(chain, take(from, at.member, move.chunks));
     return chain;
   }
-  void send(const MemberMove& at, int to, Chain chain, int hops, bool has_queue) {
+  void send(const MemberMove& at, int to, Chain chain, int hops) {
     if (to == kSwitch) {  // the message to the switch and the one from it are one step
       at_switch_ = std::max(at_switch_, chain);
       return;
     }
-    if (has_posts_ && !has_queue) chain = std::max(chain, news_of(to));
+    if (has_posts_) chain = std::max(chain, news_of(to));
     ++chain.steps;
     chain.further += hops - 1;
     messages_[{at.member, to}].push_back({move_at(at).chunks, chain});
@@ -215,7 +215,7 @@ class Walk {
         has_queues_(algorithm.network == Network::any && !has_pairs(kind)),
         links_(topology, shape, sips),
         eager_(plans_, false),
-        posted_(plans_, true) {
+        posted_(plans_, !has_queues_) {
     walk_.are_pes = shape.is_of_pes;
     walk_.uses_slots = has_queues_;
   }
@@ -253,8 +253,8 @@ class Walk {
       hops_now_ = std::max(hops_now_, hops);
       walk_.most_of_pair = std::max(walk_.most_of_pair, ++messages_[{at.member, to}]);
       if (!are_all_) continue;
-      eager_.send(at, to, eager, hops, has_queues_);
-      posted_.send(at, to, posted, hops, has_queues_);
+      eager_.send(at, to, eager, hops);
+      posted_.send(at, to, posted, hops);
     }
     if (std::ranges::find(move.from, kSwitch) != move.from.end()) {
       links_.add(kSwitch, at.member, move.chunks.count());

@@ -211,9 +211,11 @@ Topology::Pe read_pe(YamlMap pe) {
           .ipcq_latency = pe.map("ipcq").time("latency")};
 }
 
-// The section may be left out: then communication has nothing of its own.
+// The section may be left out: then collectives have what keeps them from starving beside kernels.
 Topology::Communication read_communication(YamlMap& file, const TcmSpec& tcm) {
-  Topology::Communication result;
+  constexpr Bytes kPacket = 1 << 10;
+  constexpr Bytes kShareOfTcm = 3;
+  Topology::Communication result{.packet = kPacket, .scratch = tcm.capacity / kShareOfTcm};
   if (!file.has("communication")) return result;
   YamlMap own = file.map("communication");
   result.packet = own.bytes("packet", 0, kTebibyte);

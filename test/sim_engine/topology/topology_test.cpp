@@ -249,12 +249,16 @@ colour: red
                      "23:16: [KB-Y011", "24:57: [KB-Y020", "25:1: [KB-Y010"});
 }
 
-TEST_CASE("a topology without a section `communication` has nothing for it", "[topology]") {
+TEST_CASE("without a section `communication` collectives do not starve", "[topology]") {
   const std::string& text = complete_topology();
   CHECK(Topology::parse(text, "t.yaml").communication ==
         Topology::Communication{.packet = 1024, .scratch = 672 << 10});
   const std::string without = text.substr(0, text.find("communication:"));
-  CHECK(Topology::parse(without, "t.yaml").communication == Topology::Communication{});
+  const Topology topology = Topology::parse(without, "t.yaml");
+  CHECK(topology.communication ==
+        Topology::Communication{.packet = 1024, .scratch = topology.pe.tcm.capacity / 3});
+  const std::string off = without + "communication: {packet: 0 B, scratch: 0 B}\n";
+  CHECK(Topology::parse(off, "t.yaml").communication == Topology::Communication{});
 }
 
 TEST_CASE("what a file leaves out has no limit, or is as in older files", "[topology]") {
