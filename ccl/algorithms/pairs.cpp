@@ -168,7 +168,7 @@ class Pairs {
       if (stop > 0) {
         move.from = {at(stop - 1)};
         // All send before they wait for what is sent to them.
-        move.stage += static_cast<int>(stop) * 4 * shape_.size;
+        move.stage += static_cast<int>(stop) * kMostWays * shape_.size;
       }
       move.stores = stop + 1 == stops.size();
       if (!move.stores) move.to = {at(stop + 1)};

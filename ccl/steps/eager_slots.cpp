@@ -7,7 +7,6 @@ namespace kernbench::ccl {
 
 namespace {
 
-constexpr int kDepth = 2;      // further messages find their receives posted
 constexpr Bytes kQueues = 64;  // to a PE
 constexpr Bytes kShareOfSram = 8;
 
@@ -15,7 +14,7 @@ constexpr Bytes kShareOfSram = 8;
 int count_queues(const Topology& topology, Bytes largest) {
   if (largest == 0) return 0;
   const Bytes share = topology.cube.sram.capacity / kShareOfSram / topology.pe_count();
-  return static_cast<int>(std::min(kQueues, share / (kDepth * largest)));
+  return static_cast<int>(std::min(kQueues, share / (EagerSlots::kDepth * largest)));
 }
 
 }  // namespace

@@ -15,6 +15,9 @@ namespace kernbench::ccl {
 // them.  Queues take them in the order in which they are made, and go without where none are left.
 class EagerSlots {
  public:
+  // The slots of a queue.  Further messages find their receives posted.
+  static constexpr int kDepth = 2;
+
   // Sets memory aside for every PE, until Machine::disconnect_all(): for 64 queues, or for as many
   // as an eighth of the SRAM holds.  `largest` is the bytes of the largest eager message; with 0
   // there are none.

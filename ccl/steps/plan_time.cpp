@@ -6,6 +6,7 @@
 #include "ccl/core/config_rules.h"
 #include "ccl/core/spanning_tree.h"
 #include "ccl/steps/cut_sizes.h"
+#include "ccl/steps/eager_slots.h"
 #include "sim_engine/base/ceil_divide.h"
 #include "sim_engine/components/routing.h"
 
@@ -14,7 +15,6 @@ namespace kernbench::ccl {
 namespace {
 
 constexpr Bytes kNewsBytes = 16;
-constexpr int kEagerSlots = 2;  // of a queue (EagerSlots)
 
 // How a lane is cut: as PlannedCall::leave_slots_that_hold_up() does.
 struct LaneCut {
@@ -138,8 +138,8 @@ Time time_between(const PlanWalk& walk, const GroupNetwork& network, const Proto
   const std::int64_t turns =
       (sim::ceil_divide(of_lane, std::max(first, Bytes{1})) - 1) / walk.plan.slices_at_once;
   const Bytes message = first * walk.plan.most_chunks() / walk.plan.chunk_count;
-  const bool is_eager =
-      protocol == nullptr && message <= network.eager_bytes && walk.most_of_pair <= kEagerSlots;
+  const bool is_eager = protocol == nullptr && message <= network.eager_bytes &&
+                        walk.most_of_pair <= EagerSlots::kDepth;
   const auto& [steps, news, further] = is_eager ? walk.eager : walk.posted;
   const Time of_news = latency + transfer_time(kNewsBytes, costs.slowest);
   const Time chain =

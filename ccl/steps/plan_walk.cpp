@@ -262,7 +262,7 @@ class Walk {
     }
   }
 
-  // Of many members, a chain is taken to have a message in each time.
+  // The walk takes a chain of many members to have a message in each time.
   void end_time() {
     const std::int64_t most = links_.end_time();
     walk_.fill += most;
