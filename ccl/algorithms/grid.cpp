@@ -84,13 +84,15 @@ class Passes {
     int time = first_->depth();
     int sum = kNobody;
     for (int target = 0; target < first_->size(); ++target) {
-      const bool is_own = target == at_first_;
       if (second_->size() == 1) {
+        const std::size_t before = plan_.moves.size();
         plan_.all_reduce(chunks_of_first(target), first_branch(target), first_branch(target), time);
+        set_stage(before, 0, order_in_first(target));
         continue;
       }
       Move& move = plan_.reduce(chunks_of_first(target), first_branch(target), time);
-      if (!is_own) continue;
+      set_stage(plan_.moves.size() - 1, 0, order_in_first(target));
+      if (target != at_first_) continue;
       move.is_complete = move.stores = false;
       sum = static_cast<int>(plan_.moves.size()) - 1;
     }
@@ -99,7 +101,7 @@ class Passes {
     time += 2 * second_->depth();
     for (int target = 0; target < first_->size(); ++target) {
       Move& move = plan_.broadcast(chunks_of_first(target), first_branch(target), time);
-      move.stage = 2;
+      set_stage(plan_.moves.size() - 1, 2, order_in_first(target));
       if (target != at_first_) continue;
       move.has_source = false;
       move.held = sums;
@@ -112,8 +114,10 @@ class Passes {
       for (int k = 0; k < second_->size(); ++k) {
         const Row& line = (*others_)[static_cast<std::size_t>(i)];
         const int target = line.at(k);
+        const std::size_t before = plan_.moves.size();
         plan_.along(target, {channel_.begin, channel_.end}, joined_branch(i, k),
                     joined_branch(i, k), first_->depth() + second_->depth());
+        set_stage(before, 0, 2 * first_->size() * order_in_second(k) + order_in_first(i));
       }
     }
   }
@@ -137,6 +141,20 @@ class Passes {
     return second_->branch(at_second_, target, second_->nearest_ahead(target, channel_.ties_ahead));
   }
 
+  // What a channel does at one time in one pass has the order of the targets as the member sees
+  // them, which is the same on all members that stand alike, and on both ends of a link.
+  int order_in_first(int target) const { return order(*first_, at_first_, target); }
+  int order_in_second(int target) const { return order(*second_, at_second_, target); }
+  int order(const Row& row, int position, int target) const {
+    const int ahead = row.nearest_ahead(target, channel_.ties_ahead);
+    return row.size() + row.offset(position, target, ahead);
+  }
+  void set_stage(std::size_t first_move, int pass, int order) {
+    const int orders = 4 * (first_->size() + 1) * (second_->size() + 1);  // more than there are
+    const int stage = (pass * plan_.chunk_count + channel_.begin) * orders + order;
+    for (std::size_t i = first_move; i < plan_.moves.size(); ++i) plan_.moves[i].stage = stage;
+  }
+
   // The branch of a member in the tree to the member at (i, k), which leads along the second
   // dimension to the line of the target and then along the first.
   Branch joined_branch(int i, int k) const {
@@ -157,7 +175,7 @@ class Passes {
       const std::size_t before = plan_.moves.size();
       const Branch branch = second_branch(target);
       const int result = plan_.all_reduce(chunks_of_second(target), branch, branch, time);
-      for (std::size_t i = before; i < plan_.moves.size(); ++i) plan_.moves[i].stage = 1;
+      set_stage(before, 1, order_in_second(target));
       plan_.moves[before].has_source = false;
       plan_.moves[before].held = {sum};
       plan_.moves[static_cast<std::size_t>(result)].stores = false;

@@ -148,7 +148,10 @@ class Pairs {
     if (!is_sent(request_.self, request_.self)) return;
     Move& move = add(0, {0, plan_.chunk_count, request_.self, request_.self});
     move.has_source = move.stores = true;
+    move.stage = first_receipt() - 1;  // others wait for what is sent, and none for this
   }
+
+  int first_receipt() const { return kMostWays * shape_.size; }
 
   // This member's place on the way of a block, whose stops lie so far from its giver.  At one time,
   // blocks are sent and received in `order`.
@@ -168,7 +171,7 @@ class Pairs {
       if (stop > 0) {
         move.from = {at(stop - 1)};
         // All send before they wait for what is sent to them.
-        move.stage += static_cast<int>(stop) * kMostWays * shape_.size;
+        move.stage += static_cast<int>(stop) * first_receipt();
       }
       move.stores = stop + 1 == stops.size();
       if (!move.stores) move.to = {at(stop + 1)};

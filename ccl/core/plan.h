@@ -64,6 +64,13 @@ class Row {
   // REQUIRES: a line's are those on either side
   Branch branch(int position, int target, int ahead) const;
 
+  // How far a position lies from the target in that tree: one more at each step in ascending order,
+  // one less in descending order.  Of two, each sees the other ahead.
+  int offset(int position, int target, int ahead) const {
+    const int distance = (position - target + size()) % size();
+    return distance <= ahead || size() == 2 ? distance : distance - size();
+  }
+
   // How many positions lie ahead if every one is reached the shorter way, and `ties`, those that
   // are as far either way, ahead; in a line, those on that side.
   int nearest_ahead(int target, bool ties = true) const;

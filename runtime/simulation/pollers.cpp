@@ -21,7 +21,9 @@ void Pollers::wait() {
 
 void Pollers::schedule(Time delay) {
   is_scheduled_ = true;
-  simulation_.machine().engine().schedule<&Pollers::wake>(delay, this, 0, sim::Cause::poll);
+  sim::Engine& engine = simulation_.machine().engine();
+  if (delay > Time{0}) return engine.schedule<&Pollers::wake>(delay, this, 0, sim::Cause::poll);
+  engine.schedule_last(sim::Engine::call<&Pollers::wake>(this));
 }
 
 // Runs after all other events of this instant, so that a poller sees everything that happened in

@@ -327,7 +327,7 @@ void Fabric::undo(Visit& visit) {
                                             Engine::call<&Fabric::enter_link>(this, transfer));
 }
 
-void Fabric::deliver(Transfer& transfer) {
+void Fabric::hand_over(Transfer& transfer) {
   const Event delivered = transfer.delivered;
   // The transfer is free before its receiver is called, because the receiver may send the next
   // message in it.
@@ -384,6 +384,8 @@ void Fabric::reset() {
     link.server.release(engine_.now());
   }
   for (auto& meeting : meetings_) meeting.reset();
+  arrived_.clear();
+  handed_over_.clear();
   transfers_.clear();
   free_transfer_ = nullptr;
   visits_.clear();

@@ -12,8 +12,11 @@
 //              Unloaded that is the sum of the latencies plus bytes over the slowest link
 //              (ADR-0033).
 // Ties:        of heads that reach a link at once, that one is first which was earlier where they
-//              came from, then which was sent first.  If ties are shuffled, the order of the links
-//              from which heads come is drawn for each link and moment.
+//              came from, then which comes from the nearest sender as the link's SIP counts them
+//              (Grid::place_seen_from()), then which was sent first.  Messages from other SIPs that
+//              land at one moment are delivered in this order, too, after all else that happens at
+//              that moment: so SIPs that stand alike behave alike.  If ties are shuffled, the order
+//              of the links from which heads come is drawn for each link and moment.
 // Events:      a message books the links of its way ahead, as long as each will be free for it
 //              between the messages that are known, and needs one event, its delivery.  A message
 //              that comes to a link before a booked one, and is in its way, undoes the booking from
@@ -26,6 +29,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -162,6 +166,8 @@ class Fabric {
   void make_way(Link& link);
   void undo(Visit& visit);
   void deliver(Transfer& transfer);
+  void deliver_arrived();
+  void hand_over(Transfer& transfer);
   // These serve transfers that wait for a busy link, where there are packets.
   void wait(LinkId id, Visit& visit);
   void decide(std::uint64_t id);
@@ -178,6 +184,8 @@ class Fabric {
   Link as_of_now(const Link& link) const;
   void drop(Link& link, Visit& visit);
   bool precedes(const Visit& a, const Visit& b) const;
+  std::tuple<int, std::uint32_t, std::uint64_t> sender_seen_from(int sip,
+                                                                 const Transfer& transfer) const;
   std::uint64_t draw_order(const Visit& visit) const;
   void record(LinkId link, Time start, Time busy, Bytes bytes);
 
@@ -192,6 +200,8 @@ class Fabric {
   std::vector<std::unique_ptr<Meeting>> meetings_;  // by link; null where none has been
   std::deque<Transfer> transfers_;                  // addresses stay
   Transfer* free_transfer_ = nullptr;
+  std::vector<Transfer*> arrived_;       // at this moment, from other SIPs
+  std::vector<Transfer*> handed_over_;   // the former, while they are; kept for its memory
   const Transfer* delivered_ = nullptr;  // the one delivered last, still as it was
   std::size_t longest_way_ = 0;          // hops of the longest path, and one
   std::uint64_t next_number_ = 0;

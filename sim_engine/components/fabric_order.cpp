@@ -1,7 +1,10 @@
-// The order in which a link serves transfers whose heads reach it at one time.
+// The order in which a link serves transfers whose heads reach it at one time, and in which
+// messages that land at one time are delivered.
 
 #include <algorithm>
 #include <cstddef>
+#include <tuple>
+#include <utility>
 
 #include "sim_engine/components/fabric.h"
 
@@ -21,7 +24,38 @@ bool Fabric::precedes(const Visit& a, const Visit& b) const {
     const Time other = i <= b.hop ? second.arrivals[b.hop - i].head : second.sent;
     if (one != other) return one < other;
   }
-  return a.number() < b.number();
+  const int here = routing_.sip_of(first.path->hops[a.hop]);
+  return sender_seen_from(here, first) < sender_seen_from(here, second);
+}
+
+// Returns what orders transfers that reach a SIP at one time: from where they come as that SIP sees
+// it, so that SIPs which stand alike serve alike, then which was sent first.
+std::tuple<int, std::uint32_t, std::uint64_t> Fabric::sender_seen_from(
+    int sip, const Transfer& transfer) const {
+  const Path& path = *transfer.path;
+  return {routing_.place_seen_from(sip, path.from_sip), path.from_place, transfer.number};
+}
+
+void Fabric::deliver(Transfer& transfer) {
+  if (transfer.path->from_sip == transfer.path->to_sip) return hand_over(transfer);
+  if (const CauseLog* const causes = engine_.causes()) transfer.cause = causes->current();
+  arrived_.push_back(&transfer);
+  if (arrived_.size() == 1) engine_.schedule_last(Engine::call<&Fabric::deliver_arrived>(this));
+}
+
+void Fabric::deliver_arrived() {
+  handed_over_.swap(arrived_);
+  if (!engine_.tie_seed()) {
+    std::ranges::sort(handed_over_, {}, [&](const Transfer* transfer) {
+      const int to = transfer->path->to_sip;
+      return std::pair(to, sender_seen_from(to, *transfer));
+    });
+  }
+  for (Transfer* const transfer : handed_over_) {
+    if (CauseLog* const causes = engine_.causes()) causes->set_current(transfer->cause);
+    hand_over(*transfer);
+  }
+  handed_over_.clear();
 }
 
 // Equal for all heads that come to a link over the same one at a time.

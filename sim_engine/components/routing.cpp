@@ -306,6 +306,10 @@ Path Routing::route(const Endpoint& from, const Endpoint& to) const {
            end.kind == Endpoint::Kind::network;
   };
   Path path;
+  path.from_sip = from.at.sip;
+  path.to_sip = to.at.sip;
+  path.from_place =
+      static_cast<std::uint32_t>(make_key({from.kind, {0, from.at.cube, from.at.pe}}));
   path.is_of_launch = !is_memory(from.kind) && !is_memory(to.kind);
   path.is_of_kernels = from.kind == Endpoint::Kind::tcm || to.kind == Endpoint::Kind::tcm ||
                        (is_memory(from.kind) && is_memory(to.kind));

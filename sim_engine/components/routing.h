@@ -46,6 +46,9 @@ struct Path {
   bool is_of_kernels = false;  // from or to a TCM, where only kernels' commands lead
   bool is_of_launch = false;   // from and to processors: launches, and the news of their ends
   bool is_hbm_bound = false;   // `slowest` is a port of HBM
+  int from_sip = 0;
+  int to_sip = 0;
+  std::uint32_t from_place = 0;  // a number of the sender, unique within its SIP
 
   // The time of a message without contention: every link's latency, plus the bytes over the slowest
   // link, or over the port of HBM with its turn if that takes longer.
@@ -78,6 +81,9 @@ class Routing {
   int sip_of(LinkId link) const {
     return link >= core_link() ? 0 : static_cast<int>(link / per_sip_);
   }
+
+  // The number of a SIP as counted from another one (Grid::place_seen_from()).
+  int place_seen_from(int sip, int other) const { return sips_.grid().place_seen_from(sip, other); }
 
   // The way a message takes.
   // REQUIRES: both endpoints exist

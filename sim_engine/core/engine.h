@@ -36,6 +36,11 @@ class Engine {
     return schedule_after(causes_->add(causes_->current(), now() + delay, why, place), delay,
                           event);
   }
+  // Runs `event` at now(), after all others of this moment but those that it causes itself.
+  EventHandle schedule_last(const Event& event) {
+    return queue_.push_last(
+        event, causes_ == nullptr ? 0 : static_cast<std::uint32_t>(causes_->current()));
+  }
   // As schedule(), where it is known what the event happens after.
   EventHandle schedule_after(CauseLog::Id cause, Time delay, const Event& event) {
     if (causes_ != nullptr) cause = causes_->add(cause, now() + delay, Cause::other);

@@ -47,12 +47,21 @@ std::int64_t EventQueue::first_time_in(const Slot& slot) const {
 }
 
 Time EventQueue::next_time() const {
-  const bool is_due_now = current_.head != kNone || lane_.head != kNone || !due_.empty();
+  const bool is_due_now =
+      current_.head != kNone || lane_.head != kNone || last_.head != kNone || !due_.empty();
   return Time{is_due_now ? now_ : first_time_in(first_slot())};
 }
 
 void EventQueue::advance() {
   shuffles_ ? draw_due() : find_due();
+}
+
+EventHandle EventQueue::push_last(const Event& event, std::uint32_t cause) {
+  if (shuffles_) return push(now(), event, cause);
+  const std::uint32_t index = make_node(event, cause);
+  ++size_;
+  append(last_, index);
+  return EventHandle{index};
 }
 
 void EventQueue::shuffle_ties(std::uint64_t seed) {
@@ -80,6 +89,10 @@ void EventQueue::find_due() {
   KB_CHECK(size_ > 0, "pop from an empty event queue");
   if (lane_.head != kNone) {
     current_ = std::exchange(lane_, {});
+    return;
+  }
+  if (last_.head != kNone) {
+    current_ = std::exchange(last_, {});
     return;
   }
   const Slot first = first_slot();
@@ -110,6 +123,7 @@ void EventQueue::clear() {
   size_ = 0;
   current_ = {};
   lane_ = {};
+  last_ = {};
   due_.clear();
   nodes_.clear();
   free_node_ = kNone;

@@ -54,6 +54,9 @@ class EventQueue {
   // `cause` is given back when the event is popped.  REQUIRES: time >= now()
   EventHandle push(Time time, const Event& event, std::uint32_t cause = 0);
 
+  // As push() for now(), behind all events of that time that are pushed until it is popped.
+  EventHandle push_last(const Event& event, std::uint32_t cause = 0);
+
   // Drops a pending event: it never happens, and now() does not stop at its time for it.
   // REQUIRES: it is pending
   void cancel(EventHandle handle) {
@@ -140,6 +143,7 @@ class EventQueue {
   std::uint32_t popped_cause_ = 0;
   List current_;  // events of the bins being emptied, all at now_
   List lane_;     // events pushed for now_ while it is now
+  List last_;     // events pushed for the end of now_
   std::vector<Node> nodes_;
   std::uint32_t free_node_ = kNone;
   std::uint32_t used_levels_ = 0;  // a bit for each level that holds bins

@@ -55,6 +55,12 @@ Compass Grid::first_step(int from, int to) const {
   return forwards(z_of(from), z_of(to), d, wraps) ? Compass::down : Compass::up;
 }
 
+int Grid::place_seen_from(int from, int other) const {
+  const auto forward = [](int begin, int end, int size) { return (end - begin + size) % size; };
+  return index_of(forward(x_of(from), x_of(other), w), forward(y_of(from), y_of(other), h),
+                  forward(z_of(from), z_of(other), d));
+}
+
 Grid cube_grid(const Topology& topology) {
   return {topology.sip.cubes_w, topology.sip.cubes_h, false};
 }

@@ -84,6 +84,10 @@ struct Grid {
   // east, south or down if both ways are equally long.
   // REQUIRES: from != to
   Compass first_step(int from, int to) const;
+
+  // The number of a node as counted from another one, which is 0: forward in each dimension and
+  // round its end.  Nodes that stand alike see each other in the same order by it.
+  int place_seen_from(int from, int other) const;
 };
 
 Grid cube_grid(const Topology& topology);
