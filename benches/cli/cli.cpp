@@ -129,6 +129,7 @@ Arguments parse_command_line(int argc, const char* const* argv) {
   const CLI::App* const probe = app.get_subcommand("probe");
   if (probe->got_subcommand("path")) return commands.path;
   if (probe->got_subcommand("choose")) return commands.choose;
+  if (probe->got_subcommand("order")) return commands.order;
   if (probe->got_subcommand("gemm")) return commands.gemm;
   return commands.bound;
 }

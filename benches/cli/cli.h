@@ -127,6 +127,22 @@ struct ProbeChooseArguments {
   friend bool operator==(const ProbeChooseArguments&, const ProbeChooseArguments&) = default;
 };
 
+struct ProbeOrderArguments {
+  std::string topology = "default";
+  std::string ccl;  // empty: the shipped one
+  std::string collective = "all_reduce";
+  std::string algorithm;
+  std::string ranks;  // the first of the topology's; empty: all
+  std::string bytes;
+  std::string element = "0";
+  std::string dtype = "f32";
+  std::string cube = "replicate";
+  std::string pe = "replicate";
+  std::string json;
+
+  friend bool operator==(const ProbeOrderArguments&, const ProbeOrderArguments&) = default;
+};
+
 // Sizes are texts, so that the probe can report what is wrong with them.
 struct ProbeGemmArguments {
   std::string topology = "default";
@@ -148,10 +164,10 @@ struct ShowText {
   friend bool operator==(const ShowText&, const ShowText&) = default;
 };
 
-using Arguments =
-    std::variant<ShowText, ListArguments, KeysArguments, DrawArguments, ErrorsArguments,
-                 RunArguments, WhatIfArguments, CompareArguments, OperatorArguments,
-                 ProbePathArguments, ProbeBoundArguments, ProbeChooseArguments, ProbeGemmArguments>;
+using Arguments = std::variant<ShowText, ListArguments, KeysArguments, DrawArguments,
+                               ErrorsArguments, RunArguments, WhatIfArguments, CompareArguments,
+                               OperatorArguments, ProbePathArguments, ProbeBoundArguments,
+                               ProbeChooseArguments, ProbeOrderArguments, ProbeGemmArguments>;
 
 // Throws UsageError KB-U001, and KB-U012 for an option without a value.
 Arguments parse_command_line(int argc, const char* const* argv);

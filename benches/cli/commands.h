@@ -22,6 +22,7 @@ int bench(const OperatorArguments& arguments, ProcessTeam* team);
 int probe(const ProbePathArguments& arguments);
 int probe(const ProbeBoundArguments& arguments);
 int probe(const ProbeChooseArguments& arguments);
+int probe(const ProbeOrderArguments& arguments);
 int probe(const ProbeGemmArguments& arguments);
 
 }  // namespace kernbench::benches::cli

@@ -252,6 +252,28 @@ void add_choose(CLI::App& probe, ProbeChooseArguments& arguments) {
       "  kernbench probe choose --topology torus_2d_2x3 --collective broadcast --group 0,1,3,4");
 }
 
+void add_order(CLI::App& probe, ProbeOrderArguments& arguments) {
+  CLI::App* order = probe.add_subcommand(
+      "order", "The order in which a collective adds up an element, and what that bounds");
+  add_topology(order, arguments.topology);
+  add(order, "--ccl", "F", arguments.ccl, "ccl.yaml, whose queues say how data is cut");
+  add(order, "--collective", "NAME", arguments.collective, "all_reduce, reduce or reduce_scatter");
+  add(order, "--algorithm", "NAME", arguments.algorithm, "One that `kernbench list` has")
+      ->required();
+  add(order, "--ranks", "N", arguments.ranks, "The first so many ranks, else all");
+  add(order, "--bytes", "N", arguments.bytes, "What each rank gives: 65536, 64KiB")->required();
+  add(order, "--element", "I", arguments.element, "Its index in that");
+  add(order, "--dtype", "NAME", arguments.dtype, "f32, f16 or bf16");
+  add(order, "--cube", "NAME", arguments.cube,
+      "How the tensor lies on the cubes of a SIP:\n"
+      "replicate, row_wise, column_wise or partial");
+  add(order, "--pe", "NAME", arguments.pe, "The same of the PEs of a cube");
+  add_json(order, arguments.json);
+  order->footer(
+      "\nExample:\n"
+      "  kernbench probe order --topology ring_1d_6 --algorithm ring_allreduce --bytes 4KiB");
+}
+
 void add_gemm(CLI::App& probe, ProbeGemmArguments& arguments) {
   CLI::App* gemm = probe.add_subcommand(
       "gemm", "The cycles of a GEMM [m, k] x [k, n] on a PE's array, in closed form");
@@ -285,6 +307,7 @@ void add_commands(CLI::App& app, Commands& commands) {
   add_path(*probe, commands.path);
   add_bound(*probe, commands.bound);
   add_choose(*probe, commands.choose);
+  add_order(*probe, commands.order);
   add_gemm(*probe, commands.gemm);
   add_completion(app, commands.shell);
 }

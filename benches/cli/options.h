@@ -23,6 +23,7 @@ struct Commands {
   ProbePathArguments path = {};
   ProbeBoundArguments bound = {};
   ProbeChooseArguments choose = {};
+  ProbeOrderArguments order = {};
   ProbeGemmArguments gemm = {};
   std::string shell = {};
 };

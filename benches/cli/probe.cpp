@@ -11,7 +11,6 @@
 #include "sim_engine/components/fabric.h"
 #include "sim_engine/components/gemm_array.h"
 #include "sim_engine/config/config_errors.h"
-#include "sim_engine/config/yaml_scalar.h"
 
 namespace kernbench::benches::cli {
 
@@ -82,11 +81,7 @@ constexpr std::int64_t kMaxSize = 999'999'999'999'999'999;  // what parse_intege
 
 std::int64_t parse_size(std::string_view option, const std::string& text,
                         std::int64_t max = kMaxSize) {
-  const ParsedScalar parsed = parse_integer(text, 1, max);
-  if (!parsed.code.empty()) {
-    throw UsageError("KB-U012", "{} {}: {}", option, in_quotes(text), parsed.fault);
-  }
-  return parsed.value;
+  return parse_number(option, text, 1, max);
 }
 
 Dataflow parse_dataflow(const std::string& text) {

@@ -18,7 +18,6 @@
 #include "sim_engine/base/error.h"
 #include "sim_engine/base/line_width.h"
 #include "sim_engine/config/config_errors.h"
-#include "sim_engine/config/yaml_scalar.h"
 
 namespace kernbench::benches::cli {
 
@@ -26,14 +25,6 @@ namespace {
 
 constexpr Bytes kSmallest = 4;
 constexpr Bytes kLargest = Bytes{64} << 20;
-
-int parse_number(std::string_view option, std::string_view text, int min, int max) {
-  const ParsedScalar parsed = parse_integer(text, min, max);
-  if (!parsed.code.empty()) {
-    throw UsageError("KB-U012", "{} {}: {}", option, in_quotes(text), parsed.fault);
-  }
-  return static_cast<int>(parsed.value);
-}
 
 std::vector<int> parse_group(const std::string& text, const Topology& topology) {
   std::vector<int> ranks;
@@ -43,7 +34,8 @@ std::vector<int> parse_group(const std::string& text, const Topology& topology) 
     return ranks;
   }
   for (const std::string_view rank : split_list("--group " + text, text)) {
-    ranks.push_back(parse_number("--group", rank, 0, topology.system.sip_count - 1));
+    ranks.push_back(
+        static_cast<int>(parse_number("--group", rank, 0, topology.system.sip_count - 1)));
   }
   std::ranges::sort(ranks);
   return ranks;
@@ -87,7 +79,8 @@ int probe(const ProbeBoundArguments& arguments) {
   const collectives::MeasuredCollective collective = parse_collective(arguments.collective);
   const std::vector<int> group = parse_group(arguments.group, topology);
   const Bytes bytes = parse_bytes("--bytes", arguments.bytes);
-  const int root = parse_number("--root", arguments.root, 0, static_cast<int>(group.size()) - 1);
+  const auto root =
+      static_cast<int>(parse_number("--root", arguments.root, 0, std::ssize(group) - 1));
   const Time bound =
       ccl::collective_lower_bound(topology, group, collectives::to_collective_kind(collective),
                                   block_bytes(collective, bytes, group.size()), root);
@@ -113,8 +106,9 @@ int probe(const ProbeChooseArguments& arguments) {
   const collectives::MeasuredCollective collective = parse_collective(arguments.collective);
   const std::vector<int> group = parse_group(arguments.group, topology);
   const int pes = pes_of_sip(topology);
-  const int lanes =
-      arguments.lanes.empty() ? pes : parse_number("--lanes", arguments.lanes, 1, pes);
+  const int lanes = arguments.lanes.empty()
+                        ? pes
+                        : static_cast<int>(parse_number("--lanes", arguments.lanes, 1, pes));
   ccl::AlgorithmChoice choice(topology, ccl, ccl::shape_of_sips(topology, group), group,
                               static_cast<int>(group.size()) == topology.system.sip_count
                                   ? "default_pg"

@@ -244,10 +244,8 @@ std::shared_ptr<GroupCommunicator::Meeting> GroupCommunicator::meet(const Collec
   if (entry == nullptr) {
     const Protocol* const protocol =
         choice_.protocol_for(call.kind, count_bytes(call), size_of_call(call));
-    const sim::IpcqParams ipcq = launcher_.config().ipcq();
-    const bool has_slots = is_default_ && protocol == nullptr && !has_pairs(call.kind);
-    const CallSettings settings{&algorithm,      call.kind,  launcher_.config().root(),
-                                ipcq.slot_bytes, ipcq.depth, has_slots};
+    const auto settings = CallSettings::of(launcher_.config(), algorithm, call.kind,
+                                           is_default_ && protocol == nullptr);
     entry =
         std::make_shared<Meeting>(Meeting{{torch_.topology(), cuts_, plans_, devices_, settings}});
     entry->protocol = protocol;

@@ -24,6 +24,13 @@ using distributed::Block;
 using distributed::CollectiveCall;
 using distributed::CollectiveKind;
 
+CallSettings CallSettings::of(const Config& config, const Algorithm& algorithm, CollectiveKind kind,
+                              bool has_queues) {
+  const sim::IpcqParams ipcq = config.ipcq();
+  return {&algorithm,      kind,       config.root(),
+          ipcq.slot_bytes, ipcq.depth, has_queues && !has_pairs(kind)};
+}
+
 PlannedCall::PlannedCall(const Topology& topology, std::shared_ptr<CutCache> cuts,
                          std::shared_ptr<PlanCache> plans, const GroupDevices& devices,
                          const CallSettings& settings)

@@ -10,8 +10,10 @@
 
 #include "ccl/backend/plan_cache.h"
 #include "ccl/core/algorithm.h"
+#include "ccl/core/config.h"
 #include "ccl/steps/cut_cache.h"
 #include "ccl/steps/cut_sizes.h"
+#include "ccl/steps/expansion.h"
 #include "runtime/distributed/collective.h"
 
 namespace kernbench::ccl {
@@ -39,6 +41,10 @@ struct CallSettings {
   Bytes slot_bytes = 0;      // of the queues between neighbours
   int depth = 0;             // their slots
   bool has_slots = false;    // messages may go through them
+
+  // `has_queues`: neighbours are joined by those of ccl.yaml, as in the default group.
+  static CallSettings of(const Config& config, const Algorithm& algorithm,
+                         distributed::CollectiveKind kind, bool has_queues);
 };
 
 class PlannedCall {
@@ -69,6 +75,11 @@ class PlannedCall {
   const Ways* ways() const { return plans_->shape().ways.get(); }
   const CallSettings& settings() const { return settings_; }
   Reduction reduction() const;
+  // The cubes of each member among which the plan goes: a node is member * count + cube.
+  const CubeTree& cubes() const { return cubes_; }
+  std::shared_ptr<const Plan> find_plan(int node) { return planned(node).plan; }
+  // Where the block of some chunks lies on a member.
+  ChunkPlace find_place(int member, const ChunkRange& chunks);
 
  private:
   // The layout of the tensor that was looked up last, since most blocks are of one tensor.
@@ -97,14 +108,12 @@ class PlannedCall {
   void cut_again(Bytes least_slice);
   SliceOrder best_order();
   const PlanCache::Planned& planned(int node);
-  std::shared_ptr<const Plan> find_plan(int node) { return planned(node).plan; }
   std::shared_ptr<const LaneSteps> find_steps(int member, int cube);
   BlockLayout find_layout(int member, bool gives, int of);
   SharedCut make_cut(int of);
   const SharedCut& shared_cut(int of);
   std::shared_ptr<const Cut> pair_cut(int giver, int taker);
   std::shared_ptr<const Cut> cut_of_shards(const ChunkRange& chunks);
-  ChunkPlace find_place(int member, const ChunkRange& chunks);
   ChunkPlace place_of_shard(int member, const ChunkRange& chunks);
 
   const Topology& topology_;

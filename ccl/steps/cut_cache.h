@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <map>
 #include <memory>
@@ -77,6 +78,12 @@ class CutCache {
   RecentMap<LayoutKey, std::shared_ptr<const TensorLayout>, 1024> layouts_;
   RecentMap<CutKey, std::shared_ptr<const Cut>, 16384> cuts_;
 };
+
+// Returns where a chunk of the block begins among the `count` chunks that a slice of a channel is
+// cut into.  Of chunks that other channels have, nothing is left.
+constexpr int chunk_in_channel(int chunk, int channel, int channels, int count) {
+  return std::clamp(chunk * channels - channel * count, 0, count);
+}
 
 // Appends a slice, cut into several if it has more than `sizes.most` elements.
 void append_slices(std::vector<Slice>& slices, const Slice& whole, const CutSizes& sizes);

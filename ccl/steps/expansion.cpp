@@ -55,11 +55,8 @@ class Expansion {
     return plan_.moves[static_cast<std::size_t>(step.move)];
   }
 
-  // Where a chunk of the block begins, in the chunks that a slice of a channel is cut into.  Of
-  // chunks that other channels have, nothing is left.
   int chunk_in(const Whole& whole, int chunk) const {
-    const int first = whole.channel.index * plan_.chunk_count;
-    return std::clamp(chunk * whole.channel.count - first, 0, plan_.chunk_count);
+    return chunk_in_channel(chunk, whole.channel.index, whole.channel.count, plan_.chunk_count);
   }
 
   const ChunkPlace& find_place(const ChunkRange& chunk) {

@@ -9,6 +9,7 @@
 
 #include "runtime/simulation/call_site.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/base/roundoff.h"
 #include "sim_engine/topology/topology.h"
 
 namespace kernbench::testing {
@@ -73,17 +74,6 @@ void compare(const Tensor& tensor, const Elements& actual, const std::vector<dou
       are_nan(actual[worst], expected[worst])
           ? "\n  NaN is close to nothing, unless equal_nan is asked for"
           : "");
-}
-
-double unit_roundoff(DType dtype) {
-  switch (dtype) {
-    case DType::f16:
-      return 0x1p-11;
-    case DType::bf16:
-      return 0x1p-8;
-    default:
-      return 0x1p-24;
-  }
 }
 
 }  // namespace

@@ -157,6 +157,22 @@ Words words_for(const ProbeChooseArguments& choose) {
   return words;
 }
 
+Words words_for(const ProbeOrderArguments& order) {
+  Words words = {"probe", "order"};
+  add(words, "--topology", order.topology);
+  add(words, "--ccl", order.ccl);
+  add(words, "--collective", order.collective);
+  add(words, "--algorithm", order.algorithm);
+  add(words, "--ranks", order.ranks);
+  add(words, "--bytes", order.bytes);
+  add(words, "--element", order.element);
+  add(words, "--dtype", order.dtype);
+  add(words, "--cube", order.cube);
+  add(words, "--pe", order.pe);
+  add(words, "--json", order.json);
+  return words;
+}
+
 Words words_for(const ProbeGemmArguments& gemm) {
   Words words = {"probe", "gemm"};
   add(words, "--topology", gemm.topology);
@@ -212,13 +228,14 @@ Parser parser() {
           .refusal = ExitCode::usage,
           .words =
               "run list keys errors KB-C002 whatif compare completion bash bench probe path bound "
-              "gemm --bench "
+              "order gemm --bench "
               "--topology --ccl --set --out "
               "--json --csv --trace --seed --jobs --yes --quiet --verbose --metric --fail-if "
               "--tie-orders --shuffle-ties --shard --journals --case --dtype --save-path --plot "
               "--markdown "
               "--profile "
-              "--from --to --bytes --collective --m --n --k --rows --columns --dataflow --help "
+              "--from --to --bytes --collective --algorithm --ranks --element --cube --pe --m --n "
+              "--k --rows --columns --dataflow --help "
               "--help-all --version -V -h -- - = [] [a,b] {} %% @file \"a\" 'b' ' \" \\"};
 }
 
