@@ -24,8 +24,10 @@ SumTrees::Tree SumTrees::add_summand(const Summand& summand) {
 SumTrees::Tree SumTrees::add(Tree left, Tree right) {
   const auto [known, is_new] = sums_.try_emplace({left, right}, kNone);
   if (!is_new) return known->second;
-  const auto operands = std::minmax(number_of_bits(left), number_of_bits(right));
-  const auto [bits, has_new_bits] = bits_of_sums_.try_emplace(operands, bits_count_);
+  const int one = number_of_bits(left);
+  const int other = number_of_bits(right);
+  const auto [bits, has_new_bits] =
+      bits_of_sums_.try_emplace({std::min(one, other), std::max(one, other)}, bits_count_);
   if (has_new_bits) ++bits_count_;
   known->second = keep({.summand = {},
                         .left = left,

@@ -5,18 +5,16 @@
 
 #include <fmt/format.h>
 
-#include <bit>
 #include <catch2/catch.hpp>
-#include <cmath>
 #include <map>
 #include <memory>
-#include <numbers>
 #include <numeric>
 #include <set>
 #include <string>
 
 #include "runtime/torch/run_ranks.h"
 #include "test/ccl/all_reduce_under_test.h"
+#include "test/ccl/printed_tree.h"
 #include "test/support/small_topology.h"
 
 namespace kernbench::test::order_of_sums_test {
@@ -29,97 +27,6 @@ using distributed::CollectiveKind;
 
 constexpr std::array kKinds = {CollectiveKind::all_reduce, CollectiveKind::reduce,
                                CollectiveKind::reduce_scatter};
-
-// The evaluator, which knows nothing of the product's trees but their text.
-
-// Rounds to the nearest number of the type, ties to even.
-float rounded(float number, DType dtype) {
-  if (dtype == DType::f32) return number;
-  const auto bits = std::bit_cast<std::uint32_t>(number);
-  return std::bit_cast<float>((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000);  // bf16
-}
-
-struct Leaf {
-  int rank = 0;
-  int cube = 0;
-  int pe = 0;
-};
-
-// A printed tree in postfix form: a leaf, or nullopt for an addition of the two results before.
-class PrintedTree {
- public:
-  explicit PrintedTree(const std::string& text) : rest_(text) {
-    read();
-    demand(rest_.empty());
-  }
-
-  template <class ValueOf>
-  float value(DType dtype, const ValueOf& value_of) const {
-    std::vector<float> stack;
-    for (const std::optional<Leaf>& leaf : postfix_) {
-      if (leaf) {
-        stack.push_back(value_of(*leaf));
-        continue;
-      }
-      const float right = stack.back();
-      stack.pop_back();
-      stack.back() = rounded(stack.back() + right, dtype);
-    }
-    return stack.front();
-  }
-
- private:
-  void read() {
-    if (!takes("(")) return read_leaf();
-    read();
-    demand(takes("+"));
-    read();
-    demand(takes(")"));
-    postfix_.emplace_back();
-  }
-  void read_leaf() {
-    Leaf leaf;
-    demand(takes("r"));
-    leaf.rank = number();
-    if (takes(".cube")) leaf.cube = number();
-    if (takes(".pe")) leaf.pe = number();
-    postfix_.emplace_back(leaf);
-  }
-  int number() {
-    std::size_t digits = 0;
-    const int number = std::stoi(std::string(rest_), &digits);
-    rest_.remove_prefix(digits);
-    return number;
-  }
-  void demand(bool is_so) const {
-    if (!is_so) FAIL("no tree goes on with '" << rest_ << "'");
-  }
-  bool takes(std::string_view word) {
-    if (!rest_.starts_with(word)) return false;
-    rest_.remove_prefix(word.size());
-    return true;
-  }
-
-  std::string_view rest_;
-  std::vector<std::optional<Leaf>> postfix_;
-};
-
-// In (0, 1), other for each number.
-double uniform(std::uint64_t number) {
-  number = (number + 1) * 0x9e3779b97f4a7c15;
-  number = (number ^ (number >> 30)) * 0xbf58476d1ce4e5b9;
-  number = (number ^ (number >> 27)) * 0x94d049bb133111eb;
-  return (static_cast<double>((number ^ (number >> 31)) >> 11) + 0.5) * 0x1p-53;
-}
-
-// Normally distributed (Box and Muller), and a number of the type.
-float drawn(const Leaf& leaf, std::int64_t position, DType dtype) {
-  const auto summand = static_cast<std::uint64_t>((leaf.rank * 64 + leaf.cube) * 64 + leaf.pe);
-  const std::uint64_t number = (summand << 32 | static_cast<std::uint64_t>(position)) * 2;
-  const double radius = std::sqrt(-2 * std::log(uniform(number)));
-  const double angle = 2 * std::numbers::pi * uniform(number + 1);
-  return rounded(static_cast<float>(radius * std::cos(angle)), dtype);
-}
 
 // What runs.
 
@@ -319,6 +226,139 @@ TEST_CASE("each algorithm that adds, on 2 to 16 ranks: the printed tree gives th
     CHECK((ranks == 2 ? all.ordered == 0 : all.ordered > all.elements / 20));
   }
   CHECK(algorithms.size() == 16);
+}
+
+const Algorithm& algorithm_named(std::string_view name) {
+  const Algorithm* const found = ccl::find_algorithm(name);
+  REQUIRE(found != nullptr);
+  return *found;
+}
+
+// 2 x 2 cubes of 2 PEs, each with a summand of its own or with a copy.
+TEST_CASE("sums inside a SIP, over cubes and PEs, are in the printed tree", "[ccl][order]") {
+  const auto [dp, per_rank] = GENERATE(values<std::pair<DPPolicy, int>>(
+      {{{.cube = Shard::partial, .pe = Shard::column_wise}, 4},
+       {{.cube = Shard::partial, .pe = Shard::partial}, 8},
+       {{.cube = Shard::column_wise, .pe = Shard::partial}, 2},
+       {{.cube = Shard::replicate, .pe = Shard::column_wise}, 1}}));
+  for (const int ranks : {1, 2, 3, 4}) {
+    const Topology topology = round_topology(SipTopology::ring_1d, ranks, 1, 2, 2);
+    for (const Algorithm& algorithm : ccl::library_algorithms()) {
+      const auto kind = CollectiveKind::all_reduce;
+      if (!can_run(algorithm, kind, topology)) continue;
+      CAPTURE(algorithm.name, ranks, per_rank);
+      const Run run{topology, algorithm, kind, dp};
+      const Compared compared = compare(run, {{DType::f32, 203}, {DType::bf16, 64}});
+      CHECK(compared.wrong == 0);
+      CHECK(compared.elements == (203 + 64) * ranks);
+      const OrderOfSums order = order_of(run, {DType::f32, 203});
+      CHECK(order.trees.node(order.tree_of(100)).summands == ranks * per_rank);
+    }
+  }
+}
+
+// Lanes of PEs and slices of TCM's size cut the tensor further; the sums of chunks stay.
+TEST_CASE("large tensors on many PEs have the sums that their trees say", "[ccl][order]") {
+  const Topology topology = round_topology(SipTopology::ring_1d, 4, 1, 2, 1);
+  for (const char* name : {"ring_allreduce", "swing_allreduce", "packed_trees"}) {
+    CAPTURE(name);
+    for (const DPPolicy& dp : {DPPolicy{.cube = Shard::column_wise, .pe = Shard::column_wise},
+                               DPPolicy{.cube = Shard::replicate, .pe = Shard::replicate}}) {
+      const Run run{topology, algorithm_named(name), CollectiveKind::all_reduce, dp};
+      CHECK(compare(run, {{DType::f32, 30'011}}).wrong == 0);
+      CHECK(order_of(run, {DType::f32, 30'011}).ranges.size() > 3);
+    }
+  }
+}
+
+// Of f32 nothing is divided before the sum, and the sum by 3 after it.
+TEST_CASE("an average is the printed tree's sum, divided", "[ccl][order]") {
+  const Topology topology = round_topology(SipTopology::ring_1d, 3, 1);
+  const Data data{DType::f32, 101};
+  const Run run{
+      topology, algorithm_named("ring_allreduce"), CollectiveKind::all_reduce, {}, ReduceOp::avg};
+  const OrderOfSums order = order_of(run, data);
+  const std::vector<float> averages = simulate(run, {data})[0][0];
+  for (std::int64_t element = 0; element < data.count; ++element) {
+    const float sum =
+        PrintedTree(order.trees.text(order.tree_of(element)))
+            .value(data.dtype, [&](const Leaf& leaf) { return drawn(leaf, element, data.dtype); });
+    CHECK(averages[static_cast<std::size_t>(element)] == sum / 3);
+  }
+}
+
+// The share of elements whose bits depend on the chunk that they are in, in percent.
+double chunk_dependent(int ranks, DType dtype, std::int64_t count) {
+  const Topology topology = round_topology(SipTopology::ring_1d, ranks, 1);
+  const OrderOfSums order = order_of({topology, algorithm_named("ring_allreduce")}, {dtype, count});
+  std::vector<PrintedTree> trees;
+  for (const auto& sums : order.sums) trees.emplace_back(order.trees.text(sums.front()));
+  CHECK(std::ssize(trees) == ranks);  // a tree for each chunk
+  std::int64_t different = 0;
+  for (std::int64_t element = 0; element < count; ++element) {
+    std::vector<float> summands;
+    for (int rank = 0; rank < ranks; ++rank) summands.push_back(drawn({rank}, element, dtype));
+    std::set<float> sums;
+    for (const PrintedTree& tree : trees) {
+      sums.insert(tree.value(
+          dtype, [&](const Leaf& leaf) { return summands[static_cast<std::size_t>(leaf.rank)]; }));
+    }
+    different += sums.size() > 1 ? 1 : 0;
+  }
+  return 100 * static_cast<double>(different) / static_cast<double>(count);
+}
+
+TEST_CASE("71, 96 and 100 % of elements depend on their chunk in a ring of 4, 8 and 16",
+          "[ccl][order]") {
+  constexpr std::int64_t kCount = 10'000;
+  CHECK(chunk_dependent(2, DType::f32, kCount) == 0);
+  CHECK(chunk_dependent(2, DType::bf16, kCount) == 0);
+  CHECK(chunk_dependent(4, DType::f32, kCount) == Approx(71).margin(3));
+  CHECK(chunk_dependent(8, DType::f32, kCount) == Approx(96).margin(3));
+  CHECK(chunk_dependent(16, DType::f32, kCount) == Approx(100).margin(0.5));
+  CHECK(chunk_dependent(4, DType::bf16, kCount) == Approx(69).margin(3));
+  CHECK(chunk_dependent(8, DType::bf16, kCount) == Approx(96).margin(3));
+  CHECK(chunk_dependent(16, DType::bf16, kCount) == Approx(100).margin(0.5));
+}
+
+TEST_CASE("a tree depends on the size where the plan has several", "[ccl][order]") {
+  const Topology topology = round_topology(SipTopology::ring_1d, 4, 1);
+  const auto order = [&](const char* name, std::int64_t count) {
+    return order_of({topology, algorithm_named(name)}, {DType::f32, count});
+  };
+  const OrderOfSums ring = order("ring_allreduce", 100);
+  CHECK(ring.sums_of_plan == 4);
+  CHECK(ring.trees.text(ring.tree_of(0)) == "(((r1+r2)+r3)+r0)");
+  CHECK(ring.trees.text(ring.tree_of(25)) == "(((r2+r3)+r0)+r1)");
+  CHECK(ring.ranges.size() == 4);
+  CHECK(ring.ranges[1].begin == 25);
+  // The same element of twice the batch is in another chunk.
+  const OrderOfSums twice = order("ring_allreduce", 200);
+  CHECK(twice.trees.text(twice.tree_of(25)) == "(((r1+r2)+r3)+r0)");
+  // One element: a call has one tree, which another size changes.
+  CHECK(order("ring_allreduce", 1).sums_of_call == 1);
+  CHECK(order("ring_allreduce", 1).sums_of_plan == 4);
+  // Up one tree, whatever the size.
+  CHECK(order("tree_allreduce", 100).sums_of_plan == 1);
+  CHECK(order("tree_allreduce", 100).ranges.size() == 1);
+}
+
+TEST_CASE("trees that differ in the order of two operands have the same bits", "[ccl][order]") {
+  SumTrees trees;
+  const auto a = trees.add_summand({0});
+  const auto b = trees.add_summand({1});
+  const auto c = trees.add_summand({2, 3, 4});
+  const auto ab_c = trees.add(trees.add(a, b), c);
+  const auto c_ba = trees.add(c, trees.add(b, a));
+  const auto a_bc = trees.add(a, trees.add(b, c));
+  CHECK(trees.text(ab_c) == "((r0+r1)+r2.cube3.pe4)");
+  CHECK(trees.text(c_ba) == "(r2.cube3.pe4+(r1+r0))");
+  CHECK(ab_c != c_ba);
+  CHECK(trees.number_of_bits(ab_c) == trees.number_of_bits(c_ba));
+  CHECK(trees.number_of_bits(ab_c) != trees.number_of_bits(a_bc));
+  CHECK(trees.add(trees.add(a, b), c) == ab_c);
+  CHECK(trees.node(a_bc).depth == 2);
+  CHECK(trees.node(a_bc).summands == 3);
 }
 
 }  // namespace
