@@ -42,6 +42,8 @@ class SumTrees {
   Tree add_summand(const Summand& summand);
   Tree add(Tree left, Tree right);
 
+  // Trees are numbered from 0, those that a tree adds before it.
+  std::size_t size() const { return nodes_.size(); }
   const Node& node(Tree tree) const { return nodes_[static_cast<std::size_t>(tree)]; }
 
   // Returns a number that two trees share if they differ at most in the order of the two operands

@@ -57,6 +57,7 @@ TEST_CASE("tables of benches are at most 120 columns wide", "[cli][width][exhaus
   check_bench("milestone-1h-ccl", "default", {"n_elem=64"}, {"--out", folder.path("o")});
   check_bench("milestone-1h-gemm", "tiny", {"families=gemv", "on=pe"},
               {"--out", folder.path("gemm")});
+  check_bench("numerics", "tiny", {"ranks=3", "bytes=1Ki"});
   check_bench("overlap", "tiny", {"bytes=64Ki", "gemm=64", "loads=4"});
   check_bench("tp-mlp", "tiny", {"tokens=16", "hidden=32", "tp=1,2"});
   check_bench("tp-transformer", "tiny", {"seq=16", "hidden=32", "heads=2", "tp=2"}, {"--explain"});
@@ -84,6 +85,8 @@ TEST_CASE("help and lists are at most 120 columns wide", "[cli][width]") {
         {"whatif", "--help"},
         {"probe", "choose", "--topology", "torus_2d_2x3"},
         {"probe", "path", "--from", "sip0.cube0.pe0", "--to", "sip1.cube0.pe0", "--bytes", "64KiB"},
+        {"probe", "order", "--topology", "default", "--algorithm", "intercube_allreduce", "--cube",
+         "partial", "--bytes", "4KiB"},
         {"probe", "gemm", "--m", "64", "--n", "64", "--k", "64"},
         {"probe", "bound", "--collective", "all_reduce", "--bytes", "1MiB"}}) {
     check_width(arguments);

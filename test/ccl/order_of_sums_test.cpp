@@ -308,17 +308,17 @@ double chunk_dependent(int ranks, DType dtype, std::int64_t count) {
   return 100 * static_cast<double>(different) / static_cast<double>(count);
 }
 
-TEST_CASE("71, 96 and 100 % of elements depend on their chunk in a ring of 4, 8 and 16",
+// What 200,000 elements of another generator give, within three standard deviations of 10,000.
+TEST_CASE("68, 96 and 100 % of elements depend on their chunk in a ring of 4, 8 and 16",
           "[ccl][order]") {
   constexpr std::int64_t kCount = 10'000;
-  CHECK(chunk_dependent(2, DType::f32, kCount) == 0);
-  CHECK(chunk_dependent(2, DType::bf16, kCount) == 0);
-  CHECK(chunk_dependent(4, DType::f32, kCount) == Approx(71).margin(3));
-  CHECK(chunk_dependent(8, DType::f32, kCount) == Approx(96).margin(3));
-  CHECK(chunk_dependent(16, DType::f32, kCount) == Approx(100).margin(0.5));
-  CHECK(chunk_dependent(4, DType::bf16, kCount) == Approx(69).margin(3));
-  CHECK(chunk_dependent(8, DType::bf16, kCount) == Approx(96).margin(3));
-  CHECK(chunk_dependent(16, DType::bf16, kCount) == Approx(100).margin(0.5));
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    CAPTURE(name_of(dtype));
+    CHECK(chunk_dependent(2, dtype, kCount) == 0);
+    CHECK(chunk_dependent(4, dtype, kCount) == Approx(68.4).margin(1.5));
+    CHECK(chunk_dependent(8, dtype, kCount) == Approx(96.0).margin(0.8));
+    CHECK(chunk_dependent(16, dtype, kCount) == Approx(99.9).margin(0.2));
+  }
 }
 
 TEST_CASE("a tree depends on the size where the plan has several", "[ccl][order]") {
@@ -341,6 +341,20 @@ TEST_CASE("a tree depends on the size where the plan has several", "[ccl][order]
   // Up one tree, whatever the size.
   CHECK(order("tree_allreduce", 100).sums_of_plan == 1);
   CHECK(order("tree_allreduce", 100).ranges.size() == 1);
+}
+
+TEST_CASE("up a tree, along a chain and in a switch, all chunks have one tree", "[ccl][order]") {
+  Topology topology = joined_topology(SipTopology::switched, 8);
+  topology.system.network_switch.sums.emplace();
+  std::set<std::string_view> names;
+  for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::reduce}) {
+    for (const Algorithm& algorithm : ccl::library_algorithms()) {
+      if (!can_run(algorithm, kind, topology)) continue;
+      const OrderOfSums order = order_of({topology, algorithm, kind}, {DType::f32, 100});
+      if (order.sums_of_plan == 1) names.insert(algorithm.name);
+    }
+  }
+  CHECK(names == std::set<std::string_view>{"tree_allreduce", "switch_allreduce", "chain"});
 }
 
 TEST_CASE("trees that differ in the order of two operands have the same bits", "[ccl][order]") {
