@@ -30,6 +30,7 @@ constexpr std::array kSums = {CollectiveKind::all_reduce, CollectiveKind::reduce
                               CollectiveKind::reduce_scatter};
 constexpr std::array kHolders = {Shard::replicate, Shard::row_wise, Shard::column_wise,
                                  Shard::partial};
+constexpr int kMostRanks = 64;          // whose trees are printed in seconds
 constexpr std::size_t kMostTrees = 16;  // that the text lists; JSON has all
 constexpr std::size_t kMostRanges = 4;  // of each
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 40;
@@ -62,7 +63,11 @@ const ccl::Algorithm& parse_algorithm(const ProbeOrderArguments& arguments, Coll
 }
 
 std::vector<int> parse_ranks(const std::string& text, const Topology& topology) {
-  const int most = topology.system.sip_count;
+  const int most = std::min(topology.system.sip_count, kMostRanks);
+  if (text.empty() && topology.system.sip_count > most) {
+    throw UsageError("KB-U012", "topology '{}' has {} ranks: give --ranks, at most {}",
+                     topology.name, topology.system.sip_count, most);
+  }
   const auto count = text.empty() ? most : static_cast<int>(parse_number("--ranks", text, 1, most));
   std::vector<int> ranks(static_cast<std::size_t>(count));
   std::iota(ranks.begin(), ranks.end(), 0);
@@ -202,61 +207,77 @@ std::string describe_error(DType dtype, int depth) {
                      name_of(dtype));
 }
 
-}  // namespace
+Shard parse_placement(std::string_view option, const std::string& text) {
+  return parse_choice(option, text, kHolders, "not known", [](Shard one) { return name_of(one); });
+}
 
-int probe(const ProbeOrderArguments& arguments) {
-  const Topology topology = load_topology(arguments.topology);
-  const ccl::Config config = load_ccl(arguments.ccl);
-  const auto kind_name = [](CollectiveKind kind) { return traits_of(kind).name; };
+ccl::Config load_config(const std::string& file) {
+  ccl::Config config = load_ccl(file);
+  if (!config.world_size()) return config;
+  throw ConfigError("KB-Y043", "world_size in the file of --ccl: groups are of SIPs; take it out");
+}
+
+ccl::ReductionCase parse_case(const ProbeOrderArguments& arguments, const Topology& topology,
+                              const ccl::Config& config) {
   const CollectiveKind kind =
-      parse_choice("--collective", arguments.collective, kSums, "it adds nothing up", kind_name);
-  const DType dtype = parse_choice("--dtype", arguments.dtype, kDTypes, "not known",
-                                   [](DType type) { return name_of(type); });
-  const auto shard = [](std::string_view option, const std::string& text) {
-    return parse_choice(option, text, kHolders, "not known",
-                        [](Shard one) { return name_of(one); });
-  };
+      parse_choice("--collective", arguments.collective, kSums, "it adds nothing up",
+                   [](CollectiveKind one) { return traits_of(one).name; });
   const ccl::Algorithm& algorithm = parse_algorithm(arguments, kind);
   ccl::ReductionCase reduction{topology, config, algorithm, kind,
                                parse_ranks(arguments.ranks, topology)};
   check_fits(algorithm, reduction);
-  const std::size_t ranks = reduction.sips.size();
-  reduction.dtype = dtype;
-  reduction.count = parse_count(arguments, dtype, kind, ranks);
-  reduction.placement = {.cube = shard("--cube", arguments.cube),
-                         .pe = shard("--pe", arguments.pe)};
-  const std::int64_t element = parse_number("--element", arguments.element, 0, reduction.count - 1);
+  reduction.dtype = parse_choice("--dtype", arguments.dtype, kDTypes, "not known",
+                                 [](DType type) { return name_of(type); });
+  reduction.count = parse_count(arguments, reduction.dtype, kind, reduction.sips.size());
+  reduction.placement = {.cube = parse_placement("--cube", arguments.cube),
+                         .pe = parse_placement("--pe", arguments.pe)};
+  return reduction;
+}
 
-  const OrderOfSums order = ccl::find_order(reduction);
-  const std::vector<SumTrees::Tree>& sums = order.sums_of(element);
+std::string describe_element(const ccl::ReductionCase& reduction, const OrderOfSums& order,
+                             std::int64_t element) {
   const SumTrees::Tree tree = order.tree_of(element);
-  const SumTrees::Node& root = order.trees.node(tree);
-  const RangesOfTrees ranges(order);
-  std::string text = first_line(
-      fmt::format("the order of sums of {} by {}, {} elements of {}, {} ranks",
-                  arguments.collective, algorithm.name, reduction.count, name_of(dtype), ranks),
-      topology);
-  text += in_lines(order.trees.text(tree)) + "#\n";
+  const SumTrees::Node& sum = order.trees.node(tree);
+  std::string text = in_lines(order.trees.text(tree)) + "#\n";
   text += fmt::format("#   element       {} of {}: {}\n", element, reduction.count,
-                      describe_ranks(order, sums));
+                      describe_ranks(order, order.sums_of(element)));
   text +=
       fmt::format("#   depth         {} of its {} additions follow each other, and each rounds\n",
-                  root.depth, root.summands - 1);
-  text += fmt::format("#   error         {}\n", describe_error(dtype, root.depth));
-  text += fmt::format("#   average       {}\n", describe_average(dtype, ranks));
+                  sum.depth, sum.summands - 1);
+  text += fmt::format("#   error         {}\n", describe_error(reduction.dtype, sum.depth));
+  text += fmt::format("#   average       {}\n",
+                      describe_average(reduction.dtype, reduction.sips.size()));
+  return text;
+}
+
+}  // namespace
+
+int probe(const ProbeOrderArguments& arguments) {
+  const Topology topology = load_topology(arguments.topology);
+  const ccl::Config config = load_config(arguments.ccl);
+  const ccl::ReductionCase reduction = parse_case(arguments, topology, config);
+  const std::int64_t element = parse_number("--element", arguments.element, 0, reduction.count - 1);
+  const OrderOfSums order = ccl::find_order(reduction);
+  const RangesOfTrees ranges(order);
+  std::string text =
+      first_line(fmt::format("the order of sums of {} by {}, {} elements of {}, {} ranks",
+                             arguments.collective, reduction.algorithm.name, reduction.count,
+                             name_of(reduction.dtype), reduction.sips.size()),
+                 topology);
+  text += describe_element(reduction, order, element);
   text += fmt::format("#   depends       {}\n", describe_dependence(order));
   text += fmt::format("#   trees         {} at this size, of {}\n", order.sums_of_call,
                       order.sums_of_plan);
-  text += ranges.text();
+  const SumTrees::Node& sum = order.trees.node(order.tree_of(element));
   show(arguments.json,
-       Json{{"tree", order.trees.text(tree)},
-            {"depth", root.depth},
-            {"additions", root.summands - 1},
-            {"same_bits_on_all_ranks", order.has_same_bits(sums)},
+       Json{{"tree", order.trees.text(order.tree_of(element))},
+            {"depth", sum.depth},
+            {"additions", sum.summands - 1},
+            {"same_bits_on_all_ranks", order.has_same_bits(order.sums_of(element))},
             {"trees_at_this_size", order.sums_of_call},
             {"trees_at_any_size", order.sums_of_plan},
             {"trees", ranges.json()}},
-       text);
+       text + ranges.text());
   return 0;
 }
 

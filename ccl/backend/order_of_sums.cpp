@@ -36,9 +36,9 @@ std::vector<Summand> name_summands(int member, const std::vector<Lane>& holders)
   return names;
 }
 
-class Order {
+class OrderOfCall {
  public:
-  explicit Order(PlannedCall& call) : call_(call) {
+  explicit OrderOfCall(PlannedCall& call) : call_(call) {
     for (int node = 0; node < call.member_count() * call.cubes().count; ++node) {
       plans_.push_back(call.find_plan(node));
     }
@@ -62,6 +62,8 @@ class Order {
     friend auto operator<=>(const SummandAt&, const SummandAt&) = default;
   };
   using Summands = std::vector<std::vector<SummandAt>>;
+  // By taker and chunk: the index in OrderOfSums::sums.
+  using NumbersOfChunks = std::map<std::pair<int, int>, int>;
 
   void add_block(int taker) {
     const ChunkRange block{0, 1, kNobody, taker};
@@ -70,7 +72,7 @@ class Order {
     auto channel = cut.channel_of.begin();
     for (const auto& [lane, slices] : cut.slices) {
       for (const Slice& slice : slices) {
-        const SumsOfPlan& sums = find_sums(summands_of(slice, block));
+        const NumbersOfChunks& numbers = find_numbers(summands_of(slice, block));
         for (int chunk = 0; chunk < plans_.front()->chunk_count; ++chunk) {
           const auto in_slice = [&](int at) {
             return chunk_in_channel(at, *channel, cut.channels, plans_.front()->chunk_count);
@@ -78,8 +80,7 @@ class Order {
           const ChunkExtent extent = extent_of_chunks(slice, in_slice(chunk), in_slice(chunk + 1),
                                                       plans_.front()->chunk_count);
           if (extent.count() == 0) continue;
-          const int number = number_of(sums.at({taker, chunk}));
-          add_ranges(extent, slice, place, first_element(taker), number);
+          add_ranges(extent, slice, place, first_element(taker), numbers.at({taker, chunk}));
         }
       }
       ++channel;
@@ -112,8 +113,8 @@ class Order {
     return summands;
   }
 
-  const SumsOfPlan& find_sums(Summands summands) {
-    const auto [known, is_new] = sums_.try_emplace(std::move(summands));
+  const NumbersOfChunks& find_numbers(Summands summands) {
+    const auto [known, is_new] = numbers_of_.try_emplace(std::move(summands));
     if (!is_new) return known->second;
     const CubeTree& cubes = call_.cubes();
     // A kernel adds the summands of a value in the order of its shards (StepsUnderWay::load()).
@@ -126,7 +127,10 @@ class Order {
       }
       return sum;
     };
-    return known->second = add_up(plans_, own, order_.trees);
+    for (const auto& [chunk, of_nodes] : add_up(plans_, own, order_.trees)) {
+      known->second[chunk] = number_of(of_nodes);
+    }
+    return known->second;
   }
 
   // The number of the sums of all members, of which each cube stores a copy.
@@ -183,15 +187,16 @@ class Order {
   }
 
   void count_sums() {
-    std::set<int> of_call;
-    for (const std::vector<Tree>& by_member : order_.sums) note(by_member, of_call);
-    order_.sums_of_call = static_cast<int>(of_call.size());
-    // In any cut, a chunk has the sum that it has here: only which elements it has is another.
     std::set<int> of_plan;
-    for (const auto& [summands, sums] : sums_) {
-      for (const auto& [chunk, of_nodes] : sums) note(of_nodes, of_plan);
-    }
+    for (const std::vector<Tree>& by_member : order_.sums) note(by_member, of_plan);
     order_.sums_of_plan = static_cast<int>(of_plan.size());
+    std::set<int> numbers;
+    for (const OrderOfSums::Range& range : order_.ranges) numbers.insert(range.sums);
+    std::set<int> of_call;
+    for (const int number : numbers) {
+      note(order_.sums[static_cast<std::size_t>(number)], of_call);
+    }
+    order_.sums_of_call = static_cast<int>(of_call.size());
   }
   void note(const std::vector<Tree>& trees, std::set<int>& numbers) const {
     for (const Tree tree : trees) {
@@ -201,7 +206,7 @@ class Order {
 
   PlannedCall& call_;
   std::vector<std::shared_ptr<const Plan>> plans_;  // by node
-  std::map<Summands, SumsOfPlan> sums_;
+  std::map<Summands, NumbersOfChunks> numbers_of_;
   std::map<std::vector<Tree>, int> numbers_;  // by sums: their index in OrderOfSums::sums
   OrderOfSums order_;
 };
@@ -251,7 +256,7 @@ bool OrderOfSums::has_same_bits(const std::vector<Tree>& by_member) const {
 }
 
 OrderOfSums find_order(PlannedCall& call) {
-  return Order(call).find();
+  return OrderOfCall(call).find();
 }
 
 OrderOfSums find_order(const ReductionCase& reduction) {

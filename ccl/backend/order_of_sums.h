@@ -24,7 +24,8 @@ class OrderOfSums {
   // All elements, in ascending order; neighbours differ in their sums.  The elements of a
   // reduce_scatter are those of the blocks of all members, one after the other.
   std::vector<Range> ranges;
-  // Sums by member; SumTrees::kNone: it has no result.
+  // The sums of each chunk of the plan by member, also of those that are empty here;
+  // SumTrees::kNone: it has no result.
   std::vector<std::vector<SumTrees::Tree>> sums;
   // How many different bits the sums of any cut can have, and the same of this one's.  Where the
   // plan has one sum for all chunks, it depends neither on the element nor on their number.

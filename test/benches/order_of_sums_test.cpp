@@ -112,6 +112,23 @@ TEST_CASE("probe order says what is wrong with its words", "[cli][probe][order][
           test::Says("KB-U012", "--cube", "'partail'", "'partial'"));
 }
 
+TEST_CASE("probe order takes at most 64 ranks, of groups of SIPs", "[cli][probe][order][errors]") {
+  const Words scale = {"--topology",     "scale_1024", "--algorithm",
+                       "ring_allreduce", "--bytes",    "4KiB"};
+  const ProgramResult all = run_program(order(scale));
+  CHECK(all.exit_code == 2);
+  CHECK_THAT(all.err, test::Says("KB-U012", "'scale_1024'", "1024 ranks", "--ranks", "64"));
+  Words some = scale;
+  some.insert(some.end(), {"--ranks", "64", "--json", "-"});
+  CHECK(json_of(order(some))["trees_at_any_size"] == 64);
+  const TemporaryFolder folder;
+  Words pes = scale;
+  pes.insert(pes.end(),
+             {"--ccl",
+              folder.write("ccl.yaml", "defaults: {algorithm: ring_allreduce, world_size: 8}\n")});
+  CHECK_THAT(run_program(order(pes)).err, test::Says("KB-Y043", "world_size", "SIPs"));
+}
+
 TEST_CASE("numerics: errors stay in their bounds, and bits are those of the trees",
           "[cli][numerics][order]") {
   std::set<std::string> algorithms;
