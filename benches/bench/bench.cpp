@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "benches/bench/bench_run.h"
+#include "benches/bench/energy_cells.h"
 #include "runtime/tensor/host_copy.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
@@ -66,6 +67,7 @@ void Bench::submit_sentinel() {
 }
 
 void Bench::add_row(Row row, bool ok, std::string_view why) {
+  add_energy(row, run_.contexts);
   if (run_.rows().empty() && run_.request.check_first) run_.request.check_first({&row, 1});
   const std::string what =
       ok ? ""

@@ -47,9 +47,10 @@ std::uint64_t BenchRun::inputs_hash() const {
   const auto by_environment = launches_block_by_environment();
   const bool blocks = by_environment.value_or(request.topology.launch.blocking);
   const std::string_view launches = blocks ? "blocking" : "queued";
-  return content_hash(fmt::format("{:016x}\n{}\n{}\n{}\n{}\n{}\n{}", program_hash(),
+  const std::string_view energy = request.recording.energy ? "\nwith energy" : "";
+  return content_hash(fmt::format("{:016x}\n{}\n{}\n{}\n{}\n{}\n{}{}", program_hash(),
                                   request.topology.name, request.inputs, request.seed, ties,
-                                  launches, settings.to_text()));
+                                  launches, settings.to_text(), energy));
 }
 
 void BenchRun::throw_if_interrupted() const {
@@ -122,6 +123,7 @@ EngineStatistics BenchRun::statistics() const {
     sum.simulated += one.simulated;
     sum.timed += one.timed;
     sum.events += one.events;
+    sum.energy += one.energy;
     sum.fingerprint = (sum.fingerprint ^ one.fingerprint) * 0x9e3779b97f4a7c15;
     if (one.busiest.kernel_time > sum.busiest.kernel_time) sum.busiest = one.busiest;
     sum.algorithms.insert(sum.algorithms.end(), one.algorithms.begin(), one.algorithms.end());

@@ -27,6 +27,7 @@ EngineStatistics collect_statistics(RuntimeContext& torch) {
   std::ranges::sort(statistics.algorithms);
   const std::set<int>& rules = simulation_of(torch).rules_used();
   statistics.rules.assign(rules.begin(), rules.end());
+  statistics.energy = runtime::measure_energy(simulation_of(torch));
   return statistics;
 }
 
@@ -55,6 +56,7 @@ ContextSet::~ContextSet() {
 CollectedContext ContextSet::make(const Topology& topology, RuntimeOptions options) {
   options.trace = options.trace || recording_.trace == runtime::TraceLevel::units;
   options.profile = options.profile || recording_.is_on();
+  if (!options.energy) options.energy = recording_.energy;
   if (!options.shuffle_ties) options.shuffle_ties = shuffle_ties_;
   CollectedContext torch(new RuntimeContext(topology, std::move(options)), ContextCollector{this});
   const std::lock_guard lock(mutex_);
@@ -108,6 +110,17 @@ std::vector<std::string> ContextSet::traces() const {
 
 void ContextSet::keep_longest(const std::shared_ptr<runtime::Simulation>& simulation) {
   if (longest_ == nullptr || simulation->timed() > longest_->timed()) longest_ = simulation;
+}
+
+runtime::EnergyUse ContextSet::take_energy() {
+  const std::lock_guard lock(mutex_);
+  runtime::EnergyUse sum;
+  for (const EngineStatistics& one : statistics_) sum += one.energy;
+  for (RuntimeContext* torch : live_) sum += runtime::measure_energy(simulation_of(*torch));
+  runtime::EnergyUse more = sum;
+  more -= taken_energy_;
+  taken_energy_ = sum;
+  return more;
 }
 
 void ContextSet::mark(std::string_view name) {

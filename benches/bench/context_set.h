@@ -15,6 +15,7 @@
 
 #include "benches/bench/bench.h"
 #include "benches/bench/report.h"
+#include "runtime/profiler/energy.h"
 #include "runtime/profiler/profile.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/topology/topology.h"
@@ -24,8 +25,10 @@ namespace kernbench::benches {
 // Says what the contexts of a set record.  All of them record the same.
 struct Recording {
   std::optional<runtime::TraceLevel> trace = {};  // nullopt: no traces are written
+  bool energy = false;                            // what the energy of what is timed is made of
   bool profile = false;  // the longest simulation is kept with what explains its time
 
+  // True if simulations are kept for what is made of them at the end.
   bool is_on() const { return trace || profile; }
 };
 
@@ -72,6 +75,9 @@ class ContextSet {
   // they are not profiled, or none has ended.
   const runtime::Simulation* longest() const { return longest_.get(); }
 
+  // Returns the energy of what the contexts have timed since the last call.
+  runtime::EnergyUse take_energy();
+
   // Marks this instant in all live contexts.
   void mark(std::string_view name);
 
@@ -93,6 +99,7 @@ class ContextSet {
   std::vector<EngineStatistics> statistics_;  // without wall time
   std::vector<std::shared_ptr<runtime::Simulation>> traced_;
   std::shared_ptr<runtime::Simulation> longest_;
+  runtime::EnergyUse taken_energy_;
   mutable std::mutex mutex_;  // guards the members below
   std::vector<RuntimeContext*> live_;
   std::vector<ContextSet*> parts_;

@@ -28,6 +28,31 @@ std::optional<std::uint64_t> parse_hex(std::string_view text) {
   return error == std::errc() && is_whole ? std::optional(number) : std::nullopt;
 }
 
+// The units that are counted.  JSON has no integers of 128 bits.
+constexpr std::int64_t kFemtojoulesPerJoule = 1'000'000'000'000'000;
+
+Json energy_json(const runtime::EnergyUse& energy) {
+  Json units = Json::array();
+  for (std::size_t i = 0; i < energy.units.size(); ++i) {
+    const auto& [is_counted, amount, femtojoules] = energy.units[i];
+    if (!is_counted) continue;
+    units.push_back({i, amount, static_cast<std::int64_t>(femtojoules / kFemtojoulesPerJoule),
+                     static_cast<std::int64_t>(femtojoules % kFemtojoulesPerJoule)});
+  }
+  return {energy.time.count(), std::move(units)};
+}
+
+runtime::EnergyUse parse_energy(const Json& json) {
+  runtime::EnergyUse energy{.time = Time{json.at(0).get<std::int64_t>()}};
+  for (const Json& unit : json.at(1)) {
+    const Wide joules = unit.at(2).get<std::int64_t>();
+    energy.units.at(unit.at(0).get<std::size_t>()) = {
+        true, unit.at(1).get<std::int64_t>(),
+        joules * kFemtojoulesPerJoule + unit.at(3).get<std::int64_t>()};
+  }
+  return energy;
+}
+
 Json outcome_json(const NamedOutcome& named) {
   Json systems = Json::array();
   for (const EngineStatistics& one : named.outcome.systems) {
@@ -37,7 +62,8 @@ Json outcome_json(const NamedOutcome& named) {
     }
     systems.push_back({one.simulated.count(), one.events, hex(one.fingerprint), one.busiest.unit,
                        one.busiest.busy.count(), one.busiest.kernel_time.count(),
-                       std::move(algorithms), one.rules, one.timed.count()});
+                       std::move(algorithms), one.rules, one.timed.count(),
+                       energy_json(one.energy)});
   }
   return {{"inputs", hex(named.inputs)},
           {"point", named.point},
@@ -62,6 +88,7 @@ NamedOutcome parse_outcome(const Json& json) {
       one.algorithms.push_back({run.at(0), run.at(1), run.at(2)});
     }
     one.rules = system.at(7).get<std::vector<int>>();
+    one.energy = parse_energy(system.at(9));
     named.outcome.systems.push_back(std::move(one));
   }
   return named;

@@ -30,6 +30,22 @@ Json make_json(const sim::UnitUse& use) {
           {"share", use.share()}};
 }
 
+// The energy by unit; nothing if none is counted.
+Json make_json(const runtime::EnergyUse& energy) {
+  Json units = Json::object();
+  for (const EnergyUnit unit : kEnergyUnits) {
+    const runtime::UnitEnergy& one = energy.of(unit);
+    if (!one.is_counted) continue;
+    units[std::string(name_of(unit))] = {{counts_operations(unit) ? "flop" : "bytes", one.amount},
+                                         {"uj", runtime::to_microjoules(one.femtojoules)}};
+  }
+  const auto watts = energy.watts();
+  return {{"uj", runtime::to_microjoules(energy.femtojoules())},
+          {"timed_ns", to_ns(energy.time)},
+          {"watts", watts ? Json(*watts) : Json()},
+          {"units", std::move(units)}};
+}
+
 }  // namespace
 
 double EngineStatistics::events_per_s() const {
@@ -42,23 +58,24 @@ std::string to_json(const Report& report) {
   Json set = Json::object();
   for (const auto& [key, value] : report.set) set[key] = value;
   const EngineStatistics& engine = report.engine;
-  const Json json = {{"kernbench", version()},
-                     {"bench", report.bench},
-                     {"ok", report.ok},
-                     {"topology", report.topology},
-                     {"world_size", report.world_size},
-                     {"seed", report.seed},
-                     {"set", std::move(set)},
-                     {"shuffle_ties", report.shuffle_ties ? Json(*report.shuffle_ties) : Json()},
-                     {"rows", std::move(rows)},
-                     {"artifacts", report.artifacts},
-                     {"engine",
-                      {{"simulated_ns", to_ns(engine.simulated)},
-                       {"events", engine.events},
-                       {"events_per_s", engine.events_per_s()},
-                       {"wall_s", engine.wall_s},
-                       {"fingerprint", fmt::format("{:016x}", engine.fingerprint)},
-                       {"busiest_unit", make_json(engine.busiest)}}}};
+  Json json = {{"kernbench", version()},
+               {"bench", report.bench},
+               {"ok", report.ok},
+               {"topology", report.topology},
+               {"world_size", report.world_size},
+               {"seed", report.seed},
+               {"set", std::move(set)},
+               {"shuffle_ties", report.shuffle_ties ? Json(*report.shuffle_ties) : Json()},
+               {"rows", std::move(rows)},
+               {"artifacts", report.artifacts},
+               {"engine",
+                {{"simulated_ns", to_ns(engine.simulated)},
+                 {"events", engine.events},
+                 {"events_per_s", engine.events_per_s()},
+                 {"wall_s", engine.wall_s},
+                 {"fingerprint", fmt::format("{:016x}", engine.fingerprint)},
+                 {"busiest_unit", make_json(engine.busiest)}}}};
+  if (engine.energy.is_counted()) json["energy"] = make_json(engine.energy);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 

@@ -12,6 +12,7 @@
 
 #include "benches/bench/row.h"
 #include "benches/bench/settings.h"
+#include "runtime/profiler/energy.h"
 #include "sim_engine/base/units.h"
 #include "sim_engine/components/use_and_waits.h"
 
@@ -38,6 +39,7 @@ struct EngineStatistics {
   std::vector<AlgorithmRun> algorithms = {};  // without duplicates, sorted
   // The numbers of the rules of ccl.yaml that have decided, sorted (Config::number_of_rule()).
   std::vector<int> rules = {};
+  runtime::EnergyUse energy = {};  // of what is timed; not counted unless it was asked for
 
   double events_per_s() const;
 };

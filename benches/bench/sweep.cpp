@@ -12,6 +12,7 @@
 #include "benches/bench/bench.h"
 #include "benches/bench/bench_run.h"
 #include "benches/bench/context_set.h"
+#include "benches/bench/energy_cells.h"
 #include "benches/bench/every.h"
 #include "benches/bench/process_team.h"
 #include "benches/bench/sweep_run.h"
@@ -244,6 +245,9 @@ PointEnd SweepRun::simulate(Point& point) {
     KB_CHECK(point.contexts->all_ended(), "the point '{}' of the sweep '{}' keeps a context",
              point.key, name_);
     const bool ok = context.ok() && simulate_in_other_orders(point, rows);
+    const bool has_energy = std::ranges::any_of(
+        rows, [](const Row& row) { return row.find(kEnergyColumn) != nullptr; });
+    if (!rows.empty() && !has_energy) add_energy(rows.front(), *point.contexts);
     return {.outcome = PointOutcome{ok, std::move(rows), point.contexts->statistics()}};
   } catch (...) {
     if (point.contexts->is_interrupted()) return {};

@@ -133,6 +133,7 @@ void SweepRun::enter(const Point& point) {
   } else {
     run_.contexts.append(outcome.systems);
   }
+  run_.contexts.take_energy();  // the point's rows have it
 }
 
 void SweepRun::throw_failure(const Point& point) {

@@ -49,6 +49,7 @@ struct RunArguments {
   std::string trace_level;  // empty: kernels
   bool explain = false;
   bool summary = false;
+  bool energy = false;
   bool whole_run = false;  // of --explain, --summary and --report
   std::string report;
   std::string kineto;  // a folder

@@ -90,6 +90,8 @@ void add_run_options(CLI::App* app, RunArguments& arguments) {
   app->add_flag("--explain", arguments.explain, "Show where the simulated time went");
   app->add_flag("--summary", arguments.summary,
                 "Show tables of ranks, kernels, collectives, units and waits");
+  app->add_flag("--energy", arguments.energy,
+                "Show the energy of what is timed, by unit, and add it to the rows");
   app->add_flag("--whole-run", arguments.whole_run,
                 "--explain, --summary and --report show more than what the bench times:\n"
                 "uploads, warm-up and reading back too");

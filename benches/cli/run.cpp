@@ -132,6 +132,14 @@ void check_whole_run(const RunArguments& arguments) {
       "--whole-run: has no effect without --explain, --summary or --report FILE; add one");
 }
 
+void check_energy(const RunArguments& arguments, const Topology& topology) {
+  if (!arguments.energy || topology.energy != EnergySpec{}) return;
+  throw UsageError("KB-U012",
+                   "--energy: the topology '{}' does not say what anything takes; give it a "
+                   "section `energy`, as default has, or --set energy.hbm='3.9 pJ/bit'",
+                   topology.name);
+}
+
 std::optional<runtime::TraceLevel> parse_trace(const RunArguments& arguments) {
   constexpr std::array<std::string_view, 3> kLevels = {"ranks", "kernels", "units"};  // in order
   const bool is_given = !arguments.trace_level.empty();
@@ -164,6 +172,7 @@ CheckRows check_of_first_row(const BenchInfo& info, const RunArguments& argument
 BenchRequest make_request(const BenchInfo& info, const RunArguments& arguments, const Work& work,
                           ProcessTeam* team) {
   check_whole_run(arguments);
+  check_energy(arguments, work.first.topology);
   return {.topology = work.first.topology,
           .ccl = work.first.ccl,
           .ccl_is_given = work.first.names_ccl,
@@ -171,7 +180,9 @@ BenchRequest make_request(const BenchInfo& info, const RunArguments& arguments, 
           .seed = parse_seed("--seed", arguments.seed),
           .shuffle_ties = parse_shuffle_ties(arguments.shuffle_ties),
           .tie_orders = parse_tie_orders(arguments.tie_orders, info),
-          .recording = {.trace = parse_trace(arguments), .profile = needs_profile(arguments)},
+          .recording = {.trace = parse_trace(arguments),
+                        .energy = arguments.energy,
+                        .profile = needs_profile(arguments)},
           .output_folder = arguments.output_folder,
           .jobs = parse_jobs(arguments.jobs),
           .inputs = work.inputs,

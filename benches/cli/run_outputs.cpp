@@ -7,6 +7,7 @@
 #include <array>
 #include <exception>
 
+#include "benches/bench/energy_cells.h"
 #include "benches/bench/head_and_foot.h"
 #include "benches/cli/report_page.h"
 #include "benches/figure/figure_artifacts.h"
@@ -106,6 +107,13 @@ void print_systems(const EndedRun& ended, Report&) {
   ended.run.console.print(systems_table(ended.run));
 }
 
+void print_energy(const EndedRun& ended, Report& report) {
+  if (!report.engine.energy.is_counted()) return;
+  const std::vector<Row> rows = energy_rows(report.rows);
+  const std::string by_row = rows.size() > 1 ? variants::to_fitting_table(rows) + "#\n" : "";
+  ended.run.console.print("#\n" + by_row + runtime::energy_table(report.engine.energy));
+}
+
 void write_page(const EndedRun& ended, Report& report) {
   if (longest(ended) == nullptr) return;
   ended.files.write_page(make_page(ended.arguments, report, ended.work, *longest(ended),
@@ -160,6 +168,8 @@ constexpr std::array kRunOutputs = {
     RunOutput{is_always, false, check_nothing, write_artifacts},
     RunOutput{[](const RunArguments& given) { return !given.plot.empty(); }, false, check_plot,
               [](const EndedRun&, Report&) {}},  // its figure is one of the artifacts
+    RunOutput{[](const RunArguments& given) { return given.energy; }, false, check_nothing,
+              print_energy},
     RunOutput{[](const RunArguments& given) { return given.verbose; }, false, check_nothing,
               print_systems},
     RunOutput{[](const RunArguments& given) { return !given.report.empty(); }, true, check_nothing,

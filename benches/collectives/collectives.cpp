@@ -151,9 +151,11 @@ std::int64_t round_to_count(const BlocksInput& blocks, Bytes size) {
 
 using Measurements = std::vector<Measurement>;  // by group
 
-Measurements measure_on(PointContext& point, std::span<const MeasuredInput> groups, bool has_data) {
+Measurements measure_on(PointContext& point, std::span<const MeasuredInput> groups,
+                        RuntimeOptions options) {
   const Bench& bench = point.bench();
-  const auto torch = point.make_context(bench.topology(), {.ccl = bench.ccl(), .data = has_data});
+  options.ccl = bench.ccl();
+  const auto torch = point.make_context(bench.topology(), std::move(options));
   return measure_at_once(*torch, groups);
 }
 
@@ -163,10 +165,10 @@ Measurements measure_place(PointContext& point, std::vector<MeasuredInput> group
                            bool checked) {
   for (MeasuredInput& input : groups) input.in_place = in_place;
   const bool at_once = checked && groups.front().repetitions == 1;
-  Measurements all = measure_on(point, groups, at_once);
+  Measurements all = measure_on(point, groups, {.data = at_once});
   if (checked && !at_once) {
     for (MeasuredInput& input : groups) input.repetitions = 1;
-    const Measurements with_values = measure_on(point, groups, true);
+    const Measurements with_values = measure_on(point, groups, {.energy = false});
     for (std::size_t i = 0; i < all.size(); ++i) all[i].wrong = with_values[i].wrong;
   }
   for (const Measurement& measured : all) point.check(measured.wrong.value_or(0) == 0);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "benches/bench/bench_run.h"
+#include "benches/bench/energy_cells.h"
 #include "benches/bench/row_cells.h"
 #include "benches/bench/table.h"
 #include "benches/kernels/measured_kernels.h"
@@ -107,6 +108,7 @@ std::vector<Row> simulate(PointContext& point, const KernelCase& kernel, const K
     try {
       const MeasuredPass measured = measure(*torch, pass, input);
       add_measured(rows.back(), measured);
+      add_energy(rows.back(), point.contexts());
       point.check(measured.time >= measured.roofline());
     } catch (const DeviceError& error) {
       if (error.code() != "KB-M010") throw;

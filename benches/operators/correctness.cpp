@@ -103,7 +103,7 @@ Check::Check(PointContext& point, const OperatorCase& operator_case, const Probl
       infos_(operator_case.providers()),
       definition_(define(operator_case, problem)),
       results_(list_results(definition_)),
-      torch_(point.make_context(point.bench().topology(), {.data = true})),
+      torch_(point.make_context(point.bench().topology(), {.data = true, .energy = false})),
       inputs_(make_inputs(*torch_, definition_)),
       version_(simulation_of(*torch_).last_write()) {}
 

@@ -1,8 +1,10 @@
 #include "benches/operators/measurement.h"
 
 #include <set>
+#include <span>
 
 #include "benches/operators/least_bytes.h"
+#include "runtime/torch/internals.h"
 #include "runtime/torch/profiler.h"
 #include "sim_engine/base/units.h"
 #include "sim_engine/components/routing.h"
@@ -56,7 +58,9 @@ MeasuredBoth measure(RuntimeContext& torch, const Definition& definition,
            .in_kernels = after.in_kernels - before.in_kernels,
            .roofline = compute_roofline(torch.topology(), run, direction),
            .kernels = after.kernels - before.kernels,
-           .bytes = after.loaded + after.stored - before.loaded - before.stored};
+           .bytes = after.loaded + after.stored - before.loaded - before.stored,
+           .energy = runtime::measure_energy(simulation_of(torch))};
+    for (const Measured& earlier : std::span(measured.data(), &one)) one.energy -= earlier.energy;
   }
   return measured;
 }

@@ -6,6 +6,7 @@
 
 #include "benches/bench/bench.h"
 #include "benches/operators/operator_run.h"
+#include "runtime/profiler/energy.h"
 
 namespace kernbench::benches::operators {
 
@@ -15,6 +16,7 @@ struct Measured {
   Time roofline{0};    // least_bytes() over the bandwidth of HBM of the PEs with tokens
   int kernels = 0;
   Bytes bytes = 0;  // from and to HBM
+  runtime::EnergyUse energy = {};
 
   double share_of_roofline() const;  // not finite if nothing takes time
 };

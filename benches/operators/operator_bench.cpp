@@ -8,6 +8,7 @@
 
 #include "benches/bench/bench.h"
 #include "benches/bench/bench_run.h"
+#include "benches/bench/energy_cells.h"
 #include "benches/bench/inputs.h"
 #include "benches/bench/output_file.h"
 #include "benches/bench/row_cells.h"
@@ -148,6 +149,11 @@ std::vector<Row> measure_all(PointContext& point, const OperatorCase& operator_c
   std::vector<Row> rows;
   for (const Direction direction : directions_of(definition)) {
     rows.push_back(perf_row(definition, providers, direction, measured));
+    runtime::EnergyUse energy;
+    for (const MeasuredBoth& one : measured) {
+      energy += one[static_cast<std::size_t>(direction)].energy;
+    }
+    add_energy(rows.back(), energy);
   }
   return rows;
 }

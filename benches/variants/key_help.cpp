@@ -84,6 +84,16 @@ constexpr Help kTopology[] = {
     {"pe.ipcq.latency", "of PE_IPCQ, to push or pop"},
     {"communication.packet", "between which short transfers and communication go ahead; 0: never"},
     {"communication.scratch", "of a PE, which users' kernels leave to collectives"},
+    {"energy.gemm_f16", "of PE_GEMM, for a sum or product of elements of 16 bits or less"},
+    {"energy.gemm_f32", "of PE_GEMM, for a sum or product of wider elements"},
+    {"energy.math", "of PE_MATH, for a lane and cycle"},
+    {"energy.tcm", "to read or write TCM"},
+    {"energy.sram", "to read or write SRAM"},
+    {"energy.hbm", "to read or write HBM"},
+    {"energy.noc", "to pass a PE's port to the cube's network"},
+    {"energy.ucie", "to pass a link between cubes, or to the IO chiplet"},
+    {"energy.sip_link", "to pass a link between SIPs"},
+    {"energy.host_link", "to pass the link to the host"},
     {"launch.blocking", "true: launches and collectives return when they are done"},
 };
 

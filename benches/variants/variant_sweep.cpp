@@ -91,6 +91,12 @@ std::size_t compute_width(std::span<const Row> rows, const std::string& column) 
   return widest + 2;
 }
 
+// Energy is counted in all of them, since each has rows.
+Recording recording_of(const ContextSet& contexts, const Variant& variant) {
+  const Recording& whole = contexts.recording();
+  return variant.is_recorded ? whole : Recording{.energy = whole.energy};
+}
+
 }  // namespace
 
 std::vector<Row> run_variant(PointContext& point, const BenchInfo& info, const Variant& variant) {
@@ -101,7 +107,7 @@ std::vector<Row> run_variant(PointContext& point, const BenchInfo& info, const V
                 .ccl_is_given = variant.names_ccl,
                 .seed = whole.seed,
                 .tie_orders = 0,  // the sweep of variants runs each in those
-                .recording = variant.is_recorded ? point.contexts().recording() : Recording{},
+                .recording = recording_of(point.contexts(), variant),
                 .shows_progress = false,
                 .known = whole.known},
                variant.settings, silent, point.contexts());

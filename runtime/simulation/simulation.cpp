@@ -12,6 +12,7 @@
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/components/fabric.h"
+#include "sim_engine/components/work_log.h"
 
 namespace kernbench::runtime {
 
@@ -206,10 +207,12 @@ void Simulation::keep_run_log() {
 void Simulation::add_timed_part(std::string name, Time from, Time to) {
   KB_CHECK(to <= now(), "a part until {}, at {}", to, now());
   const sim::CauseLog* const causes = machine_.engine().causes();
+  const sim::WorkLog* const work = machine_.work();
   timed_parts_.add({.name = std::move(name),
                     .from = from,
                     .to = to,
-                    .known_at = causes == nullptr ? sim::CauseId::begin : causes->current()});
+                    .known_at = causes == nullptr ? sim::CauseId::begin : causes->current(),
+                    .work_until = work == nullptr ? sim::WorkSums{} : work->sums_until(to)});
 }
 
 void Simulation::begin(std::uint64_t operation) {

@@ -21,6 +21,7 @@ void TimedParts::add(TimedPart part) {
     if (last->to <= part.to) continue;
     part.to = last->to;
     part.known_at = last->known_at;
+    part.work_until = last->work_until;
   }
   all_.insert(all_.erase(first, last), std::move(part));
 }

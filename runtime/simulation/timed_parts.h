@@ -4,12 +4,15 @@
 
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "sim_engine/base/units.h"
 #include "sim_engine/core/cause.h"
+#include "sim_engine/topology/topology.h"
 
 namespace kernbench::runtime {
 
@@ -19,6 +22,8 @@ struct TimedPart {
   Time to{0};
   // The event at which the program learned that the part was over; only if causes are recorded.
   sim::CauseId known_at = sim::CauseId::begin;
+  // What units had done by then; only if it is counted.
+  std::array<std::int64_t, kEnergyUnits.size()> work_until = {};
 
   Time duration() const { return to - from; }
 };

@@ -46,7 +46,10 @@ struct RuntimeOptions {
   bool data = true;  // compute values too; without it runs are faster and give only times
   // Record what explains the time: calls, kernels and waits by name, and their causes.
   bool profile = false;
-  bool trace = false;  // record what every unit does, too, for traces of TraceLevel::units
+  // Count what its energy is made of, where the topology says what each piece takes (ADR-0268).
+  // Without a value a bench's contexts do so if its run asks for it, and others do not.
+  std::optional<bool> energy = std::nullopt;
+  bool trace = false;   // record what every unit does, too, for traces of TraceLevel::units
   // The number of operations that the op log keeps, the latest ones (40 bytes each: 10 MiB), so
   // that long runs do not fill the host's memory; 0: all.
   std::size_t op_log_limit = std::size_t{1} << 18;

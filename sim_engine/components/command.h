@@ -66,6 +66,7 @@ struct Math {
   std::string_view operation;  // for a trace
   std::int64_t elements = 0;   // of the result
   MathPasses passes = {};
+  std::int64_t lane_operations = 0;  // only if the machine counts them
 };
 struct Gemm {
   GemmSize size;

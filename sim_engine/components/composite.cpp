@@ -15,6 +15,7 @@ class EpilogueOps {
   EpilogueOps(PeServices& services, std::int64_t count) : services_(services), count_(count) {}
 
   std::int64_t cycles() const { return cycles_; }
+  std::int64_t lane_operations() const { return lane_operations_; }
 
   Value apply(MathOp op, const Value& a, const Value& b) { return apply(op, std::array{a, b}); }
   Value apply(MathOp op, const Value& a, float number) { return apply(op, a, constant(number)); }
@@ -50,12 +51,16 @@ class EpilogueOps {
   template <std::size_t n>
   Value apply(MathOp op, const std::array<Value, n>& operands) {
     cycles_ += math_cycles(services_.topology.pe, op, count_);
+    if (services_.work != nullptr) {
+      lane_operations_ += count_lane_operations(services_.topology.pe, op, count_);
+    }
     return services_.memory.math(op, DType::f32, operands);
   }
 
   PeServices& services_;
   const std::int64_t count_;
   std::int64_t cycles_ = 0;
+  std::int64_t lane_operations_ = 0;
 };
 
 std::int64_t count_elements(std::span<const PartOfBlock> parts) {
@@ -262,7 +267,8 @@ Tile Composite::run_epilogue(const Step& step, const Tile& sum) {
   result->value = value;
   command.operands = {sum, std::exchange(bias_, {}), {}};
   command.result = result;
-  command.work = work::Math{ops.cycles(), "epilogue"};
+  command.work = work::Math{
+      .cycles = ops.cycles(), .operation = "epilogue", .lane_operations = ops.lane_operations()};
   scheduler_.issue(command);
   return result;
 }

@@ -55,6 +55,8 @@ Fabric::Transfer& Fabric::take_transfer() {
 void Fabric::send(const Path& path, Bytes bytes, const Event& delivered, Time delay,
                   Priority priority, std::optional<CauseLog::Id> cause) {
   KB_CHECK(bytes >= 0, "{} bytes", bytes);
+  if (work_ != nullptr) [[unlikely]]
+    note_work(path, bytes);
   const CauseLog* const causes = engine_.causes();
   const CauseLog::Id known =
       causes == nullptr ? CauseLog::Id::begin : cause.value_or(causes->current());

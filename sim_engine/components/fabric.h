@@ -44,6 +44,7 @@
 namespace kernbench::sim {
 
 class TraceRecorder;
+class WorkLog;
 
 class Fabric {
  public:
@@ -81,6 +82,10 @@ class Fabric {
   // When links have been busy with kernels' data, by LinkId; nullptr if it is not kept.  Over the
   // whole run a link's stretches add up to busy().
   std::unique_ptr<const UseOverTime> use_over_time() const;
+
+  // Enters the bytes of what is sent from now on, once for each link of its way, in `log`.
+  // REQUIRES: it outlives this
+  void keep_work(WorkLog& log) { work_ = &log; }
 
   // Drops the transfers under way and the reservations beyond now (see Engine::clear()).
   void reset();
@@ -188,6 +193,7 @@ class Fabric {
                                                                  const Transfer& transfer) const;
   std::uint64_t draw_order(const Visit& visit) const;
   void record(LinkId link, Time start, Time busy, Bytes bytes);
+  void note_work(const Path& path, Bytes bytes);
 
   Engine& engine_;
   const Routing routing_;
@@ -197,6 +203,7 @@ class Fabric {
   bool steps_;
   std::vector<Link> links_;
   std::unique_ptr<UseOverTime> use_;
+  WorkLog* work_ = nullptr;                         // null: it is not kept
   std::vector<std::unique_ptr<Meeting>> meetings_;  // by link; null where none has been
   std::deque<Transfer> transfers_;                  // addresses stay
   Transfer* free_transfer_ = nullptr;

@@ -1,8 +1,9 @@
-// When links are busy, where the run is profiled.
+// When links are busy and what they carry, where the run is profiled.
 
 #include <fmt/format.h>
 
 #include "sim_engine/components/fabric.h"
+#include "sim_engine/components/work_log.h"
 #include "sim_engine/trace/trace_recorder.h"
 
 namespace kernbench::sim {
@@ -12,6 +13,13 @@ void Fabric::note_use(UseOverTime& use, const Link& link, const Visit& visit) co
   const UnitClass unit_class = routing_.find_class(id);
   if (unit_class != UnitClass::link && unit_class != UnitClass::ucie) return;
   if (visit.counts) use.add(id, visit.start, visit.busy);
+}
+
+// Links that take no time carry the bytes too.
+void Fabric::note_work(const Path& path, Bytes bytes) {
+  for (const LinkId link : path.links) {
+    if (const auto unit = routing_.find_energy_unit(link)) work_->add(*unit, engine_.now(), bytes);
+  }
 }
 
 void Fabric::keep_use_over_time() {

@@ -54,6 +54,14 @@ struct GemmOperands {
 ComputeTraffic gemm_traffic(const GemmSpec& array, const GemmSize& size,
                             const GemmOperands& operands);
 
+// The multipliers whose energy a product takes: as wide as the wider operand.  And its work.
+constexpr EnergyUnit energy_unit_of(const GemmOperands& operands) {
+  return operands.of_a <= 2 && operands.of_b <= 2 ? EnergyUnit::gemm_f16 : EnergyUnit::gemm_f32;
+}
+constexpr std::int64_t count_flops(const GemmSize& size) {
+  return 2 * size.m * size.n * size.k;
+}
+
 // The share of all multipliers and cycles that multiplied: m n k / (cycles R C), for reports.
 double gemm_utilization(const GemmSpec& array, const GemmSize& size, const GemmArrayUse& use);
 

@@ -100,7 +100,12 @@ Tile KernelRun::index_add(std::span<const HbmPart> blocks, const Tile& indices,
   // It writes zeros, and adds the rows that have come.
   const std::int64_t cycles = math_cycles(pe, MathOp::convert, rows.count * rows.columns) +
                               math_cycles(pe, MathOp::add, loaded);
-  return submit_math(command, value, {cycles, "index_add"});
+  work::Math math{cycles, "index_add"};
+  if (services.work != nullptr) {
+    math.lane_operations = count_lane_operations(pe, MathOp::convert, rows.count * rows.columns) +
+                           count_lane_operations(pe, MathOp::add, loaded);
+  }
+  return submit_math(command, value, math);
 }
 
 }  // namespace kernbench::sim

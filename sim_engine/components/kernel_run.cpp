@@ -93,13 +93,21 @@ void KernelRun::store(const DeviceBuffer& buffer, const ElementRange& elements, 
   submit(command, use, std::get<work::Store>(command.work).noted);
 }
 
+template <class... Form>
+work::Math KernelRun::math_work(std::string_view operation, const Form&... form) const {
+  const PeServices& services = pe_.services();
+  work::Math math{math_cycles(services.topology.pe, form...), operation};
+  if (services.work != nullptr) {
+    math.lane_operations = count_lane_operations(services.topology.pe, form...);
+  }
+  return math;
+}
+
 Tile KernelRun::math(MathOp op, const Tile& a, const Tile& b) {
   Command& command = issue_next();
   command.operands = {a, b, {}};
-  return submit_math(
-      command, pe_.services().memory.math(op, a->value, b->value),
-      {math_cycles(pe_.services().topology.pe, op, a->element_count, size_of(a->dtype)),
-       name_of(op)});
+  return submit_math(command, pe_.services().memory.math(op, a->value, b->value),
+                     math_work(name_of(op), op, a->element_count, size_of(a->dtype)));
 }
 
 Tile KernelRun::math(MathOp op, DType dtype, std::int64_t element_count,
@@ -115,17 +123,16 @@ Tile KernelRun::math(MathOp op, DType dtype, std::int64_t element_count,
     values[i] = tile ? tile->value : services.memory.constant(dtype, element_count, number);
   }
   const Value value = services.memory.math(op, dtype, std::span(values).first(operands.size()));
-  return submit_math(command, value,
-                     {math_cycles(services.topology.pe, op, element_count, widest), name_of(op)});
+  return submit_math(command, value, math_work(name_of(op), op, element_count, widest));
 }
 
 Tile KernelRun::along_axis(AxisOp op, const Tile& tile, const AxisForm& form) {
   PeServices& services = pe_.services();
   Command& command = issue_next();
   command.operands[0] = tile;
-  return submit_math(command, services.memory.along_axis(op, tile->value, form),
-                     {math_cycles(services.topology.pe, op, form, size_of(tile->dtype)),
-                      name_of(op), 0, count_passes(op)});
+  work::Math math = math_work(name_of(op), op, form, size_of(tile->dtype));
+  math.passes = count_passes(op);
+  return submit_math(command, services.memory.along_axis(op, tile->value, form), math);
 }
 
 Tile KernelRun::ramp(DType dtype, std::int64_t start, std::int64_t element_count) {
@@ -133,15 +140,15 @@ Tile KernelRun::ramp(DType dtype, std::int64_t start, std::int64_t element_count
   Command& command = issue_next();
   const AxisForm form{1, element_count, 1};
   return submit_math(command, services.memory.ramp(dtype, start, element_count),
-                     {math_cycles(services.topology.pe, AxisOp::ramp, form, size_of(dtype)),
-                      name_of(AxisOp::ramp)});
+                     math_work(name_of(AxisOp::ramp), AxisOp::ramp, form, size_of(dtype)));
 }
 
-Tile KernelRun::submit_math(Command& command, const Value& value, const work::Math& math) {
+Tile KernelRun::submit_math(Command& command, const Value& value, work::Math math) {
   const Tile result = pe_.services().tiles.make(value.dtype(), value.element_count(), &account());
   result->value = value;
   command.result = result;
-  command.work = work::Math{math.cycles, math.operation, value.element_count(), math.passes};
+  math.elements = value.element_count();
+  command.work = math;
   submit(command);
   return result;
 }

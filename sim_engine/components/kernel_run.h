@@ -174,7 +174,10 @@ class KernelRun final : public ReceiveIssuer {
   template <class Kind>
   void issue_send(IpcqChannel& channel, std::uint32_t number, const Tile& tile);
   Tile make_signal();
-  Tile submit_math(Command& command, const Value& value, const work::Math& math);
+  // `form`: the further arguments of math_cycles().
+  template <class... Form>
+  work::Math math_work(std::string_view operation, const Form&... form) const;
+  Tile submit_math(Command& command, const Value& value, work::Math math);
   void completed(const Command& command) override;
   void end(const work::Composite& composite, Time started);
   void accepted(const IpcqMessage& message, bool in_one_sip, bool in_slot) override;

@@ -17,6 +17,7 @@
 #include "sim_engine/components/processing_element.h"
 #include "sim_engine/components/queue_memory.h"
 #include "sim_engine/components/switch_sum.h"
+#include "sim_engine/components/work_log.h"
 #include "sim_engine/trace/trace_recorder.h"
 
 namespace kernbench::sim {
@@ -72,6 +73,7 @@ struct Machine::Parts {
   }
 
   std::unique_ptr<TraceRecorder> trace;
+  std::unique_ptr<WorkLog> work = nullptr;
   Fabric fabric;
   Launcher launcher;
   std::vector<HbmAllocator> hbm;  // by SIP
@@ -91,6 +93,7 @@ Machine::Machine(const Topology& topology, const MachineOptions& options)
       parts_(std::make_unique<Parts>(*this, options)) {
   if (options.shuffle_ties) engine_.shuffle_ties(*options.shuffle_ties);
   if (options.profile) engine_.record_causes();
+  if (options.energy) count_work();
   std::uint32_t number = 0;
   for (int sip = 0; sip < topology_.system.sip_count; ++sip) {
     for (int cube = 0; cube < topology_.cube_count(); ++cube) {
@@ -188,6 +191,17 @@ ComputeTraffic Machine::compute_traffic() const {
   ComputeTraffic sum;
   for (const ProcessingElement& pe : parts_->pes) sum += pe.compute_traffic();
   return sum;
+}
+
+void Machine::count_work() {
+  if (topology_.energy == EnergySpec{} || parts_->work != nullptr) return;
+  parts_->work = std::make_unique<WorkLog>();
+  parts_->services.work = parts_->work.get();
+  parts_->fabric.keep_work(*parts_->work);
+}
+
+const WorkLog* Machine::work() const {
+  return parts_->work.get();
 }
 
 IpcqChannel& Machine::connect(const IpcqEnds& ends, const IpcqParams& params) {

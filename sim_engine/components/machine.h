@@ -27,11 +27,13 @@ class Launcher;
 class ProcessingElement;
 class SwitchSum;
 class TraceRecorder;
+class WorkLog;
 
 struct MachineOptions {
   bool data = true;              // keep what is needed to evaluate values
   bool trace = false;            // record spans
   bool profile = false;          // record what explains the time (ADR-0203)
+  bool energy = false;           // count what its energy is made of (ADR-0268)
   std::size_t op_log_limit = 0;  // the op log keeps this many of the latest records; 0: all
   std::optional<std::uint64_t> shuffle_ties = std::nullopt;  // the seed of Engine::shuffle_ties()
 };
@@ -79,6 +81,11 @@ class Machine {
   // Returns the bytes that PE_GEMM and PE_MATH of all PEs have read from TCM and written to it,
   // counted when a command reaches them.
   ComputeTraffic compute_traffic() const;
+
+  // Counts from now on what units do, if the topology has an energy of any.
+  void count_work();
+  // What has been counted; null if nothing is.
+  const WorkLog* work() const;
 
   // Makes a queue and enters it in both PEs' tables.  Its slots occupy the memory that they lie in
   // until disconnect_all(), unless they are reserved already (IpcqParams).  Throws DeviceError

@@ -40,4 +40,11 @@ std::int64_t math_cycles(const Topology::Pe& pe, MathOp op, std::int64_t element
                          Bytes widest = 4);
 std::int64_t math_cycles(const Topology::Pe& pe, AxisOp op, const AxisForm& form, Bytes widest = 4);
 
+// The operations of all lanes for an operation, each of a cycle: what one lane alone would take.
+template <class... Form>
+std::int64_t count_lane_operations(Topology::Pe pe, const Form&... form) {
+  pe.math_lanes = pe.math_f16_per_lane = 1;
+  return math_cycles(pe, form...);
+}
+
 }  // namespace kernbench::sim

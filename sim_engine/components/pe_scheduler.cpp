@@ -7,6 +7,7 @@
 #include "sim_engine/components/command_record.h"
 #include "sim_engine/components/gemm_array.h"
 #include "sim_engine/components/ipcq.h"
+#include "sim_engine/components/work_log.h"
 
 namespace kernbench::sim {
 
@@ -254,6 +255,7 @@ void PeScheduler::start(Command& command, const work::Math& math) {
   for (const Tile& operand : command.operands) {
     if (operand) operands += operand->bytes;
   }
+  if (services_.work != nullptr) note_work(EnergyUnit::math, math.lane_operations);
   compute(math_, command, cycles_time(math.cycles, services_.topology.pe.math_clock),
           {math.passes.reads * operands, math.passes.writes * command.result->bytes});
 }
@@ -268,6 +270,7 @@ void PeScheduler::start(Command& command, const work::Gemm& gemm) {
   const GemmOperands operands{size_of(command.operands[0]->dtype),
                               size_of(command.operands[1]->dtype), size_of(command.result->dtype),
                               gemm.added_to};
+  if (services_.work != nullptr) note_work(energy_unit_of(operands), count_flops(gemm.size));
   compute(gemm_, command, cycles_time(use->cycles, array.clock),
           gemm_traffic(array, gemm.size, operands));
 }
@@ -290,6 +293,7 @@ void PeScheduler::compute(ComputeUnit& unit, Command& command, Time cycles,
   unit.read_port.reserve(command.started, reading);
   unit.write_port.reserve(command.started, writing);
   compute_traffic_ += traffic;
+  if (services_.work != nullptr) note_work(EnergyUnit::tcm, traffic.read + traffic.written);
   if (command.started > now) command.issuer->waits()[WaitCause::unit] += command.started - now;
   const Time end = command.started + duration;
   // A unit that waits for its ports would not be faster with a faster array, so the time counts for
@@ -298,6 +302,10 @@ void PeScheduler::compute(ComputeUnit& unit, Command& command, Time cycles,
   services_.engine.schedule_after(
       cause_after_wait(services_.engine, number_, wait, command.started, why, end), end - now,
       Engine::call<&PeScheduler::finish>(this, command));
+}
+
+void PeScheduler::note_work(EnergyUnit unit, std::int64_t amount) {
+  services_.work->add(unit, services_.engine.now(), amount);
 }
 
 CauseLog::Id PeScheduler::cause_of_service(Time start, Time end, Cause why) const {

@@ -99,6 +99,7 @@ class PeScheduler {
   void take_tile(Command& command);
   void submit_dma(Channel channel, Command& command, const Path& path, Bytes bytes, Time extra);
   void compute(ComputeUnit& unit, Command& command, Time cycles, const ComputeTraffic& traffic);
+  void note_work(EnergyUnit unit, std::int64_t amount);
   CauseLog::Id cause_of_service(Time start, Time end, Cause why) const;
   Time translation_time(const work::HbmAccess& access) const;
   const Path& load_path(const PeLocation& home);

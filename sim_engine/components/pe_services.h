@@ -18,6 +18,7 @@
 namespace kernbench::sim {
 
 class TraceRecorder;
+class WorkLog;
 
 struct PeServices {
   const Topology& topology;
@@ -32,6 +33,7 @@ struct PeServices {
   CommandPool commands;
   MemoryOrder memory_order;
   TileChoices tile_choices = {};
+  WorkLog* work = nullptr;  // null unless energy is counted
   std::uint32_t next_arrow = 0;
   std::uint64_t kernel_count = 0;  // kernels started so far
 

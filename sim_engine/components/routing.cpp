@@ -112,6 +112,32 @@ UnitClass Routing::find_class(LinkId link) const {
   return in_pe < kTcmRead ? UnitClass::noc : UnitClass::tcm;
 }
 
+std::optional<EnergyUnit> Routing::find_energy_unit(LinkId link) const {
+  const UnitClass unit_class = find_class(link);
+  const bool is_inner = link < core_link() && link % per_sip_ >= cubes_at_;
+  const LinkId in_sip = link % per_sip_;
+  switch (unit_class) {
+    case UnitClass::host:
+      return EnergyUnit::host_link;
+    case UnitClass::link:
+      if (link >= core_link() || in_sip < kSipOut) return std::nullopt;
+      return EnergyUnit::sip_link;
+    case UnitClass::ucie:
+      return EnergyUnit::ucie;
+    case UnitClass::sram:
+      return EnergyUnit::sram;
+    case UnitClass::hbm:
+      return EnergyUnit::hbm;
+    case UnitClass::tcm:
+      return EnergyUnit::tcm;
+    case UnitClass::noc:
+      if (is_inner && (in_sip - cubes_at_) % per_cube_ < hbm_at_) return std::nullopt;
+      return EnergyUnit::noc;
+    default:
+      return std::nullopt;
+  }
+}
+
 std::string Routing::name(LinkId link) const {
   constexpr std::array<std::string_view, kPerPe> kPeLinks = {"noc.out", "noc.in", "tcm.read",
                                                              "tcm.write"};

@@ -101,6 +101,12 @@ class YamlMap {
   int thousandths(std::string_view key) {  // a share, such as 92.5 %
     return static_cast<int>(quantity(key, share_quantity()));
   }
+  std::int64_t energy_of_operation(std::string_view key) {  // in fJ
+    return quantity(key, operation_energy_quantity());
+  }
+  std::int64_t energy_of_byte(std::string_view key) {  // in fJ
+    return quantity(key, byte_energy_quantity());
+  }
   Frequency frequency(std::string_view key) { return {quantity(key, frequency_quantity())}; }
   std::string text(std::string_view key, std::string_view example);
   // The element of `values` whose name_of() is the key's value.

@@ -50,6 +50,11 @@ constexpr std::array<QuantityUnit, 9> kBandwidthUnits = {{{"B/s", 1},
 constexpr std::array<QuantityUnit, 4> kFrequencyUnits = {
     {{"Hz", 1}, {"kHz", kKilo}, {"MHz", kMega}, {"GHz", kGiga}}};
 
+constexpr std::array<QuantityUnit, 2> kOperationEnergyUnits = {
+    {{"fJ/FLOP", 1}, {"pJ/FLOP", kKilo}}};
+constexpr std::array<QuantityUnit, 4> kByteEnergyUnits = {
+    {{"fJ/B", 1}, {"fJ/bit", 8}, {"pJ/B", kKilo}, {"pJ/bit", 8 * kKilo}}};
+
 // More digits than these are refused, so that 128 bits hold every product below:
 // 10^18 * 2^40 < 2^127.
 constexpr std::size_t kMaxDigits = 18;
@@ -249,6 +254,24 @@ Quantity share_quantity() {
           .finest = "0.1 %",
           .min = 1,
           .max = 1000};
+}
+
+Quantity operation_energy_quantity() {
+  return {.name = "an energy per operation",
+          .example = "0.4 pJ/FLOP",
+          .units = kOperationEnergyUnits,
+          .finest = "1 fJ/FLOP",
+          .min = 0,
+          .max = kMega};
+}
+
+Quantity byte_energy_quantity() {
+  return {.name = "an energy per bit or byte",
+          .example = "3.9 pJ/bit",
+          .units = kByteEnergyUnits,
+          .finest = "1 fJ/B",
+          .min = 0,
+          .max = 8 * kMega};
 }
 
 ParsedScalar parse_quantity(std::string_view text, const Quantity& quantity) {

@@ -22,7 +22,7 @@ ParsedScalar parse_integer(std::string_view text, std::int64_t min, std::int64_t
 
 struct QuantityUnit {
   std::string_view name;
-  std::int64_t scale;  // in base units: ps, B, B/s, Hz
+  std::int64_t scale;  // in base units: ps, B, B/s, Hz, fJ
 };
 
 // A kind of quantity: "<decimal> <unit>", e.g. "51.2 GB/s".
@@ -43,6 +43,9 @@ Quantity bandwidth_quantity();
 Quantity frequency_quantity();  // 1 MHz to 1000 GHz
 
 Quantity share_quantity();  // 0.1 % to 100 %, in thousandths
+
+Quantity operation_energy_quantity();  // 0 to 1000 pJ/FLOP, in fJ
+Quantity byte_energy_quantity();       // 0 to 1000 pJ/bit, in fJ for a byte
 
 // The value in base units.
 ParsedScalar parse_quantity(std::string_view text, const Quantity& quantity);

@@ -38,6 +38,12 @@ std::string_view name_of(MathKind kind) {
   return name_in(kNames, kind);
 }
 
+std::string_view name_of(EnergyUnit unit) {
+  constexpr std::array<std::string_view, kEnergyUnits.size()> kNames = {
+      "gemm_f16", "gemm_f32", "math", "tcm", "sram", "hbm", "noc", "ucie", "sip_link", "host_link"};
+  return name_in(kNames, unit);
+}
+
 namespace {
 
 struct NamedCount {
@@ -47,7 +53,7 @@ struct NamedCount {
 
 // The numbers that must be at least 1 in every topology.
 std::vector<NamedCount> list_counts(const Topology& topology) {
-  const auto& [name, system, sip, cube, pe, communication, launch] = topology;
+  const auto& [name, system, sip, cube, pe, communication, launch, energy] = topology;
   return {{"system.sips.count", system.sip_count},
           {"system.sips.w", system.w},
           {"system.sips.h", system.h},
@@ -105,6 +111,11 @@ void Topology::check() const {
   if (cube.hbm.efficiency > 1000) {
     refuse(*this, fmt::format("cube.hbm.efficiency is {} thousandths; there are 1000",
                               cube.hbm.efficiency));
+  }
+  for (const EnergyUnit unit : kEnergyUnits) {
+    if (energy[unit] >= 0) continue;
+    refuse(*this,
+           fmt::format("energy.{} is {} fJ; it must not be negative", name_of(unit), energy[unit]));
   }
   if (communication.packet < 0 || communication.scratch < 0) {
     refuse(*this, fmt::format("communication: packet is {} B and scratch {} B; they must not be "

@@ -54,12 +54,38 @@ inline constexpr std::array kMathKinds = {MathKind::add,   MathKind::mul,     Ma
                                           MathKind::exp,   MathKind::log,     MathKind::sqrt,
                                           MathKind::rsqrt, MathKind::sigmoid};
 
+// What energy is counted for: FLOPs of PE_GEMM by the width of its operands, operations of PE_MATH,
+// and bytes that pass a port of a memory or a link (ADR-0268).
+enum class EnergyUnit : std::uint8_t {
+  gemm_f16,  // products of elements of 16 bits or less
+  gemm_f32,  // products of wider ones
+  math,
+  tcm,
+  sram,
+  hbm,
+  noc,  // a PE's port to it
+  ucie,
+  sip_link,
+  host_link,
+};
+
+inline constexpr std::array kEnergyUnits = {
+    EnergyUnit::gemm_f16, EnergyUnit::gemm_f32, EnergyUnit::math, EnergyUnit::tcm,
+    EnergyUnit::sram,     EnergyUnit::hbm,      EnergyUnit::noc,  EnergyUnit::ucie,
+    EnergyUnit::sip_link, EnergyUnit::host_link};
+
+// True of a unit whose work is operations; else it is bytes.
+constexpr bool counts_operations(EnergyUnit unit) {
+  return unit <= EnergyUnit::math;
+}
+
 std::string_view name_of(SipTopology topology);
 // True if SIPs stand in rows, so that a file gives w and h.
 bool has_rows(SipTopology topology);
 std::string_view name_of(Edge edge);
 std::string_view name_of(Dataflow dataflow);
 std::string_view name_of(MathKind kind);
+std::string_view name_of(EnergyUnit unit);
 
 // Describes one direction of a link; every link has two of them, one each way (full duplex).
 struct LinkSpec {
@@ -127,6 +153,18 @@ class MathCycles {
 
  private:
   std::array<int, kMathKinds.size()> cycles_;
+};
+
+// The energy of each operation or byte, in femtojoules; 0: it is not counted.
+class EnergySpec {
+ public:
+  std::int64_t& operator[](EnergyUnit unit) { return each_[static_cast<std::size_t>(unit)]; }
+  std::int64_t operator[](EnergyUnit unit) const { return each_[static_cast<std::size_t>(unit)]; }
+
+  friend bool operator==(const EnergySpec&, const EnergySpec&) = default;
+
+ private:
+  std::array<std::int64_t, kEnergyUnits.size()> each_{};
 };
 
 struct GemmSpec {
@@ -215,6 +253,8 @@ struct Topology {
 
     friend bool operator==(const Launch&, const Launch&) = default;
   } launch;
+
+  EnergySpec energy;
 
   int cube_count() const { return sip.cubes_w * sip.cubes_h; }
   int pe_count() const { return static_cast<int>(cube.corners.size()) * cube.pe_per_corner; }

@@ -233,6 +233,20 @@ Topology::Launch read_launch(YamlMap& file) {
   return {.blocking = file.map("launch").boolean("blocking")};
 }
 
+// A unit whose energy is left out is not counted.
+EnergySpec read_energy(YamlMap& file) {
+  EnergySpec result;
+  if (!file.has("energy")) return result;
+  YamlMap energy = file.map("energy");
+  for (const EnergyUnit unit : kEnergyUnits) {
+    const std::string_view key = name_of(unit);
+    if (!energy.has(key)) continue;
+    result[unit] =
+        counts_operations(unit) ? energy.energy_of_operation(key) : energy.energy_of_byte(key);
+  }
+  return result;
+}
+
 // Links of a full mesh grow with the square of the SIPs.
 void check_full_mesh(YamlMap& file, const Topology::System& system) {
   if (system.topology != SipTopology::full_mesh || system.sip_count <= kMaxFullMesh) return;
@@ -260,7 +274,8 @@ Topology read_topology(YamlMap file, std::string name) {
                     .cube = read_cube(file.map("cube")),
                     .pe = read_pe(file.map("pe")),
                     .communication = {},
-                    .launch = read_launch(file)};
+                    .launch = read_launch(file),
+                    .energy = read_energy(file)};
   topology.communication = read_communication(file, topology.pe.tcm);
   check_size(file, topology);
   check_full_mesh(file, topology.system);

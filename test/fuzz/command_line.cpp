@@ -72,6 +72,7 @@ void add_run_options(Words& words, const RunArguments& run) {
   add(words, "--jobs", run.jobs);
   if (run.explain) words.emplace_back("--explain");
   if (run.summary) words.emplace_back("--summary");
+  if (run.energy) words.emplace_back("--energy");
   if (run.whole_run) words.emplace_back("--whole-run");
   if (run.quiet) words.emplace_back("--quiet");
   if (run.verbose) words.emplace_back("--verbose");

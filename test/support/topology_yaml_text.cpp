@@ -111,12 +111,21 @@ std::string to_text(const Topology::Launch& launch) {
   return fmt::format("launch: {{blocking: {}}}\n", launch.blocking);
 }
 
+std::string to_text(const EnergySpec& energy) {
+  std::string text;
+  for (const EnergyUnit unit : kEnergyUnits) {
+    text += fmt::format("{}{}: {} fJ/{}", text.empty() ? "" : ", ", name_of(unit), energy[unit],
+                        counts_operations(unit) ? "FLOP" : "B");
+  }
+  return fmt::format("energy: {{{}}}\n", text);
+}
+
 }  // namespace
 
 std::string to_yaml(const Topology& topology) {
   return "kernbench_topology: 1\n" + to_text(topology.system) + to_text(topology.sip) +
          to_text(topology.cube) + to_text(topology.pe) + to_text(topology.communication) +
-         to_text(topology.launch);
+         to_text(topology.launch) + to_text(topology.energy);
 }
 
 }  // namespace kernbench::test
