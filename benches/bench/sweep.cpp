@@ -7,6 +7,7 @@
 #include <cstring>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "benches/bench/bench.h"
@@ -27,6 +28,13 @@ namespace {
 
 constexpr std::chrono::milliseconds kRedraw{100};
 constexpr std::chrono::milliseconds kAskOthers{2};
+
+// Rows of one system share its energy, which the first one has unless the point has divided it.
+void add_energy_to_first(std::span<Row> rows, ContextSet& contexts) {
+  const bool has_energy =
+      std::ranges::any_of(rows, [](const Row& row) { return row.find(kEnergyColumn) != nullptr; });
+  if (!rows.empty() && !has_energy) add_energy(rows.front(), contexts);
+}
 
 }  // namespace
 
@@ -241,13 +249,11 @@ PointEnd SweepRun::simulate(Point& point) {
   try {
     PointContext context(bench_, *point.contexts);
     std::vector<Row> rows = point.simulate(context);
+    add_energy_to_first(rows, *point.contexts);
     if (index_of(point) == 0 && run_.request.check_first) run_.request.check_first(rows);
     KB_CHECK(point.contexts->all_ended(), "the point '{}' of the sweep '{}' keeps a context",
              point.key, name_);
     const bool ok = context.ok() && simulate_in_other_orders(point, rows);
-    const bool has_energy = std::ranges::any_of(
-        rows, [](const Row& row) { return row.find(kEnergyColumn) != nullptr; });
-    if (!rows.empty() && !has_energy) add_energy(rows.front(), *point.contexts);
     return {.outcome = PointOutcome{ok, std::move(rows), point.contexts->statistics()}};
   } catch (...) {
     if (point.contexts->is_interrupted()) return {};

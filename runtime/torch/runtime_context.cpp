@@ -10,6 +10,7 @@
 
 #include "runtime/guards/run_limits.h"
 #include "runtime/launch/kernel_launch.h"
+#include "runtime/profiler/energy.h"
 #include "runtime/profiler/profile.h"
 #include "runtime/profiler/trace.h"
 #include "runtime/profiler/written_file.h"
@@ -54,6 +55,10 @@ const std::vector<runtime::KernelResult>& EngineView::results() const {
 
 const std::vector<runtime::KernelResult>& EngineView::last_results() const {
   return settled().last_results();
+}
+
+runtime::EnergyUse EngineView::energy() const {
+  return runtime::measure_energy(settled());
 }
 
 runtime::Profile EngineView::profile() const {

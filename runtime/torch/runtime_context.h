@@ -20,6 +20,7 @@
 #include "runtime/distributed/distributed.h"
 #include "runtime/launch/launch_name.h"
 #include "runtime/multiprocessing/spawn.h"
+#include "runtime/profiler/energy.h"
 #include "runtime/profiler/profile.h"
 #include "runtime/simulation/results.h"
 #include "runtime/tensor/tensor.h"
@@ -46,10 +47,9 @@ struct RuntimeOptions {
   bool data = true;  // compute values too; without it runs are faster and give only times
   // Record what explains the time: calls, kernels and waits by name, and their causes.
   bool profile = false;
-  // Count what its energy is made of, where the topology says what each piece takes (ADR-0268).
-  // Without a value a bench's contexts do so if its run asks for it, and others do not.
+  // Count what energy is made of (ADR-0268); nullopt: contexts of a bench do if its run asks.
   std::optional<bool> energy = std::nullopt;
-  bool trace = false;   // record what every unit does, too, for traces of TraceLevel::units
+  bool trace = false;  // record what every unit does, too, for traces of TraceLevel::units
   // The number of operations that the op log keeps, the latest ones (40 bytes each: 10 MiB), so
   // that long runs do not fill the host's memory; 0: all.
   std::size_t op_log_limit = std::size_t{1} << 18;
@@ -137,6 +137,8 @@ class EngineView {
   const sim::CommandLog& op_log() const;
   std::uint64_t event_count() const;
 
+  // Returns the energy of what profiler::timed() has named, or of the whole run.
+  runtime::EnergyUse energy() const;
   // Returns where the time went.  Without RuntimeOptions::profile it has no operations and no
   // waits.
   runtime::Profile profile() const;

@@ -5,7 +5,6 @@
 #include <catch2/catch.hpp>
 
 #include "ccl/core/config.h"
-#include "runtime/torch/internals.h"
 #include "runtime/torch/profiler.h"
 #include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
@@ -18,10 +17,6 @@ Topology with_energy(Topology topology) {
   topology.energy[EnergyUnit::gemm_f32] = 700;
   topology.energy[EnergyUnit::sip_link] = 11;
   return topology;
-}
-
-runtime::EnergyUse energy_of(RuntimeContext& torch) {
-  return runtime::measure_energy(simulation_of(torch));
 }
 
 void multiply_until_done(RuntimeContext& torch, const Tensor& x, std::int64_t n) {
@@ -39,21 +34,21 @@ runtime::EnergyUse energy_of_all_reduce(const Topology& topology, std::int64_t c
     torch.distributed.all_reduce(x);
   });
   torch.distributed.destroy_process_group();
-  return energy_of(torch);
+  return torch.engine().energy();
 }
 
 TEST_CASE("the energy is of what is timed: each FLOP of it, and no other", "[ccl][energy]") {
   RuntimeContext torch(with_energy(ring_with_array(2)), {.energy = true});
   const Tensor x = torch.zeros({1}, {.dp = DPPolicy::on_one_pe()});
   multiply_until_done(torch, x, 512);
-  CHECK(energy_of(torch).of(EnergyUnit::gemm_f32).amount == 2LL * 512 * 512 * 512);
+  CHECK(torch.engine().energy().of(EnergyUnit::gemm_f32).amount == 2LL * 512 * 512 * 512);
   for (const std::int64_t n : {64, 128}) {
     const Time begin = torch.engine().now();
     multiply_until_done(torch, x, n);
     profiler::timed(torch, "product", begin, torch.engine().now());
     multiply_until_done(torch, x, 256);  // begins at the instant at which the part ends
   }
-  const runtime::EnergyUse energy = energy_of(torch);
+  const runtime::EnergyUse energy = torch.engine().energy();
   const std::int64_t flops = 2 * (64 * 64 * 64 + 128 * 128 * 128);
   CHECK(energy.of(EnergyUnit::gemm_f32).amount == flops);
   CHECK(energy.femtojoules() == Wide{flops} * 700);
@@ -85,7 +80,7 @@ TEST_CASE("a run that does not ask counts nothing", "[ccl][energy]") {
   RuntimeContext torch(with_energy(ring_with_array(2)));
   const Tensor x = torch.zeros({1}, {.dp = DPPolicy::on_one_pe()});
   multiply_until_done(torch, x, 64);
-  CHECK(energy_of(torch) == runtime::EnergyUse{});
+  CHECK(torch.engine().energy() == runtime::EnergyUse{});
 }
 
 }  // namespace
