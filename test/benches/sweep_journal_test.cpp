@@ -62,11 +62,13 @@ TEST_CASE("a point comes back as it was, to the bit", "[journal]") {
                       .set("less", -infinity)
                       .set("no", false)
                       .set("none", std::optional<double>());
-  const EngineStatistics system{.simulated = Time{123},
-                                .timed = Time{67},
-                                .events = 1ull << 63,
-                                .fingerprint = 0x0123456789abcdef,
-                                .busiest = {"sip0.host.up", Time{45}, Time{123}}};
+  EngineStatistics system{.simulated = Time{123},
+                          .timed = Time{67},
+                          .events = 1ull << 63,
+                          .fingerprint = 0x0123456789abcdef,
+                          .busiest = {"sip0.host.up", Time{45}, Time{123}}};
+  system.energy.time = Time{67};
+  system.energy.of(EnergyUnit::hbm) = {true, 1LL << 62, Wide{1LL << 62} * 31'203};
   const PointOutcome outcome{.ok = false, .rows = {row, Row()}, .systems = {system, {}}};
   const TemporaryFolder folder;
   { SweepJournal(folder.path("j"), kInputs).append("p", outcome); }
@@ -86,6 +88,7 @@ TEST_CASE("a point comes back as it was, to the bit", "[journal]") {
   CHECK(found->systems[0].busiest.unit == "sip0.host.up");
   CHECK(found->systems[0].busiest.busy == Time{45});
   CHECK(found->systems[0].busiest.kernel_time == Time{123});
+  CHECK(found->systems[0].energy == system.energy);
   CHECK(found->systems[1].busiest.unit.empty());
 }
 
