@@ -103,14 +103,7 @@ std::vector<StepInput> read_points(const Settings& settings, const Topology& top
                   .dtype = settings.choice("dtype", kDTypes)};
   train::check_size("ddp", input.model, input.size);
   const std::vector<Scheme> schemes = settings.choices("scheme", kSchemes);
-  const bool shards = std::ranges::find(schemes, Scheme::fsdp2) != schemes.end();
-  input.on = train::read_pes(settings, topology, shards ? 1 : input.size.tokens());
-  if (input.on.count() > 1 && shards) {
-    throw UsageError("KB-U012",
-                     "ddp: scheme={} with {} PEs; fsdp2 cuts parameters among ranks that lie whole "
-                     "on a PE: give cubes=1 pes=1, or scheme=ddp,zero1",
-                     settings.text("scheme"), input.on.count());
-  }
+  input.on = train::read_pes(settings, topology, input.size.tokens());
   const std::vector<double> caps = read_caps(settings);
   std::vector<StepInput> points;
   for (const Scheme scheme : schemes) {
@@ -299,8 +292,7 @@ BenchInfo ddp_bench() {
            {"batch", "1", "samples of a rank's step", SettingType::integer},
            {"dtype", "f32", "f16, bf16 or f32", SettingType::name},
            {"cubes", "",
-            "of each SIP that share its rank's tokens and weights; else as many as these fill, "
-            "without fsdp2",
+            "of each SIP that share its rank's tokens and weights; else as many as these fill",
             SettingType::integer},
            {"pes", "", "of each of these cubes, likewise", SettingType::integer},
            {"scheme", "ddp",

@@ -86,7 +86,7 @@ constexpr std::array kACodes = std::to_array<ErrorCode>({
     {"KB-A020", ExitCode::collective_misuse,
      "`fully_shard` is given a module, a mesh, a parameter or an option that it does not take.",
      "Shard from the inside out, each module once, the same on all ranks; its parameters have one "
-     "type and one placement and are no views."},
+     "type, lie on the same PEs, whole or cut by rows, and are no views."},
     {"KB-A021", ExitCode::collective_misuse,
      "The root of `fully_shard` is no single module, or an inner module ran before its root.",
      "Call `fully_shard` with one outermost module, and run forward through that one first."},

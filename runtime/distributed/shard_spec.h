@@ -15,7 +15,7 @@ struct ShardSpec {
   std::string name;            // of the parameter
   Tensor parameter;            // the whole one, which has elements while it is gathered
   std::int64_t first_row = 0;  // of this rank's
-  Tensor padded;               // the shard, and zeros behind it where it has fewer rows
+  Tensor padded;  // the shard, and zeros behind it where it has fewer rows; none if PEs share them
   ProcessGroup group;
 };
 

@@ -4,6 +4,8 @@
 
 #include "runtime/ops/device_kernel.h"
 #include "runtime/ops/placement.h"
+#include "runtime/parallel/fsdp_lanes.h"
+#include "runtime/tensor/tensor_storage.h"
 #include "runtime/tl/tl.h"
 
 namespace kernbench::distributed::fsdp {
@@ -40,12 +42,32 @@ void clear(tl::Context& tl, const Rows& to, std::int64_t rows, std::int64_t colu
   });
 }
 
-// True if this holder's elements count, beside others' summands.
+}  // namespace
+
+Tensor make_flat(const Tensor& like, std::string_view name, int parts, std::int64_t part,
+                 DType dtype, const std::vector<Tensor>& gradients) {
+  ops::Placement placement = ops::placement_of(like);
+  placement.is_shared = false;
+  for (Level ops::Placement::*const level : {&ops::Placement::cube, &ops::Placement::pe}) {
+    const bool is_partial = std::ranges::any_of(gradients, [&](const Tensor& gradient) {
+      return (ops::placement_of(gradient).*level).is_partial();
+    });
+    placement.*level = (placement.*level).is_cut() ? ops::cut(1)
+                       : is_partial                ? ops::kPartial
+                                                   : ops::kReplicate;
+  }
+  const Shape shape = is_shared(like) ? Shape{parts, part} : Shape{parts * part};
+  return ops::make_like(like, name, shape, dtype, placement);
+}
+
+Tensor part_of(const Tensor& flat, int index, std::int64_t part) {
+  return flat.dim() == 2 ? runtime::make_stretch_view(flat, 0, index, 1)
+                         : runtime::make_stretch_view(flat, 0, index * part, part);
+}
+
 bool counts(const Level& flat, const Level& of_tensor, int holder) {
   return !flat.is_partial() || of_tensor.is_partial() || holder == 0;
 }
-
-}  // namespace
 
 std::int64_t FlatRows::count_rows(int rank) const {
   return std::clamp<std::int64_t>(rows - rank * padded_rows, 0, padded_rows);
@@ -55,13 +77,14 @@ std::int64_t set_offsets(std::vector<FlatRows>& layout) {
   std::int64_t end = 0;
   for (FlatRows& rows : layout) {
     rows.offset = end;
-    end += rows.padded_elements();
+    end += rows.share();
   }
-  return end;
+  return layout.empty() ? 0 : end * layout.front().lanes;
 }
 
 void copy_in_shards(const Tensor& part, const std::vector<Tensor>& shards,
                     const std::vector<FlatRows>& layout) {
+  if (is_shared(part)) return copy_in_to_lanes("all_gather_copy_in", part, shards, layout, {});
   ops::launch("all_gather_copy_in", {part}, shards, [part, shards, layout](tl::Context& tl) {
     const tl::Pointer to = ops::local_part(part, tl).data;
     for (std::size_t i = 0; i < shards.size(); ++i) {
@@ -74,6 +97,7 @@ void copy_in_shards(const Tensor& part, const std::vector<Tensor>& shards,
 
 void copy_in_rows(const Tensor& part, const std::vector<Tensor>& parameters,
                   const std::vector<FlatRows>& layout, int rank) {
+  if (is_shared(part)) return copy_in_to_lanes("reshard", part, parameters, layout, {rank, 1});
   ops::launch("reshard", {part}, parameters, [part, parameters, layout, rank](tl::Context& tl) {
     const tl::Pointer to = ops::local_part(part, tl).data;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
@@ -89,6 +113,7 @@ void copy_in_rows(const Tensor& part, const std::vector<Tensor>& parameters,
 
 void copy_out(const Tensor& flat, const std::vector<Tensor>& parameters,
               const std::vector<FlatRows>& layout, int ranks) {
+  if (is_shared(flat)) return copy_out_of_lanes("all_gather_copy_out", flat, parameters, layout);
   const std::int64_t part = flat.numel() / ranks;
   ops::launch("all_gather_copy_out", parameters, {flat},
               [flat, parameters, layout, part](tl::Context& tl) {
@@ -108,8 +133,16 @@ void copy_out(const Tensor& flat, const std::vector<Tensor>& parameters,
               });
 }
 
+void copy_out_gradients(const Tensor& part, const std::vector<Tensor>& gradients,
+                        const std::vector<FlatRows>& layout) {
+  copy_out_of_lanes("reduce_scatter_copy_out", part, gradients, layout);
+}
+
 void copy_in_gradients(const Tensor& flat, const std::vector<Tensor>& gradients,
                        const std::vector<FlatRows>& layout, int ranks, double factor) {
+  if (is_shared(flat)) {
+    return copy_in_to_lanes("reduce_scatter_copy_in", flat, gradients, layout, {0, ranks}, factor);
+  }
   const std::int64_t part = flat.numel() / ranks;
   ops::launch("reduce_scatter_copy_in", {flat}, gradients,
               [flat, gradients, layout, ranks, factor, part](tl::Context& tl) {

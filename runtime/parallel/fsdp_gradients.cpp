@@ -6,7 +6,10 @@
 #include "runtime/autograd/autograd.h"
 #include "runtime/autograd/callbacks.h"
 #include "runtime/functional/shape_operators.h"
+#include "runtime/ops/device_kernel.h"
 #include "runtime/ops/placement.h"
+#include "runtime/ops/redistribute.h"
+#include "runtime/parallel/fsdp_lanes.h"
 #include "runtime/parallel/fsdp_param_group.h"
 #include "runtime/parallel/fsdp_streams.h"
 #include "runtime/simulation/named_part.h"
@@ -50,55 +53,75 @@ void ParamGroup::accumulate_gradients() {
   }
 }
 
-void ParamGroup::reduce() {
+ParamGroup::Division ParamGroup::division() const {
+  const int replicas = setting_.replicate_group
+                           ? setting_.torch.distributed.get_world_size(*setting_.replicate_group)
+                           : 1;
+  const double divisor = gradient_divide_factor.value_or(ranks_ * replicas);
+  if (reduced_dtype() != DType::f16) return {gradient_divide_factor ? divisor : 1, 1};
+  const double half = half_of_divisor(divisor);
+  return {half, half / divisor};
+}
+
+// Returns the kind's gradients, and notes in `part` whose they are.
+std::vector<Tensor> ParamGroup::take_gradients(const Kind& kind, Reduction::Part& part) {
   std::vector<Tensor> gradients;
-  Reduction reduction;
-  bool cube_is_partial = false;
-  bool pe_is_partial = false;
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+  for (const std::size_t i : kind.parameters) {
     ShardedParameter& parameter = parameters_[i];
     Tensor gradient = std::exchange(parameter.accumulated, {});
     if (!gradient.defined()) gradient = parameter.whole.grad();
     if (!gradient.defined()) continue;
     parameter.whole.zero_grad();
-    const ops::Placement placement = ops::placement_of(gradient);
-    cube_is_partial = cube_is_partial || placement.cube.is_partial();
-    pe_is_partial = pe_is_partial || placement.pe.is_partial();
     gradients.push_back(std::move(gradient));
-    reduction.parameters.push_back(i);
-    reduction.rows.push_back(parameter.rows);
+    part.parameters.push_back(i);
+    part.rows.push_back(parameter.rows);
+  }
+  return gradients;
+}
+
+void ParamGroup::reduce() {
+  Reduction reduction;
+  std::vector<std::vector<Tensor>> gradients;
+  for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
+    Reduction::Part part;
+    part.sent.kind = kind;
+    std::vector<Tensor> taken = take_gradients(kinds_[kind], part);
+    if (taken.empty()) continue;
+    gradients.push_back(std::move(taken));
+    reduction.parts.push_back(std::move(part));
   }
   if (gradients.empty()) return;
   if (context_->last_reduced != nullptr) context_->last_reduced->wait_for_reduce_scatter();
   wait_for_post_backward();
 
   const runtime::NamedPart named(simulation_of(setting_.torch), name_);
-  const DType dtype = reduced_dtype();
-  const std::int64_t part = set_offsets(reduction.rows);
-  const int replicas = setting_.replicate_group
-                           ? setting_.torch.distributed.get_world_size(*setting_.replicate_group)
-                           : 1;
-  const double divisor = gradient_divide_factor.value_or(ranks_ * replicas);
-  const double before = dtype == DType::f16      ? half_of_divisor(divisor)
-                        : gradient_divide_factor ? divisor
-                                                 : 1;
-  reduction.factor = dtype == DType::f16 ? before / divisor : 1;
-  reduction.input =
-      make_flat("reduce_scatter", ranks_ * part, dtype, cube_is_partial, pe_is_partial);
-  copy_in_gradients(reduction.input, gradients, reduction.rows, ranks_, 1 / before);
-  gradients.clear();
-  context_->reduce_scatter.wait_stream(current_stream(setting_.torch));
-  reduction.output = reduction.input;
-  if (ranks_ > 1) {
-    reduction.output = make_flat("sharded gradients", part, dtype, false, false);
-    reduction.work = setting_.torch.distributed.reduce_scatter_tensor(
-        reduction.output, reduction.input, reduce_op(),
-        {.group = setting_.shard_group, .async_op = true}, setting_.location);
-    reduction.times = note("reduce_scatter", reduction.input);
+  const Division division = this->division();
+  reduction.factor = division.factor;
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    scatter(reduction.parts[i], std::move(gradients[i]), division.divisor);
   }
   reduction_ = std::move(reduction);
   context_->last_reduced = this;
   if (simulation_of(setting_.torch).queues_launches()) settle();
+}
+
+void ParamGroup::scatter(Reduction::Part& part, std::vector<Tensor> gradients, double divisor) {
+  const DType dtype = reduced_dtype();
+  const std::int64_t count = set_offsets(part.rows);
+  Sent& sent = part.sent;
+  sent.flat = make_flat(first_of(sent.kind), "reduce_scatter", ranks_, count, dtype, gradients);
+  copy_in_gradients(sent.flat, gradients, part.rows, ranks_, 1 / divisor);
+  gradients.clear();
+  // No collective adds up what the PEs of a single rank have.
+  const ops::Placement summed = ops::gradient_placement(ops::placement_of(sent.flat));
+  if (ranks_ == 1) part.output = ops::redistributed(sent.flat, summed);
+  context_->reduce_scatter.wait_stream(current_stream(setting_.torch));
+  if (ranks_ == 1) return;
+  part.output = make_flat(first_of(sent.kind), "sharded gradients", 1, count, dtype);
+  sent.work = setting_.torch.distributed.reduce_scatter_tensor(
+      part.output, sent.flat, reduce_op(), {.group = setting_.shard_group, .async_op = true},
+      setting_.location);
+  sent.times = note("reduce_scatter", sent);
 }
 
 // Work that follows the reduce_scatter is issued at once where that does not block the host, else
@@ -106,49 +129,76 @@ void ParamGroup::reduce() {
 void ParamGroup::settle() {
   if (!reduction_ || reduction_->has_come) return;
   const NoGradGuard no_grad(setting_.torch);
-  const runtime::NamedPart part(simulation_of(setting_.torch), name_);
+  const runtime::NamedPart named(simulation_of(setting_.torch), name_);
   const ahbm::StreamContext on_stream(context_->reduce_scatter);
-  if (reduction_->work) wait_for(setting_.torch, reduction_->work, reduction_->times);
+  wait_for_scattered();
   reduction_->has_come = context_->reduce_scatter.record_event();
   if (!setting_.replicate_group) return give_gradients();
-  if (partly_reduced_.defined()) reduction_->output.add_(std::exchange(partly_reduced_, {}));
-  if (!all_reduce_grads) {
-    partly_reduced_ = reduction_->output;
-    has_reduced_ = context_->reduce_scatter.record_event();
-    return;
+  for (Reduction::Part& part : reduction_->parts) {
+    Tensor& before = partly_reduced_[part.sent.kind];
+    if (before.defined()) part.output.add_(std::exchange(before, {}));
+    if (!all_reduce_grads) before = part.output;
   }
-  all_reduce();
+  if (all_reduce_grads) return all_reduce();
+  has_reduced_ = context_->reduce_scatter.record_event();
+}
+
+void ParamGroup::wait_for_scattered() {
+  for (const Reduction::Part& part : reduction_->parts) {
+    if (part.sent.work) wait_for(setting_.torch, part.sent.work, part.sent.times);
+  }
 }
 
 void ParamGroup::all_reduce() {
   context_->all_reduce.wait_stream(context_->reduce_scatter);
   const ahbm::StreamContext on_stream(context_->all_reduce);
-  setting_.torch.distributed
-      .all_reduce(reduction_->output, reduce_op(),
-                  {.group = *setting_.replicate_group, .async_op = true}, setting_.location)
-      .wait();
+  for (const Reduction::Part& part : reduction_->parts) {
+    setting_.torch.distributed
+        .all_reduce(part.output, reduce_op(),
+                    {.group = *setting_.replicate_group, .async_op = true}, setting_.location)
+        .wait();
+  }
   give_gradients();
 }
 
-// Gives each shard its part of the output, on the current stream.
+// Gives each shard its part of the outputs, on the current stream.
 void ParamGroup::give_gradients() {
-  Tensor output = std::exchange(reduction_->output, {});
-  if (reduction_->factor != 1) output.mul_(reduction_->factor);
   const DType dtype = parameters_.front().shard.dtype();
-  if (output.dtype() != dtype) output = output.to(dtype);
-  for (std::size_t i = 0; i < reduction_->parameters.size(); ++i) {
-    Tensor& shard = parameters_[reduction_->parameters[i]].shard;
-    const Tensor part =
-        runtime::make_stretch_view(output, 0, reduction_->rows[i].offset, shard.numel());
-    const Tensor gradient = reshape(part, shard.shape());
-    if (shard.grad().defined()) {
-      shard.grad().add_(gradient);
-    } else {
-      shard.mutable_grad() = gradient;
+  for (Reduction::Part& part : reduction_->parts) {
+    Tensor output = std::exchange(part.output, {});
+    if (reduction_->factor != 1) output.mul_(reduction_->factor);
+    if (output.dtype() != dtype) output = output.to(dtype);
+    const std::vector<Tensor> gradients = gradients_in(part, output);
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      Tensor& shard = parameters_[part.parameters[i]].shard;
+      if (shard.grad().defined()) {
+        shard.grad().add_(gradients[i]);
+      } else {
+        shard.mutable_grad() = gradients[i];
+      }
+      autograd::call_after_accumulation(shard);
     }
-    autograd::call_after_accumulation(shard);
   }
   has_reduced_ = current_stream(setting_.torch).record_event();
+}
+
+// Returns the shards' gradients: parts of the output, unless PEs share them in another way.
+std::vector<Tensor> ParamGroup::gradients_in(const Reduction::Part& part,
+                                             const Tensor& output) const {
+  std::vector<Tensor> gradients;
+  for (std::size_t i = 0; i < part.parameters.size(); ++i) {
+    const Tensor& shard = parameters_[part.parameters[i]].shard;
+    if (is_shared(output)) {
+      gradients.push_back(ops::make_like(shard, shard.name(), shard.shape(), output.dtype(),
+                                         ops::placement_of(shard)));
+    } else {
+      const Tensor elements =
+          runtime::make_stretch_view(output, 0, part.rows[i].offset, shard.numel());
+      gradients.push_back(reshape(elements, shard.shape()));
+    }
+  }
+  if (is_shared(output)) copy_out_gradients(output, gradients, part.rows);
+  return gradients;
 }
 
 void ParamGroup::backward_has_thrown() {
@@ -159,10 +209,10 @@ void ParamGroup::backward_has_thrown() {
     parameter.whole.zero_grad();
     parameter.accumulated = {};
   }
-  partly_reduced_ = {};
+  partly_reduced_.assign(kinds_.size(), {});
   if (!reduction_) return;
   if (!reduction_->has_come) {
-    if (reduction_->work) wait_for(setting_.torch, reduction_->work, reduction_->times);
+    wait_for_scattered();
     reduction_->has_come = current_stream(setting_.torch).record_event();
   }
   wait_for_reduce_scatter();
@@ -171,7 +221,9 @@ void ParamGroup::backward_has_thrown() {
 void ParamGroup::wait_for_reduce_scatter() {
   settle();
   reduction_->has_come->wait();
-  if (reduction_->work) free_elements(reduction_->input);
+  for (const Reduction::Part& part : reduction_->parts) {
+    if (part.sent.work) free_elements(part.sent.flat);
+  }
   reduction_.reset();
   context_->last_reduced = nullptr;
 }

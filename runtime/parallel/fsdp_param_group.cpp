@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "runtime/autograd/autograd.h"
-#include "runtime/ops/device_kernel.h"
 #include "runtime/ops/placement.h"
 #include "runtime/parallel/flat_buffer.h"
 #include "runtime/parallel/fsdp_streams.h"
@@ -23,10 +22,10 @@ CommContext::CommContext(RuntimeContext& torch)
 
 void CommContext::free_last_gathered() {
   if (!last_gathered) return;
-  // The buffer of the gathering before may be freed only when its copy-out has ended, and the next
-  // one takes its place in HBM.
+  // The buffers of the gathering before may be freed only when their copy-out has ended, and the
+  // next ones take their place in HBM.
   gather_after(last_gathered->event);
-  free_elements(last_gathered->flat);
+  for (const Tensor& flat : last_gathered->flats) free_elements(flat);
   last_gathered.reset();
 }
 
@@ -40,10 +39,36 @@ ParamGroup::ParamGroup(const Setting& setting, std::vector<ShardedParameter> par
     : setting_(setting),
       parameters_(std::move(parameters)),
       ranks_(setting.torch.distributed.get_world_size(setting.shard_group)) {
-  for (const ShardedParameter& parameter : parameters_) layout_.rows.push_back(parameter.rows);
-  layout_.part = set_offsets(layout_.rows);
+  find_kinds();
+  for (const Kind& kind : kinds_) {
+    std::vector<FlatRows> rows;
+    for (const std::size_t i : kind.parameters) rows.push_back(parameters_[i].rows);
+    layout_.kinds.emplace_back(std::move(rows));
+  }
+  partly_reduced_.resize(kinds_.size());
   layout_.set_group(setting.torch, setting.shard_group);
   set_names({});
+}
+
+void ParamGroup::find_kinds() {
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const ops::Placement own = ops::placement_of(parameters_[i].whole);
+    auto kind = std::ranges::find_if(kinds_, [&](const Kind& known) {
+      return ops::placement_of(parameters_[known.parameters.front()].whole) == own;
+    });
+    if (kind == kinds_.end()) kind = kinds_.insert(kind, Kind{});
+    kind->parameters.push_back(i);
+  }
+}
+
+const Tensor& ParamGroup::first_of(std::size_t kind) const {
+  return parameters_[kinds_[kind].parameters.front()].whole;
+}
+
+std::vector<Tensor> ParamGroup::wholes_of(std::size_t kind) const {
+  std::vector<Tensor> wholes;
+  for (const std::size_t i : kinds_[kind].parameters) wholes.push_back(parameters_[i].whole);
+  return wholes;
 }
 
 void ParamGroup::set_context(std::shared_ptr<CommContext> context) {
@@ -68,29 +93,24 @@ DType ParamGroup::reduced_dtype() const {
   return setting_.policy.reduce_dtype.value_or(gathered_dtype());
 }
 
-Tensor ParamGroup::make_flat(std::string_view name, std::int64_t count, DType dtype,
-                             bool cube_is_partial, bool pe_is_partial) const {
-  ops::Placement placement = ops::placement_of(parameters_.front().whole);
-  placement.cube = cube_is_partial ? ops::kPartial : ops::kReplicate;
-  placement.pe = pe_is_partial ? ops::kPartial : ops::kReplicate;
-  return ops::make_like(parameters_.front().whole, name, {count}, dtype, placement);
-}
-
 void ParamGroup::set_names(const OrderedDict<Tensor>& parameters) {
-  std::vector<std::string> names;
   for (ShardedParameter& parameter : parameters_) {
     for (const auto& item : parameters) {
       if (item.value().storage() == parameter.shard.storage()) parameter.name = item.key();
     }
-    names.push_back(parameter.name);
   }
-  names_ = std::make_shared<const std::vector<std::string>>(std::move(names));
+  for (Kind& kind : kinds_) {
+    std::vector<std::string> names;
+    for (const std::size_t i : kind.parameters) names.push_back(parameters_[i].name);
+    kind.names = std::make_shared<const std::vector<std::string>>(std::move(names));
+  }
 }
 
 // The current stream has been given what makes the collective ready.
-std::shared_ptr<Work::Times> ParamGroup::note(std::string_view collective,
-                                              const Tensor& flat) const {
-  context_->sent.push_back({name_, names_, std::string(collective), nn::parallel::bytes_of(flat),
+std::shared_ptr<Work::Times> ParamGroup::note(std::string_view collective, const Sent& sent) const {
+  const Tensor& flat = sent.flat;
+  context_->sent.push_back({name_, kinds_[sent.kind].names, std::string(collective),
+                            nn::parallel::bytes_of(flat),
                             nn::parallel::device_instant(setting_.torch, flat.device()),
                             std::make_shared<Work::Times>()});
   return context_->sent.back().times;
@@ -103,26 +123,31 @@ void ParamGroup::keep_parts_in(const ProcessGroup& group) {
   keeps_part = true;
   kept_layout_ = layout_;
   kept_layout_->set_group(setting_.torch, group);
-  for (FlatRows& rows : kept_layout_->rows) rows.padded_rows *= ranks_ / kept_layout_->ranks;
-  kept_layout_->part = set_offsets(kept_layout_->rows);
+  for (FlatLayout& kind : kept_layout_->kinds) {
+    for (FlatRows& rows : kind.rows) rows.padded_rows *= ranks_ / kept_layout_->ranks;
+    kind.part = set_offsets(kind.rows);
+  }
 }
 
 void ParamGroup::keep_part() {
-  kept_ = make_flat("kept part", kept_layout_->part, gathered_dtype(), false, false);
-  std::vector<Tensor> wholes;
-  for (const ShardedParameter& parameter : parameters_) wholes.push_back(parameter.whole);
-  copy_in_rows(kept_, wholes, kept_layout_->rows, kept_layout_->rank);
+  for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
+    const FlatLayout& layout = kept_layout_->kinds[kind];
+    kept_.push_back(make_flat(first_of(kind), "kept part", 1, layout.part, gathered_dtype()));
+    copy_in_rows(kept_.back(), wholes_of(kind), layout.rows, kept_layout_->rank);
+  }
   has_kept_ = current_stream(setting_.torch).record_event();
   free_elements_of_all();
 }
 
-void ParamGroup::copy_in(const Tensor& own) {
-  if (kept_.defined()) {
-    return copy_in_shards(own, {std::exchange(kept_, {})}, {{own.numel(), own.numel(), 1, 0}});
+void ParamGroup::copy_in(const Tensor& own, std::size_t kind) {
+  const std::vector<FlatRows>& rows = layout_.kinds[kind].rows;
+  if (!kept_.empty()) {
+    const FlatRows all{own.numel(), own.numel(), 1, 0, rows.front().lanes};
+    return copy_in_shards(own, {std::exchange(kept_[kind], {})}, {all});
   }
   std::vector<Tensor> shards;
-  for (const ShardedParameter& parameter : parameters_) shards.push_back(parameter.padded);
-  copy_in_shards(own, shards, layout_.rows);
+  for (const std::size_t i : kinds_[kind].parameters) shards.push_back(parameters_[i].padded);
+  copy_in_shards(own, shards, rows);
   gathered_ = simulation_of(setting_.torch).last_write();
 }
 
@@ -133,22 +158,30 @@ void ParamGroup::unshard() {
   }
   if (gathering_ || is_unsharded_) return;
   const runtime::NamedPart part(simulation_of(setting_.torch), name_);
-  if (kept_.defined()) context_->gather_after(*has_kept_);
+  if (!kept_.empty()) context_->gather_after(*has_kept_);
   const ahbm::StreamContext on_stream(context_->copy_in);
-  const Layout& layout = kept_.defined() ? *kept_layout_ : layout_;
-  const Tensor flat =
-      make_flat("all_gather", layout.ranks * layout.part, gathered_dtype(), false, false);
+  Gathering gathering{kept_.empty() ? &layout_ : &*kept_layout_, {}};
+  for (std::size_t kind = 0; kind < kinds_.size(); ++kind) gather(kind, gathering);
+  gathering_ = std::move(gathering);
+  kept_.clear();
+}
+
+void ParamGroup::gather(std::size_t kind, Gathering& gathering) {
+  const Layout& layout = *gathering.layout;
+  const std::int64_t part = layout.kinds[kind].part;
+  const Tensor flat = make_flat(first_of(kind), "all_gather", layout.ranks, part, gathered_dtype());
   // The shard is copied straight to its place in the result, so the collective is in place and
   // needs no second buffer.
-  const Tensor own = runtime::make_stretch_view(flat, 0, layout.rank * layout.part, layout.part);
-  copy_in(own);
-  gathering_ = {flat, {}, nullptr, &layout};
+  const Tensor own = part_of(flat, layout.rank, part);
+  copy_in(own, kind);
+  gathering.all.push_back({kind, flat, {}, nullptr});
   // A single rank has everything, but its shards must still be copied into the form that the
   // forward pass uses.
   if (layout.ranks == 1) return;
-  gathering_->work = setting_.torch.distributed.all_gather_into_tensor(
+  Sent& sent = gathering.all.back();
+  sent.work = setting_.torch.distributed.all_gather_into_tensor(
       flat, own, {.group = layout.group, .async_op = true}, setting_.location);
-  gathering_->times = note("all_gather", flat);
+  sent.times = note("all_gather", sent);
 }
 
 // All parameters get a place, or none.
@@ -170,25 +203,35 @@ void ParamGroup::wait_for_unshard() {
   if (!gathering_) return;
   const runtime::NamedPart part(simulation_of(setting_.torch), name_);
   if (pass_ == Pass::forward) context_->free_last_gathered();
-  const auto [flat, work, times, layout] = *std::exchange(gathering_, std::nullopt);
-  if (work) wait_for(setting_.torch, work, times);
-  const ahbm::Stream stream = current_stream(setting_.torch);
-  // Without a collective nothing else joins the two streams.
-  if (!work) stream.wait_stream(context_->copy_in);
+  const Gathering gathering = *std::exchange(gathering_, std::nullopt);
+  wait_for_gathered(gathering.all);
   take_space();
-  std::vector<Tensor> wholes;
   std::vector<std::unique_ptr<runtime::PreservedVersion>> versions;
   for (const ShardedParameter& parameter : parameters_) {
     versions.push_back(
         // Gathered elements are the old ones, so autograd must not take the copy for a change of
         // the parameter.
         std::make_unique<runtime::PreservedVersion>(*parameter.whole.storage()->memory));
-    wholes.push_back(parameter.whole);
   }
-  copy_out(flat, wholes, layout->rows, layout->ranks);
+  std::vector<Tensor> flats;
+  for (const Sent& sent : gathering.all) {
+    const Layout& layout = *gathering.layout;
+    copy_out(sent.flat, wholes_of(sent.kind), layout.kinds[sent.kind].rows, layout.ranks);
+    flats.push_back(sent.flat);
+  }
   is_unsharded_ = true;
-  context_->last_gathered = {flat, stream.record_event()};
+  context_->last_gathered = {std::move(flats), current_stream(setting_.torch).record_event()};
   if (pass_ != Pass::forward) context_->free_last_gathered();
+}
+
+void ParamGroup::wait_for_gathered(const std::vector<Sent>& all) {
+  for (const Sent& sent : all) {
+    if (sent.work) {
+      wait_for(setting_.torch, sent.work, sent.times);
+    } else {  // without a collective nothing else joins the two streams
+      current_stream(setting_.torch).wait_stream(context_->copy_in);
+    }
+  }
 }
 
 void ParamGroup::reshard() {
@@ -198,7 +241,7 @@ void ParamGroup::reshard() {
 }
 
 void ParamGroup::free_parts() {
-  kept_ = {};
+  kept_.clear();
   free_elements_of_all();
 }
 
@@ -210,19 +253,15 @@ void ParamGroup::free_elements_of_all() {
 void ParamGroup::drop_gathering() {
   const auto unused = std::exchange(gathering_, std::nullopt);
   if (!unused) return;
-  if (unused->work) {
-    wait_for(setting_.torch, unused->work, unused->times);
-  } else {
-    current_stream(setting_.torch).wait_stream(context_->copy_in);
-  }
-  free_elements(unused->flat);
+  wait_for_gathered(unused->all);
+  for (const Sent& sent : unused->all) free_elements(sent.flat);
 }
 
 // Passes
 
 // True if shards were written after they had been gathered, such as by load_state_dict().
 bool ParamGroup::is_stale() const {
-  const bool has_parts = is_unsharded_ || kept_.defined();
+  const bool has_parts = is_unsharded_ || !kept_.empty();
   return has_parts && std::ranges::any_of(parameters_, [&](const ShardedParameter& parameter) {
            return runtime::is_written_after(*parameter.shard.storage(), gathered_);
          });

@@ -42,10 +42,10 @@ class CommContext {
   ahbm::Stream reduce_scatter;  // what follows a reduce_scatter
   ahbm::Stream all_reduce;      // of replicas, and what follows
 
-  // The buffer of the forward pass's last all_gather, and when it has been copied out.  It is kept
-  // until the next one has come, which so does not wait for the copy.
+  // The buffers of the forward pass's last all_gathers, and when they have been copied out.  They
+  // are kept until the next ones have come, which so do not wait for the copy.
   struct CopiedOut {
-    Tensor flat;
+    std::vector<Tensor> flats;
     ahbm::Event event;
   };
   std::optional<CopiedOut> last_gathered;
@@ -77,7 +77,7 @@ enum class Pass : std::uint8_t { idle, forward, pre_backward, post_backward };
 struct ShardedParameter {
   std::string name;
   Tensor whole;        // what forward() uses; its elements are there while the group is unsharded
-  Tensor padded;       // this rank's rows, and zeros behind them
+  Tensor padded;       // this rank's rows, and zeros behind them unless PEs share them
   Tensor shard;        // those rows: what optimizers get
   FlatRows rows;       // in the flat buffer of an all_gather
   Tensor accumulated;  // gradients that have not been reduced, of another type than whole.grad()
@@ -139,57 +139,89 @@ class ParamGroup {
   void wait_for_reduce_scatter();
 
  private:
+  // Parameters that lie alike, whole on each PE or shared by rows.  Each kind is sent by itself.
+  struct Kind {
+    std::vector<std::size_t> parameters;
+    Names names;
+  };
+  // A kind's parameters in the flat buffer of an all_gather.
+  struct FlatLayout {
+    std::vector<FlatRows> rows;
+    std::int64_t part = 0;  // elements of a rank
+
+    explicit FlatLayout(std::vector<FlatRows> of) : rows(std::move(of)) {
+      part = set_offsets(rows);
+    }
+  };
   // Says how the ranks of a group share the parameters.
   struct Layout {
     ProcessGroup group;
     int ranks = 1;
     int rank = 0;
-    std::vector<FlatRows> rows;  // in the flat buffer of an all_gather
-    std::int64_t part = 0;       // elements of a rank
+    std::vector<FlatLayout> kinds;
 
     void set_group(RuntimeContext& torch, const ProcessGroup& of);
   };
-  struct Gathering {
+  // A collective, with the buffer that the kind's elements come from or go to.
+  struct Sent {
+    std::size_t kind = 0;
     Tensor flat;
     Work work;
     std::shared_ptr<Work::Times> times;
+  };
+  struct Gathering {
     const Layout* layout = nullptr;
+    std::vector<Sent> all;  // one for each kind
   };
   struct Reduction {
-    std::vector<std::size_t> parameters;
-    std::vector<FlatRows> rows;
-    Tensor input;
-    Tensor output;
-    Work work;
-    std::shared_ptr<Work::Times> times;
-    double factor = 1;                    // of the output
+    struct Part {
+      std::vector<std::size_t> parameters;
+      std::vector<FlatRows> rows;
+      Sent sent;
+      Tensor output;
+    };
+    std::vector<Part> parts;              // of the kinds that have gradients
+    double factor = 1;                    // of the outputs
     std::optional<ahbm::Event> has_come;  // set when what follows it is issued
   };
+  // How gradients become means, where collectives do not see to it.
+  struct Division {
+    double divisor = 1;  // before they are added up
+    double factor = 1;   // of the sums
+  };
 
-  Tensor make_flat(std::string_view name, std::int64_t count, DType dtype, bool cube_is_partial,
-                   bool pe_is_partial) const;
+  void find_kinds();
+  const Tensor& first_of(std::size_t kind) const;
+  std::vector<Tensor> wholes_of(std::size_t kind) const;
   void leave_context();
   void take_space() const;
   void free_elements_of_all();
   void free_parts();
   void keep_part();
-  void copy_in(const Tensor& own);
+  void copy_in(const Tensor& own, std::size_t kind);
+  void gather(std::size_t kind, Gathering& gathering);
+  void wait_for_gathered(const std::vector<Sent>& all);
   void drop_gathering();
-  std::shared_ptr<Work::Times> note(std::string_view collective, const Tensor& flat) const;
+  std::shared_ptr<Work::Times> note(std::string_view collective, const Sent& sent) const;
   bool is_stale() const;
   DType gathered_dtype() const;
   DType reduced_dtype() const;
   ReduceOp reduce_op() const;
+  Division division() const;
   void accumulate_gradients();
+  std::vector<Tensor> take_gradients(const Kind& kind, Reduction::Part& part);
   void reduce();
+  void scatter(Reduction::Part& part, std::vector<Tensor> gradients, double divisor);
   void settle();
+  void wait_for_scattered();
   void all_reduce();
   void give_gradients();
+  std::vector<Tensor> gradients_in(const Reduction::Part& part, const Tensor& output) const;
   void wait_for_post_backward();
 
   const Setting setting_;
   std::vector<ShardedParameter> parameters_;
-  Names names_;
+  std::vector<Kind> kinds_;
   std::string name_ = "root";
   Layout layout_;
   std::optional<Layout> kept_layout_;  // of what a smaller group keeps after the forward pass
@@ -199,12 +231,12 @@ class ParamGroup {
   Pass pass_ = Pass::idle;
   bool is_unsharded_ = false;
   bool gathers_anew_ = false;
-  Tensor kept_;  // this rank's part of what has been gathered
+  std::vector<Tensor> kept_;  // this rank's parts of what has been gathered, by kind
   std::optional<ahbm::Event> has_kept_;
   std::uint64_t gathered_ = 0;  // Simulation::last_write() when the shards were read
   std::optional<Gathering> gathering_;
   std::optional<Reduction> reduction_;        // the last one
-  Tensor partly_reduced_;                     // over a replica, without all_reduce
+  std::vector<Tensor> partly_reduced_;        // over a replica, without all_reduce; by kind
   std::optional<ahbm::Event> has_reduced_;    // and the gradients are there
   std::vector<std::size_t> forward_indices_;  // in CommContext::forward_order
 };

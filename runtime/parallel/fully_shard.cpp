@@ -10,12 +10,9 @@
 
 #include "runtime/autograd/autograd.h"
 #include "runtime/distributed/distributed.h"
-#include "runtime/distributed/shard_spec.h"
-#include "runtime/ops/device_kernel.h"
-#include "runtime/ops/placement.h"
 #include "runtime/parallel/fsdp_param_group.h"
+#include "runtime/parallel/fsdp_shards.h"
 #include "runtime/parallel/fsdp_state.h"
-#include "runtime/tensor/memory_space.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "runtime/torch/context_of.h"
 #include "runtime/torch/runtime_context.h"
@@ -24,10 +21,6 @@
 namespace kernbench::distributed::fsdp {
 
 namespace {
-
-[[noreturn]] void refuse(const std::string& text) {
-  throw CollectiveError("KB-A020", text);
-}
 
 // Parameters that no inner call has, inner modules' first, as torch orders them.
 void collect(nn::Module& module, const std::string& prefix, const std::vector<Tensor>& ignored,
@@ -94,80 +87,6 @@ void compare(RuntimeContext& torch, const Description& description, const Proces
       torch.distributed.get_global_rank(group, 0), theirs == first.end() ? "none" : *theirs));
 }
 
-// Parameters
-
-void check_parameter(const std::string& name, const Tensor& parameter, const Tensor& first) {
-  const Tensor::Storage& storage = *parameter.storage();
-  if (storage.shard_of != nullptr || (!storage.is_host() && !storage.memory->has_space)) {
-    refuse(
-        fmt::format("Parameter '{}' is shared with a parameter already managed by another FSDP "
-                    "group, or fully_shard was called with an outer module before: call it from "
-                    "the inside out",
-                    name));
-  }
-  if (parameter.dim() == 0) {
-    refuse(
-        fmt::format("fully_shard doesn't support scalar parameters. Change {} to a 1D tensor "
-                    "with numel equal to 1.",
-                    name));
-  }
-  if (storage.memory->element_count != parameter.numel()) {
-    refuse(
-        fmt::format("fully_shard: parameter '{}' is a part of another tensor; clone() it", name));
-  }
-  const ops::Placement placement = ops::placement_of(parameter);
-  if (!placement.cube.is_replicate() || !placement.pe.is_replicate() ||
-      placement != ops::placement_of(first)) {
-    refuse(
-        fmt::format("fully_shard: parameter '{}' has placement {}; parameters of one call lie "
-                    "whole on the same PEs",
-                    name, to_string(placement)));
-  }
-  if (parameter.dtype() != first.dtype()) {
-    refuse(
-        fmt::format("FSDP expects uniform original parameter dtype but got {} for '{}' and {} "
-                    "for others",
-                    name_of(parameter.dtype()), name, name_of(first.dtype())));
-  }
-}
-
-// Returns this rank's rows, and zeros behind them, outside of simulated time.
-Tensor padded_shard(const Tensor& whole, const FlatRows& rows, int rank, bool has_data) {
-  std::vector<std::int64_t> sizes(whole.shape().begin(), whole.shape().end());
-  sizes[0] = rows.padded_rows;
-  Tensor padded =
-      ops::make_like(whole, whole.name(), Shape(sizes), whole.dtype(), ops::placement_of(whole));
-  if (!has_data) return padded;
-  const std::vector<float> all = whole.to_vector();
-  std::vector<float> own(static_cast<std::size_t>(padded.numel()));
-  std::copy_n(all.begin() + rank * rows.padded_elements(),
-              rows.count_rows(rank) * rows.row_elements, own.begin());
-  runtime::set_elements(*padded.storage(), own);
-  return padded;
-}
-
-ShardedParameter shard(RuntimeContext& torch, const std::string& name, Tensor whole,
-                       const ProcessGroup& group, const MixedPrecisionPolicy& policy) {
-  const int ranks = torch.distributed.get_world_size(group);
-  const int rank = torch.distributed.get_rank(group);
-  const std::int64_t rows = whole.shape()[0];
-  const FlatRows layout{rows, (rows + ranks - 1) / ranks, rows == 0 ? 0 : whole.numel() / rows, 0};
-  const Tensor padded = padded_shard(whole, layout, rank, torch.options().data);
-  const Tensor own = runtime::make_stretch_view(padded, 0, 0, layout.count_rows(rank));
-  own.storage()->shard_of = std::make_shared<const ShardSpec>(
-      ShardSpec{name, whole, rank * layout.padded_rows, padded, group});
-  Tensor(own).requires_grad_(whole.requires_grad());
-  if (const DType dtype = policy.param_dtype.value_or(whole.dtype()); dtype != whole.dtype()) {
-    const Tensor gathered =
-        ops::make_like(whole, whole.name(), whole.shape(), dtype, ops::placement_of(whole));
-    runtime::set_data(*whole.storage(), *gathered.storage());
-  }
-  runtime::begin_host_write(*whole.storage());
-  runtime::free_space(*whole.storage()->memory);
-  whole.zero_grad();
-  return {name, whole, padded, own, layout, {}};
-}
-
 // The ranks that keep the parameters among them after the forward pass form groups as large as the
 // option says.
 void set_reshard_after_forward(RuntimeContext& torch, ParamGroup& group,
@@ -205,7 +124,8 @@ std::unique_ptr<ParamGroup> make_group(RuntimeContext& torch,
   for (const auto& item : managed) check_parameter(item.key(), item.value(), first);
   std::vector<ShardedParameter> parameters;
   for (const auto& item : managed) {
-    parameters.push_back(shard(torch, item.key(), item.value(), groups.shard, options.mp_policy));
+    parameters.push_back(
+        make_shard(torch, item.key(), item.value(), groups.shard, options.mp_policy));
     for (nn::Module* const module : modules) {
       module->apply([&](nn::Module& inner) {
         inner.replace_parameter(parameters.back().whole, parameters.back().shard);

@@ -126,9 +126,10 @@ class FSDPModule {
 // Cuts the module's parameters along dimension 0, but those of inner modules that it was called
 // with before, so call it from the inside out.  They form one group: one all_gather and one
 // reduce_scatter each time.  From now on parameters() and state_dict() have this rank's shards,
-// whose rows the last ranks may have fewer of, or none.  All ranks of the mesh call it, with the
-// same module; no time passes, and the values are not sent: ranks begin with equal ones, by a seed
-// or a broadcast.
+// whose rows the last ranks may have fewer of, or none.  Parameters lie on the same PEs, each whole
+// on all of them or cut by rows (DPPolicy::shared()); shards lie likewise, and those that are whole
+// are sent by collectives of their own.  All ranks of the mesh call it, with the same module; no
+// time passes, and the values are not sent: ranks begin with equal ones, by a seed or a broadcast.
 //
 // The parameters are there while the module is called by its handle's operator(), if that takes a
 // tensor first and returns one, and in its backward pass; other uses are refused with KB-A019.

@@ -8,6 +8,7 @@
 #include "runtime/distributed/shard_spec.h"
 #include "runtime/ops/device_kernel.h"
 #include "runtime/ops/placement.h"
+#include "runtime/parallel/fsdp_shards.h"
 #include "runtime/parallel/fully_shard.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "runtime/torch/context_of.h"
@@ -28,6 +29,7 @@ Tensor gathered(const Tensor& tensor) {
   if (spec == nullptr) return tensor;
   RuntimeContext& torch = runtime::context_of(*tensor.storage()->simulation);
   const NoGradGuard no_grad(torch);
+  if (!spec->padded.defined()) return fsdp::gather_rows(torch, tensor, *spec);
   const Tensor& own = spec->padded;
   std::vector<std::int64_t> sizes(own.shape().begin(), own.shape().end());
   sizes[0] *= torch.distributed.get_world_size(spec->group);

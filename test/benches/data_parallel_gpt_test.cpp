@@ -9,9 +9,11 @@
 
 #include "benches/train/language_model.h"
 #include "benches/train/text.h"
+#include "benches/train/used_pes.h"
 #include "runtime/functional/functional.h"
 #include "runtime/optim/optimizer.h"
 #include "runtime/parallel/distributed_data_parallel.h"
+#include "runtime/parallel/fully_shard.h"
 #include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
 #include "test/support/small_topology.h"
@@ -24,10 +26,12 @@ constexpr int kRanks = 8;
 constexpr std::int64_t kStride = 97;  // bytes between the beginnings of samples
 constexpr train::LanguageModelSize kSize{
     .layers = 12, .hidden = 64, .heads = 4, .vocab = 128, .seq = 64, .batch = 1};
-constexpr TensorOptions kOnOnePe{.dp = DPPolicy::on_one_pe()};
+constexpr train::UsedPes kOnePe{1, 1};
+constexpr train::UsedPes kAllPes{2, 2};  // of the test's topology
 
 struct Gpt : nn::HolderBase {
-  explicit Gpt(const RuntimeContext& torch) : model(make_gpt(torch, kSize, kOnOnePe)) {
+  Gpt(const RuntimeContext& torch, const train::UsedPes& on)
+      : model(make_gpt(torch, kSize, {.dp = on.weights()})) {
     fill_weights(model);
   }
   const std::shared_ptr<nn::Module>& ptr() const { return model.module; }
@@ -37,7 +41,7 @@ struct Gpt : nn::HolderBase {
 };
 
 // The tokens of a sample, which begin `ahead` bytes late.
-Tensor sample(const RuntimeContext& torch, int number, int ahead) {
+Tensor sample(const RuntimeContext& torch, const train::UsedPes& on, int number, int ahead) {
   const std::string_view text = train::training_texts().front().text;
   const auto most = static_cast<std::int64_t>(text.size()) - kSize.seq - 1;
   const std::int64_t start = number * kStride % most + ahead;
@@ -45,37 +49,55 @@ Tensor sample(const RuntimeContext& torch, int number, int ahead) {
   for (std::int64_t i = start; i < start + kSize.seq; ++i) {
     tokens.push_back(static_cast<float>(text[static_cast<std::size_t>(i)]));
   }
-  return torch.tensor(tokens, {kSize.seq}, kOnOnePe);
+  return torch.tensor(tokens, {kSize.seq}, {.dp = on.tokens()});
 }
 
-// The mean of all ranks' losses, step by step.
-std::vector<double> losses_of(int steps) {
+// Trains the module of one rank; adds the loss of each step to the mean of all ranks'.
+template <class Model>
+void train(const RuntimeContext& torch, int rank, const train::UsedPes& on, const Model& model,
+           const std::vector<Tensor>& parameters, std::vector<double>& losses) {
+  optim::AdamW optimizer(parameters, 1e-3);
+  for (std::size_t step = 0; step < losses.size(); ++step) {
+    const int number = static_cast<int>(step) * kRanks + rank;
+    optimizer.zero_grad();
+    const Tensor loss = nn::functional::cross_entropy(model(sample(torch, on, number, 0)),
+                                                      sample(torch, on, number, 1));
+    loss.backward();
+    nn::utils::clip_grad_norm_(parameters, 1);
+    optimizer.step();
+    losses[step] += loss.item<double>() / kRanks;
+  }
+}
+
+enum class Scheme { ddp, fully_shard };
+
+std::vector<double> losses_of(Scheme scheme, const train::UsedPes& on, int steps) {
   std::vector<double> losses(static_cast<std::size_t>(steps));
-  RuntimeContext torch(test::round_topology(SipTopology::ring_1d, kRanks, 1, 1));
+  RuntimeContext torch(test::round_topology(SipTopology::ring_1d, kRanks, 1, on.cubes));
   torch.distributed.init_process_group("ahbm");
   run_on_devices(torch, kRanks, [&](int rank) {
-    nn::parallel::DistributedDataParallel ddp(Gpt{torch});
-    optim::AdamW optimizer(ddp->parameters(), 1e-3);
-    for (int step = 0; step < steps; ++step) {
-      const int number = step * kRanks + rank;
-      optimizer.zero_grad();
-      const Tensor loss =
-          nn::functional::cross_entropy(ddp(sample(torch, number, 0)), sample(torch, number, 1));
-      loss.backward();
-      nn::utils::clip_grad_norm_(ddp->parameters(), 1);
-      optimizer.step();
-      losses[static_cast<std::size_t>(step)] += loss.item<double>() / kRanks;
+    const Gpt gpt(torch, on);
+    if (scheme == Scheme::ddp) {
+      const nn::parallel::DistributedDataParallel ddp(gpt);
+      train(torch, rank, on, ddp, ddp->parameters(), losses);
+      return;
     }
+    nn::Module& module = *gpt.ptr();
+    for (const auto& block : module.named_children()["blocks"]->children()) {
+      distributed::fsdp::fully_shard(*block);
+    }
+    distributed::fsdp::fully_shard(module);
+    train(torch, rank, on, gpt, module.parameters(), losses);
   });
   return losses;
 }
 
-void check_losses(int steps) {
+void check_losses(Scheme scheme, const train::UsedPes& on, int steps) {
   const auto f32 = test::torch_steps("gpt", "torch_gpt.txt");
   const auto f64 = test::torch_steps("gpt-f64", "torch_gpt.txt");
   REQUIRE(f64.size() == 100);
   const double spread = test::compute_spread(f32, f64);
-  const std::vector<double> losses = losses_of(steps);
+  const std::vector<double> losses = losses_of(scheme, on, steps);
   for (std::size_t i = 0; i < losses.size(); ++i) {
     CAPTURE(i, spread);
     CHECK(std::abs(losses[i] - f64[i].loss) <= 3 * spread);
@@ -84,12 +106,17 @@ void check_losses(int steps) {
 }
 
 TEST_CASE("8 ranks train a GPT of 12 layers as torch does", "[ddp][exhaustive]") {
-  check_losses(3);
+  check_losses(Scheme::ddp, kOnePe, 3);
+}
+
+TEST_CASE("8 ranks of 4 PEs that shard a GPT of 12 layers train it as torch does",
+          "[fsdp][exhaustive]") {
+  check_losses(Scheme::fully_shard, kAllPes, 3);
 }
 
 TEST_CASE("8 ranks train a GPT of 12 layers as torch does, over 100 steps",
           "[.][gpt_of_12_layers]") {
-  check_losses(100);
+  check_losses(Scheme::ddp, kOnePe, 100);
 }
 
 }  // namespace

@@ -45,6 +45,15 @@ struct DataParallelWorld {
   }
 };
 
+// The PEs of a rank that share its rows, and the weights.
+struct UsedPes {
+  int cubes = 1;
+  int pes = 1;
+
+  TensorOptions weights() const { return {.dp = DPPolicy::shared(cubes, pes)}; }
+  DPPolicy rows() const { return {Shard::row_wise, Shard::row_wise, cubes, pes}; }
+};
+
 inline const TensorOptions kOnOnePe{.dp = DPPolicy::on_one_pe()};
 
 // Sets all parameters to small dyadic numbers: element j of parameter q.

@@ -20,15 +20,6 @@ struct Learned {
   friend bool operator==(const Learned&, const Learned&) = default;
 };
 
-// The PEs of a rank that share its rows, and the weights.
-struct UsedPes {
-  int cubes = 1;
-  int pes = 1;
-
-  TensorOptions weights() const { return {.dp = DPPolicy::shared(cubes, pes)}; }
-  DPPolicy rows() const { return {Shard::row_wise, Shard::row_wise, cubes, pes}; }
-};
-
 template <class Model, class Step>
 void learn(DataParallelWorld& world, int rank, const UsedPes& on, Model& model, Learned& learned,
            const Step& step) {

@@ -4,7 +4,7 @@
 
 #include "runtime/autograd/autograd.h"
 #include "runtime/optim/optimizer.h"
-#include "test/parallel/fsdp_world.h"
+#include "test/parallel/fsdp_learning.h"
 
 namespace kernbench::test::fully_shard_test {
 namespace {
@@ -12,85 +12,15 @@ namespace {
 using distributed::checkpoint::get_model_state_dict;
 using distributed::checkpoint::set_model_state_dict;
 
-Floats whole_parameters(const nn::Module& model) {
-  Floats all;
-  const nn::StateDict whole = get_model_state_dict(model, {.full_state_dict = true});
-  for (const Tensor& parameter : whole.values()) {
-    const Floats own = parameter.to_vector();
-    all.insert(all.end(), own.begin(), own.end());
-  }
-  return all;
-}
-
-struct Setting {
-  int ranks = 1;
-  std::int64_t width = 8;
-  const char* backend = "ahbm";
-  bool blocks = false;
-  int replicas = 1;
-  FullyShardOptions options = {};
-  int microbatches = 1;
-};
-
-// Losses, summed over ranks, the gradients' norm, and the weights after two steps: a third one's
-// need more than 24 bits.
-struct Learned {
-  std::vector<double> losses = std::vector<double>(2);
-  std::vector<double> norms = std::vector<double>(2);
-  Floats weights;
-  friend bool operator==(const Learned&, const Learned&) = default;
-};
-
-// A step over this rank's rows, in several passes of which the last one sends gradients.
-double accumulate(DataParallelWorld& world, const Setting& setting, const nn::Sequential& model,
-                  const FSDPModule& fsdp, int rank) {
-  const std::int64_t count = kBatchRows / setting.ranks / setting.microbatches;
-  double loss = 0;
-  for (int i = 0; i < setting.microbatches; ++i) {
-    const std::int64_t first = (rank * setting.microbatches + i) * count;
-    const Tensor x = world.tensor(batch_rows(first, count, 1), {count, kBatchColumns});
-    const Tensor t = world.tensor(batch_rows(first, count, 2), {count, kBatchColumns});
-    fsdp.set_requires_gradient_sync(i + 1 == setting.microbatches);
-    const Tensor mean = (model(x) * t).sum() / static_cast<double>(count * setting.microbatches);
-    mean.backward();
-    loss += mean.item<double>() / setting.ranks;
-  }
-  return loss;
-}
-
-Learned learn(const Setting& setting) {
-  DataParallelWorld world(setting.ranks, setting.backend, {.launch_blocking = setting.blocks});
-  Learned learned;
-  world.spawn([&](int rank) {
-    FullyShardOptions options = setting.options;
-    if (setting.replicas > 1) {
-      options.mesh = world.torch.distributed.init_device_mesh(
-          "ahbm", {setting.replicas, setting.ranks / setting.replicas}, {"replicate", "shard"});
-    }
-    const nn::Sequential model = two_layers(world.torch, setting.width);
-    const FSDPModule fsdp = shard_layers(model, options, options);
-    optim::SGD optimizer(model->parameters(), 0.25);
-    for (std::size_t step = 0; step < learned.losses.size(); ++step) {
-      learned.losses[step] += accumulate(world, setting, model, fsdp, rank);
-      learned.norms[step] = nn::utils::clip_grad_norm_(model->parameters(), 1e30);
-      optimizer.step();
-      optimizer.zero_grad();
-    }
-    const Floats weights = whole_parameters(*model);
-    if (rank == 0) learned.weights = weights;
-  });
-  return learned;
-}
-
 TEST_CASE("shards learn as one rank over the whole batch does, bit for bit", "[fsdp]") {
   const int ranks = GENERATE(1, 2, 4, 8);
   const char* const backend = GENERATE("local", "ahbm");
   const bool blocks = GENERATE(true, false);
   const std::int64_t width = GENERATE(8, 5);  // of 5 rows the last of 4 ranks has none
   CAPTURE(ranks, backend, blocks, width);
-  const Learned alone = learn({.width = width});
+  const FsdpLearned alone = learn({.width = width});
   CHECK(alone.losses[0] != alone.losses[1]);
-  const Learned learned =
+  const FsdpLearned learned =
       learn({.ranks = ranks, .width = width, .backend = backend, .blocks = blocks});
   CHECK(learned.losses == alone.losses);
   CHECK(learned.weights == alone.weights);
@@ -99,8 +29,8 @@ TEST_CASE("shards learn as one rank over the whole batch does, bit for bit", "[f
 
 TEST_CASE("so do those that keep parameters, replicas of shards, and several passes", "[fsdp]") {
   const bool blocks = GENERATE(true, false);
-  Learned alone = learn({});
-  Setting setting{.ranks = 4, .blocks = blocks};
+  FsdpLearned alone = learn({});
+  FsdpSetting setting{.ranks = 4, .blocks = blocks};
   SECTION("reshard_after_forward = false") {
     setting.options.reshard_after_forward = false;
   }
@@ -125,7 +55,7 @@ TEST_CASE("so do those that keep parameters, replicas of shards, and several pas
     setting.microbatches = 2;
   }
   CAPTURE(blocks);
-  const Learned learned = learn(setting);
+  const FsdpLearned learned = learn(setting);
   if (setting.width != 8) alone = learn({.width = setting.width});
   CHECK(learned.losses == alone.losses);
   CHECK(learned.weights == alone.weights);
