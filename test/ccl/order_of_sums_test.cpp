@@ -175,7 +175,7 @@ bool can_run(const Algorithm& algorithm, CollectiveKind kind, const Topology& to
   }
   std::vector<int> sips(static_cast<std::size_t>(topology.system.sip_count));
   std::iota(sips.begin(), sips.end(), 0);
-  return describe_misfit(algorithm, shape_of_sips(topology, sips)).empty();
+  return describe_misfit(algorithm, ccl::shape_of_sips(topology, sips)).empty();
 }
 
 // Networks of so many SIPs.

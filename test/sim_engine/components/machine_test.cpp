@@ -5,6 +5,7 @@
 
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/components/hbm_allocator.h"
 #include "test/sim_engine/components/exchange_program.h"
 #include "test/support/error_text.h"
 
