@@ -189,7 +189,7 @@ std::string describe_ranks(const OrderOfSums& order, const std::vector<SumTrees:
                      are_same ? "with the same bits" : "and their bits differ");
 }
 
-// What an average divides (AverageDivisors), and whether that rounds.
+// Says by what an average divides (AverageDivisors), and whether that rounds.
 std::string describe_average(DType dtype, std::size_t ranks) {
   const auto divisors = AverageDivisors::of(dtype, static_cast<int>(ranks));
   std::string text;

@@ -25,7 +25,7 @@ class ExactSum {
   double rest_ = 0;  // what rounding has taken from it
 };
 
-// What each rank brings, and each rank's sums.
+// The elements of each rank: its summands, or its sums.
 using Elements = std::vector<std::vector<float>>;
 
 struct SumErrors {

@@ -141,7 +141,7 @@ class Passes {
     return second_->branch(at_second_, target, second_->nearest_ahead(target, channel_.ties_ahead));
   }
 
-  // What a channel does at one time in one pass has the order of the targets as the member sees
+  // Moves of a channel, at one time in one pass, have the order of their targets as the member sees
   // them, which is the same on all members that stand alike, and on both ends of a link.
   int order_in_first(int target) const { return order(*first_, at_first_, target); }
   int order_in_second(int target) const { return order(*second_, at_second_, target); }

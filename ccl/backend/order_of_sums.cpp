@@ -87,7 +87,7 @@ class OrderOfCall {
     }
   }
 
-  // Of a reduce_scatter, elements are numbered through the blocks for all members.
+  // The elements of a reduce_scatter are numbered through the blocks for all members.
   std::int64_t first_element(int taker) const {
     std::int64_t first = 0;
     for (int other = 0; other < taker; ++other) {
@@ -211,7 +211,7 @@ class OrderOfCall {
   OrderOfSums order_;
 };
 
-// What a member calls.
+// Returns the call that a member makes.
 CollectiveCall call_of(RuntimeContext& torch, const ReductionCase& reduction, int member) {
   torch.ahbm.set_device(reduction.sips[static_cast<std::size_t>(member)]);
   const auto size = static_cast<std::int64_t>(reduction.sips.size());

@@ -1,4 +1,4 @@
-// What fully_shard cuts: a rank's rows of a parameter.
+// A shard of fully_shard: a rank's rows of a parameter.
 
 #pragma once
 

@@ -22,7 +22,7 @@ struct TimedPart {
   Time to{0};
   // The event at which the program learned that the part was over; only if causes are recorded.
   sim::CauseId known_at = sim::CauseId::begin;
-  // What units had done by then; only if it is counted.
+  // The work that units had done by then; zeros unless it is counted.
   std::array<std::int64_t, kEnergyUnits.size()> work_until = {};
 
   Time duration() const { return to - from; }

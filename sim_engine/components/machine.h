@@ -84,7 +84,7 @@ class Machine {
 
   // Counts from now on what units do, if the topology has an energy of any.
   void count_work();
-  // What has been counted; null if nothing is.
+  // The work that has been counted; null if none is.
   const WorkLog* work() const;
 
   // Makes a queue and enters it in both PEs' tables.  Its slots occupy the memory that they lie in

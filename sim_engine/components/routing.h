@@ -73,8 +73,8 @@ class Routing {
 
   UnitClass find_class(LinkId link) const;
 
-  // What the bytes that pass a link count for; nullopt of those without an energy of their own: at
-  // an IO chiplet, out of and into corners, and in a switch.
+  // The unit whose energy the bytes on a link count for; nullopt of links without an energy of
+  // their own: at an IO chiplet, out of and into corners, and in a switch.
   std::optional<EnergyUnit> find_energy_unit(LinkId link) const;
 
   // False of a link between SIPs, or at an IO chiplet, that the topology does not have: it neither

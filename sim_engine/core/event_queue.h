@@ -54,7 +54,7 @@ class EventQueue {
   // `cause` is given back when the event is popped.  REQUIRES: time >= now()
   EventHandle push(Time time, const Event& event, std::uint32_t cause = 0);
 
-  // As push() for now(), behind all events of that time that are pushed until it is popped.
+  // Pushes an event for now(), which is popped when no other event of that time is left.
   EventHandle push_last(const Event& event, std::uint32_t cause = 0);
 
   // Drops a pending event: it never happens, and now() does not stop at its time for it.

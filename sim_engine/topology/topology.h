@@ -54,8 +54,8 @@ inline constexpr std::array kMathKinds = {MathKind::add,   MathKind::mul,     Ma
                                           MathKind::exp,   MathKind::log,     MathKind::sqrt,
                                           MathKind::rsqrt, MathKind::sigmoid};
 
-// What energy is counted for: FLOPs of PE_GEMM by the width of its operands, operations of PE_MATH,
-// and bytes that pass a port of a memory or a link (ADR-0268).
+// Energy is counted for units of these kinds: FLOPs of PE_GEMM by the width of its operands,
+// operations of PE_MATH, and bytes that pass a port of a memory or a link (ADR-0268).
 enum class EnergyUnit : std::uint8_t {
   gemm_f16,  // products of elements of 16 bits or less
   gemm_f32,  // products of wider ones

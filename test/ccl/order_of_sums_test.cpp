@@ -271,7 +271,7 @@ TEST_CASE("large tensors on many PEs have the sums that their trees say", "[ccl]
   }
 }
 
-// Of f32 nothing is divided before the sum, and the sum by 3 after it.
+// No f32 element is divided before the sum, which is divided by 3.
 TEST_CASE("an average is the printed tree's sum, divided", "[ccl][order]") {
   const Topology topology = round_topology(SipTopology::ring_1d, 3, 1);
   const Data data{DType::f32, 101};
@@ -308,7 +308,8 @@ double chunk_dependent(int ranks, DType dtype, std::int64_t count) {
   return 100 * static_cast<double>(different) / static_cast<double>(count);
 }
 
-// What 200,000 elements of another generator give, within three standard deviations of 10,000.
+// The shares are those of 200,000 elements of another generator, within three standard deviations
+// of a sample of 10,000.
 TEST_CASE("68, 96 and 100 % of elements depend on their chunk in a ring of 4, 8 and 16",
           "[ccl][order]") {
   constexpr std::int64_t kCount = 10'000;
