@@ -118,7 +118,7 @@ constexpr std::array kYCodes = std::to_array<ErrorCode>({
      "The queues of ccl.yaml do not fit the memory that they are to lie in.",
      "Give fewer or smaller slots, or another `buffer_kind`."},
     {"KB-Y045", ExitCode::configuration, "A protocol of ccl.yaml is for no size.",
-     "Let `up_to` ascend, and give none to the last alone."},
+     "Let `up_to` ascend, and give none to the last alone and to those that rules name."},
     {"KB-Y046", ExitCode::configuration,
      "The algorithm that the command line names ran no collective.",
      "Leave it out, or run a bench that has a collective which it is for."},

@@ -88,7 +88,7 @@ void draw_pes(SvgWriter& svg, const Box& area, int first, int count, int total) 
 }
 
 std::string share_of_peak(const HbmSpec& hbm) {
-  return hbm.efficiency == 1000 ? "" : fmt::format("at {} %, ", hbm.efficiency / 10.0);
+  return hbm.efficiency.is_whole() ? "" : fmt::format("at {} %, ", hbm.efficiency.millionths / 1e4);
 }
 
 }  // namespace

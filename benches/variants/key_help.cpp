@@ -114,12 +114,34 @@ constexpr Help kCcl[] = {
     {"neighbours", "how PEs that are ranks are joined; else as the algorithm wants it"},
 };
 
+constexpr Help kProtocol[] = {
+    {"up_to", "the largest size that takes it, as nccl-tests counts"},
+    {"start", "of a call, before its first message"},
+    {"latency", "of each message"},
+    {"efficiency", "what data are of the bytes on a link"},
+};
+
+constexpr Help kRule[] = {
+    {"algorithm", "of the collective: one of `kernbench list`, or auto"},
+    {"above", "the size above which it decides, as nccl-tests counts"},
+    {"up_to", "the largest size for which it decides"},
+    {"ranks", "of the groups for which it decides"},
+    {"group", "description of the groups for which it decides"},
+    {"protocol", "of its messages"},
+};
+
+std::span<const Help> find_table(KeyOwner owner, std::string_view path) {
+  if (owner != KeyOwner::ccl) return kTopology;
+  if (path.starts_with("protocols")) return kProtocol;
+  if (path.starts_with("rules")) return kRule;
+  return kCcl;
+}
+
 }  // namespace
 
 std::string_view find_help(KeyOwner owner, std::string_view path) {
-  const bool is_ccl = owner == KeyOwner::ccl;
-  if (is_ccl) path = path.substr(path.rfind('.') + 1);
-  const std::span<const Help> all = is_ccl ? std::span<const Help>(kCcl) : kTopology;
+  const std::span<const Help> all = find_table(owner, path);
+  if (owner == KeyOwner::ccl) path = path.substr(path.rfind('.') + 1);
   const auto found = std::ranges::find(all, path, &Help::path);
   return found == all.end() ? std::string_view() : found->text;
 }

@@ -17,6 +17,8 @@ namespace {
 
 constexpr std::string_view kDefaults = "defaults.";
 constexpr std::string_view kEntries = "algorithms.";
+constexpr std::string_view kProtocols = "protocols.";
+constexpr std::string_view kRules = "rules[";
 
 Key make_key(const SettingInfo& setting, const BenchInfo& bench) {
   return {.name = setting.key,
@@ -30,9 +32,8 @@ Key make_key(const SettingInfo& setting, const BenchInfo& bench) {
           .help = setting.help};
 }
 
-Key make_key(const YamlKey& key, KeyOwner owner, const std::string& file) {
-  const bool is_default = owner == KeyOwner::ccl && key.path.starts_with(kDefaults);
-  return {.name = is_default ? key.path.substr(kDefaults.size()) : key.path,
+Key make_key(const YamlKey& key, KeyOwner owner, std::string name, const std::string& file) {
+  return {.name = std::move(name),
           .owner = owner,
           .file = file,
           .path = key.path,
@@ -47,12 +48,30 @@ std::vector<YamlKey> ccl_keys(const std::string& path) {
   std::vector<YamlKey> keys;
   ccl::Config::read(YamlDocument::parse(ccl_text(path), path.empty() ? "ccl.yaml" : path), &keys);
   // An entry could have every key; those that it has are enough.
-  std::erase_if(keys, [](const YamlKey& key) {
-    const bool is_of_entry = key.path.starts_with(kEntries);
-    return !key.path.starts_with(kDefaults) && (!is_of_entry || key.value.empty());
-  });
+  std::erase_if(
+      keys, [](const YamlKey& key) { return key.path.starts_with(kEntries) && key.value.empty(); });
   return keys;
 }
+
+// Names the keys of ccl.yaml: "depth" of the defaults, "protocols.LL.start", and "rules.2.up_to" of
+// the second rule (Config::number_of_rule()).  For the keys in their order.
+class CclNames {
+ public:
+  std::string name(const std::string& path) {
+    if (path.starts_with(kDefaults)) return path.substr(kDefaults.size());
+    const std::size_t end = path.rfind('.');
+    const std::size_t bracket = path.find(']');
+    if (bracket == std::string::npos) return path;
+    if (!path.starts_with(kRules)) return std::string(kProtocols) + path.substr(bracket + 2);
+    if (path.substr(0, end) != rule_) ++rules_;
+    rule_ = path.substr(0, end);
+    return fmt::format("rules.{}{}", rules_, path.substr(end));
+  }
+
+ private:
+  std::string rule_;  // "rules[0].all_reduce"
+  int rules_ = 0;
+};
 
 }  // namespace
 
@@ -68,11 +87,13 @@ Keys::Keys(const KeySources& sources) {
   }
   load_topology(sources.topology);  // its errors come before those of keys
   for (const YamlKey& key : topology_keys(topology_text(sources.topology), sources.topology)) {
-    keys_.push_back(
-        make_key(key, KeyOwner::topology, fmt::format("the topology {}", sources.topology)));
+    keys_.push_back(make_key(key, KeyOwner::topology, key.path,
+                             fmt::format("the topology {}", sources.topology)));
   }
+  CclNames names;
   for (const YamlKey& key : ccl_keys(sources.ccl)) {
-    keys_.push_back(make_key(key, KeyOwner::ccl, sources.ccl.empty() ? "ccl.yaml" : sources.ccl));
+    keys_.push_back(make_key(key, KeyOwner::ccl, names.name(key.path),
+                             sources.ccl.empty() ? "ccl.yaml" : sources.ccl));
   }
 }
 

@@ -14,7 +14,9 @@ namespace kernbench::benches::variants {
 enum class KeyOwner : std::uint8_t { bench, topology, ccl };
 
 struct Key {
-  std::string name;  // "sip.ucie.bandwidth"; of ccl.yaml's defaults without "defaults."
+  // "sip.ucie.bandwidth"; of ccl.yaml "depth" for its defaults, "protocols.LL.start", and
+  // "rules.2.up_to" for the second rule.
+  std::string name;
   KeyOwner owner = KeyOwner::bench;
   std::string file;  // "the bench tp-mlp", "the topology default", "ccl.yaml"
   std::string path;  // in its file

@@ -80,19 +80,22 @@ const std::vector<Candidate>& AlgorithmChoice::candidates(distributed::Collectiv
   return known->second;
 }
 
-Time AlgorithmChoice::time_of(const Candidate& candidate, const Moved& moved) const {
-  return plan_time(candidate.walk, network_, config_.protocol_for(moved.bytes), moved);
+Time AlgorithmChoice::time_of(const Candidate& candidate, distributed::CollectiveKind kind,
+                              const Moved& moved) const {
+  const Protocol* const protocol = protocol_for(kind, moved.bytes, size_of(kind, moved.bytes));
+  return plan_time(candidate.walk, network_, protocol, moved);
 }
 
 std::optional<Time> AlgorithmChoice::time_of(const Algorithm& algorithm,
                                              distributed::CollectiveKind kind,
                                              const Moved& moved) const {
   if (algorithm.plan == nullptr) return std::nullopt;
-  return time_of({&algorithm, walk_plan(algorithm, kind, network_.topology, shape_, sips_)}, moved);
+  return time_of({&algorithm, walk_plan(algorithm, kind, network_.topology, shape_, sips_)}, kind,
+                 moved);
 }
 
 const Algorithm& AlgorithmChoice::choose(distributed::CollectiveKind kind, const Moved& moved) {
-  const Rule* const rule = config_.rule_for(kind, shape_.size, moved.bytes, group_);
+  const Rule* const rule = rule_for(kind, moved.bytes);
   const bool is_named = rule != nullptr ? rule->algorithm != nullptr : !is_open(kind);
   if (!is_named) return best(kind, moved);
   const Algorithm& named = rule != nullptr ? *rule->algorithm : config_.algorithm();
@@ -109,7 +112,7 @@ std::vector<AlgorithmChoice::TimedName> AlgorithmChoice::times(distributed::Coll
                                                                const Moved& moved) {
   std::vector<TimedName> times;
   for (const Candidate& candidate : candidates(kind)) {
-    times.emplace_back(time_of(candidate, moved), candidate.algorithm->name);
+    times.emplace_back(time_of(candidate, kind, moved), candidate.algorithm->name);
   }
   std::ranges::stable_sort(times, {}, &TimedName::first);
   return times;
@@ -121,7 +124,7 @@ std::string AlgorithmChoice::describe(distributed::CollectiveKind kind, const Mo
 
 Chosen AlgorithmChoice::explain(distributed::CollectiveKind kind, const Moved& moved) {
   const Algorithm& algorithm = choose(kind, moved);
-  const Rule* const rule = config_.rule_for(kind, shape_.size, moved.bytes, group_);
+  const Rule* const rule = rule_for(kind, moved.bytes);
   const bool is_open = rule != nullptr ? rule->algorithm == nullptr : this->is_open(kind);
   const bool is_named = rule != nullptr || config_.names_all_reduce();
   const std::string_view why = is_open ? "fastest" : is_named ? "named" : "default";
@@ -157,7 +160,7 @@ const Algorithm& default_algorithm(const Config& config) {
 
 bool AlgorithmChoice::is_configured(distributed::CollectiveKind kind, const Algorithm& algorithm,
                                     Bytes bytes) const {
-  if (const Rule* rule = config_.rule_for(kind, shape_.size, bytes, group_)) {
+  if (const Rule* rule = rule_for(kind, bytes)) {
     return config_.is_chosen(rule);
   }
   return kind == distributed::CollectiveKind::all_reduce && config_.is_chosen(nullptr) &&
@@ -169,7 +172,7 @@ const Algorithm& AlgorithmChoice::best(distributed::CollectiveKind kind, const M
   if (best != nullptr) return *best;
   Time least = Time::max();
   for (const Candidate& candidate : candidates(kind)) {
-    const Time time = time_of(candidate, moved);
+    const Time time = time_of(candidate, kind, moved);
     if (time >= least) continue;
     least = time;
     best = candidate.algorithm;

@@ -61,7 +61,7 @@ class AlgorithmChoice {
                      Bytes bytes) const;
   // The number of the file's rule that decides for the collective (Config::number_of_rule()).
   int number_of_rule(distributed::CollectiveKind kind, Bytes bytes) const {
-    return config_.number_of_rule(config_.rule_for(kind, shape_.size, bytes, group_));
+    return config_.number_of_rule(rule_for(kind, bytes));
   }
   // The library's algorithms that `auto` chooses among.
   const std::vector<Candidate>& candidates(distributed::CollectiveKind kind);
@@ -75,7 +75,7 @@ class AlgorithmChoice {
   // The protocol of the messages of a collective whose blocks have `bytes` bytes, where a rank
   // gives or takes `size` bytes in all; nullptr if there is none.
   const Protocol* protocol_for(distributed::CollectiveKind kind, Bytes bytes, Bytes size) const {
-    return config_.protocol_for(size, config_.rule_for(kind, shape_.size, bytes, group_));
+    return config_.protocol_for(size, rule_for(kind, bytes));
   }
 
  private:
@@ -88,7 +88,16 @@ class AlgorithmChoice {
 
   // The fastest first.
   std::vector<TimedName> times(distributed::CollectiveKind kind, const Moved& moved);
-  Time time_of(const Candidate& candidate, const Moved& moved) const;
+  Time time_of(const Candidate& candidate, distributed::CollectiveKind kind,
+               const Moved& moved) const;
+
+  // The size of a collective with such blocks, as nccl-tests counts it.
+  Bytes size_of(distributed::CollectiveKind kind, Bytes block) const {
+    return traits_of(kind).has_list() ? shape_.size * block : block;
+  }
+  const Rule* rule_for(distributed::CollectiveKind kind, Bytes bytes) const {
+    return config_.rule_for(kind, shape_.size, size_of(kind, bytes), group_);
+  }
 
   const Config config_;
   const GroupNetwork network_;

@@ -132,12 +132,12 @@ Config Config::read(const YamlDocument& document, std::vector<YamlKey>* keys) {
       state.entries = parse_entries(root.map("algorithms"), state.defaults, state.algorithm);
     };
     const YamlNode* const protocols = document.root().find("protocols");
-    if (root.has("protocols") && protocols != nullptr) {
-      state.protocols = read_protocols(reader, *protocols);
-    }
     const YamlNode* const rules = document.root().find("rules");
     if (root.has("rules") && rules != nullptr) {
-      state.rules = read_rules(reader, *rules, state.protocols);
+      state.rules = read_rules(reader, *rules, protocols);
+    }
+    if (root.has("protocols") && protocols != nullptr) {
+      state.protocols = read_protocols(reader, *protocols, state.rules);
     }
     if (!root.has("defaults")) {
       read_entries();
@@ -219,7 +219,8 @@ void Config::refuse_algorithm(const Rule* rule, std::string_view why) const {
 const Protocol* Config::protocol_for(Bytes size, const Rule* rule) const {
   const bool is_named = rule != nullptr && !rule->protocol.empty();
   const auto found = std::ranges::find_if(state_->protocols, [&](const Protocol& protocol) {
-    return is_named ? protocol.name == rule->protocol : size <= protocol.up_to;
+    if (is_named) return protocol.name == rule->protocol;
+    return !protocol.is_of_rules && size <= protocol.up_to;
   });
   return found == state_->protocols.end() ? nullptr : &*found;
 }

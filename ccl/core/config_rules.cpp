@@ -36,7 +36,14 @@ std::string no_algorithm_for(std::string_view name, distributed::CollectiveKind 
                      traits_of(kind).name, fmt::join(names_for(kind), ", "));
 }
 
-Rule read_rule(YamlMap map, distributed::CollectiveKind kind, std::span<const Protocol> protocols) {
+// True if one of the maps in the list has the protocol.
+bool has_protocol(const YamlNode* protocols, std::string_view name) {
+  return protocols != nullptr &&
+         std::ranges::any_of(protocols->children,
+                             [&](const YamlNode* entry) { return entry->find(name) != nullptr; });
+}
+
+Rule read_rule(YamlMap map, distributed::CollectiveKind kind, const YamlNode* protocols) {
   Rule rule;
   rule.kind = kind;
   const std::string name = map.text("algorithm", names_for(kind).front());
@@ -50,8 +57,7 @@ Rule read_rule(YamlMap map, distributed::CollectiveKind kind, std::span<const Pr
     map.fail("algorithm", "KB-Y040", no_algorithm_for(name, kind));
   }
   if (map.has("protocol")) rule.protocol = map.text("protocol", "LL");
-  if (map.is_fine({"protocol"}) &&
-      std::ranges::find(protocols, rule.protocol, &Protocol::name) == protocols.end()) {
+  if (map.is_fine({"protocol"}) && !has_protocol(protocols, rule.protocol)) {
     map.fail("protocol", "KB-Y040", fmt::format("'protocols' has no {}", in_quotes(rule.protocol)));
   }
   if (rule.above >= rule.up_to) {
@@ -66,7 +72,7 @@ Protocol read_protocol(const YamlNode& node, YamlMap map) {
   if (map.has("up_to")) protocol.up_to = map.bytes("up_to", 0, kMostBytes);
   if (map.has("start")) protocol.start = map.time("start");
   protocol.latency = map.time("latency");
-  if (map.has("efficiency")) protocol.efficiency = map.thousandths("efficiency");
+  if (map.has("efficiency")) protocol.efficiency = map.share("efficiency");
   return protocol;
 }
 
@@ -84,31 +90,36 @@ std::string describe(const Rule& rule) {
   return text + ')';
 }
 
-std::vector<Protocol> read_protocols(YamlReader& reader, const YamlNode& list) {
+std::vector<Protocol> read_protocols(YamlReader& reader, const YamlNode& list,
+                                     std::span<const Rule> rules) {
   std::vector<Protocol> protocols;
+  Bytes before = -1;  // the largest size that an earlier one serves
   for (const YamlNode* entry : reader.list(list, "[{LL: {up_to: 64 KiB, latency: 600 ns}}]")) {
     YamlMap named = reader.map(*entry);
     for (const YamlNode* node : named.entries()) {
-      const Bytes before = protocols.empty() ? -1 : protocols.back().up_to;
-      protocols.push_back(read_protocol(*node, named.map(*node)));
-      if (reader.is_fine(*node) && protocols.back().up_to <= before) {
+      Protocol& protocol = protocols.emplace_back(read_protocol(*node, named.map(*node)));
+      protocol.is_of_rules = node->find("up_to") == nullptr &&
+                             std::ranges::find(rules, node->key, &Rule::protocol) != rules.end();
+      if (protocol.is_of_rules) continue;
+      if (reader.is_fine(*node) && protocol.up_to <= before) {
         reader.fail_at(*node, "KB-Y045",
                        "no size is left for it: 'up_to' must ascend, and the last alone may have "
-                       "none");
+                       "none, and those that rules name");
       }
+      before = protocol.up_to;
     }
   }
   return protocols;
 }
 
-std::vector<Rule> read_rules(YamlReader& reader, const YamlNode& list,
-                             std::span<const Protocol> protocols) {
+std::vector<Rule> read_rules(YamlReader& reader, const YamlNode& list, const YamlNode* protocols) {
   std::vector<Rule> rules;
   for (const YamlNode* node : reader.list(list, "[{all_reduce: {algorithm: tree_allreduce}}]")) {
     YamlMap collectives = reader.map(*node);
     for (const distributed::CollectiveKind kind : kPlannedKinds) {
-      if (!collectives.has(traits_of(kind).name)) continue;
-      rules.push_back(read_rule(collectives.map(traits_of(kind).name), kind, protocols));
+      const std::string_view name = traits_of(kind).name;
+      if (!collectives.has(name) || !collectives.find_mark(name)) continue;
+      rules.push_back(read_rule(collectives.map(name), kind, protocols));
     }
   }
   return rules;

@@ -9,19 +9,22 @@
 //
 // The first rule that fits decides; where none does, `defaults.algorithm` does for all_reduce, and
 // the fastest by the model for all others.  A group is named by its description: group_desc of
-// new_group(), and default_pg for the default group.  A size is in bytes of what a rank gives to,
-// or takes from, each other one: of the tensor for all_reduce, of a block for all_gather.
+// new_group(), and default_pg for the default group.  A size is that of nccl-tests, as in tables of
+// published times: all that a rank gives or takes, so of the tensor for all_reduce and of the
+// blocks of all ranks for all_gather, reduce_scatter and all_to_all.
 //
-// Protocols of ccl.yaml, which say what software adds to the messages of a collective, by all that
-// a rank gives or takes (nccl-tests' size), unless a rule names one:
+// Protocols of ccl.yaml, which say what software adds to the messages of a collective, by the same
+// size, unless a rule names one:
 //
 //   protocols:
 //     - LL:     {up_to: 64 KiB, start: 6 us, latency: 600 ns, efficiency: 50 %}
 //     - Simple: {start: 8.4 us, latency: 3.4 us, efficiency: 95 %}
+//     - NVLS:   {start: 22.5 us, latency: 1 us}  # of the rules that name it
 //
 // `start` is spent by each PE before its first message, `latency` by each message; of the bytes on
-// a link `efficiency` are data.  The first that fits is taken; without any, messages cost what the
-// topology says.  Kernels by hand have none.
+// a link `efficiency` are data.  The first that fits is taken; one without `up_to` that a rule
+// names serves such rules alone.  Without any, messages cost what the topology says.  Kernels by
+// hand have none.
 
 #pragma once
 
@@ -62,9 +65,10 @@ std::string describe(const Rule& rule);
 struct Protocol {
   std::string name;
   Bytes up_to = std::numeric_limits<Bytes>::max();
+  bool is_of_rules = false;  // of those that name it alone, whatever the size
   Time start{0};
   Time latency{0};
-  int efficiency = sim::IpcqParams::kWhole;
+  Share efficiency = {};
 
   sim::IpcqParams params() const {
     sim::IpcqParams params;
@@ -74,13 +78,13 @@ struct Protocol {
   }
 };
 
-// Reads the list.  Sizes that do not ascend are KB-Y045.
-std::vector<Protocol> read_protocols(YamlReader& reader, const YamlNode& list);
-
 // Reads the list.  An algorithm that does not serve the collective, or cannot serve groups of any
-// shape, is KB-Y040; so is a protocol that is none of those.
-std::vector<Rule> read_rules(YamlReader& reader, const YamlNode& list,
-                             std::span<const Protocol> protocols);
+// shape, is KB-Y040; so is a protocol that is none of the list `protocols` (null: there is none).
+std::vector<Rule> read_rules(YamlReader& reader, const YamlNode& list, const YamlNode* protocols);
+
+// Reads the list.  Sizes that do not ascend are KB-Y045.
+std::vector<Protocol> read_protocols(YamlReader& reader, const YamlNode& list,
+                                     std::span<const Rule> rules);
 
 // The rules of "all_gather:ring", "GROUP:tree_allreduce" (all that the algorithm serves) or
 // "all_gather@GROUP:ring".  Throws UsageError KB-U003 if no algorithm has that name, or it does not

@@ -35,6 +35,16 @@ struct Rate {
   friend constexpr auto operator<=>(Rate, Rate) = default;
 };
 
+// A share of a whole, as the efficiency of a link: 92.5 % is {925'000}.
+struct Share {
+  static constexpr int kWhole = 1'000'000;
+
+  int millionths = kWhole;
+
+  constexpr bool is_whole() const { return millionths == kWhole; }
+  friend constexpr bool operator==(Share, Share) = default;
+};
+
 using Bandwidth = Rate<struct ByteUnit>;   // bytes per second; GB/s is 10^9
 using Frequency = Rate<struct CycleUnit>;  // cycles per second
 

@@ -53,7 +53,8 @@ LinkSpec Routing::hbm_slice(const Topology& topology) {
   if (hbm.bandwidth.is_unlimited()) return {hbm.bandwidth, hbm.latency};
   const int channels = hbm.channels / hbm_slice_count(topology);
   const Wide peak = Wide{hbm.bandwidth.per_second} * channels;
-  return {{static_cast<std::int64_t>(peak * hbm.efficiency / 1000)}, hbm.latency};
+  return {{static_cast<std::int64_t>(peak * hbm.efficiency.millionths / Share::kWhole)},
+          hbm.latency};
 }
 
 Routing::Routing(const Topology& topology)

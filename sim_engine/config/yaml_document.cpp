@@ -6,10 +6,12 @@
 #include <yaml-cpp/parser.h>
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <optional>
 #include <sstream>
 
+#include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/config/input_file.h"
 #include "sim_engine/config/yaml_text.h"
@@ -228,22 +230,32 @@ YamlDocument YamlDocument::parse(std::string_view text, const std::string& file_
   return YamlDocument(builder.take_nodes(), std::move(errors));
 }
 
-// A key that the file does not have is added, and so are the maps around it.
+// A key that the file does not have is added, and so are the maps around it.  The elements of a
+// list in the path are there.
 YamlNode& YamlDocument::at_path(std::string_view path) {
   YamlNode* at = &nodes_.front();
   while (!path.empty()) {
-    const std::size_t dot = std::min(path.find('.'), path.size());
-    const std::string_view key = path.substr(0, dot);
-    path.remove_prefix(std::min(dot + 1, path.size()));
-    if (const YamlNode* const child = at->find(key)) {
-      at = &nodes_[child->id];
-      continue;
+    const std::size_t end = std::min(path.find_first_of(".["), path.size());
+    at = &at_key(*at, path.substr(0, end));
+    path.remove_prefix(end);
+    while (path.starts_with('[')) {
+      std::size_t position = 0;
+      std::from_chars(path.data() + 1, path.data() + path.size(), position);
+      KB_CHECK(position < at->children.size(), "no element {}", path);
+      at = &nodes_[at->children[position]->id];
+      path.remove_prefix(path.find(']') + 1);
     }
-    at->kind = YamlNode::Kind::map;
-    at = &add_child(*at);
-    at->key = key;
+    if (path.starts_with('.')) path.remove_prefix(1);
   }
   return *at;
+}
+
+YamlNode& YamlDocument::at_key(YamlNode& map, std::string_view key) {
+  if (const YamlNode* const child = map.find(key)) return nodes_[child->id];
+  map.kind = YamlNode::Kind::map;
+  YamlNode& child = add_child(map);
+  child.key = key;
+  return child;
 }
 
 YamlNode& YamlDocument::add_child(YamlNode& parent) {

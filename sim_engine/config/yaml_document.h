@@ -71,6 +71,7 @@ class YamlDocument {
       : nodes_(std::move(nodes)), errors_(std::move(errors)) {}
 
   YamlNode& at_path(std::string_view path);
+  YamlNode& at_key(YamlNode& map, std::string_view key);
   YamlNode& add_child(YamlNode& parent);
 
   std::deque<YamlNode> nodes_;  // a deque: nodes point at each other

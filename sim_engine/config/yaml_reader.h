@@ -98,9 +98,7 @@ class YamlMap {
     return quantity(key, bytes_quantity(min, max));
   }
   Bandwidth bandwidth(std::string_view key) { return {quantity(key, bandwidth_quantity())}; }
-  int thousandths(std::string_view key) {  // a share, such as 92.5 %
-    return static_cast<int>(quantity(key, share_quantity()));
-  }
+  Share share(std::string_view key) { return {static_cast<int>(quantity(key, share_quantity()))}; }
   std::int64_t energy_of_operation(std::string_view key) {  // in fJ
     return quantity(key, operation_energy_quantity());
   }

@@ -28,7 +28,7 @@ constexpr std::int64_t kTebi = std::int64_t{1} << 40;
 
 constexpr std::array<QuantityUnit, 5> kTimeUnits = {
     {{"ps", 1}, {"ns", kKilo}, {"us", kMega}, {"ms", kGiga}, {"s", kTera}}};
-constexpr std::array<QuantityUnit, 1> kShareUnits = {{{"%", 10}}};
+constexpr std::array<QuantityUnit, 1> kShareUnits = {{{"%", 10'000}}};
 constexpr std::array<QuantityUnit, 9> kByteUnits = {{{"B", 1},
                                                      {"KB", kKilo},
                                                      {"MB", kMega},
@@ -251,9 +251,9 @@ Quantity share_quantity() {
   return {.name = "a share",
           .example = "90 %",
           .units = kShareUnits,
-          .finest = "0.1 %",
-          .min = 1,
-          .max = 1000};
+          .finest = "0.0001 %",
+          .min = Share::kWhole / 1000,
+          .max = Share::kWhole};
 }
 
 Quantity operation_energy_quantity() {

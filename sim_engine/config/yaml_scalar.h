@@ -42,7 +42,7 @@ Quantity bytes_quantity(Bytes min, Bytes max);
 Quantity bandwidth_quantity();
 Quantity frequency_quantity();  // 1 MHz to 1000 GHz
 
-Quantity share_quantity();  // 0.1 % to 100 %, in thousandths
+Quantity share_quantity();  // 0.1 % to 100 %, in millionths
 
 Quantity operation_energy_quantity();  // 0 to 1000 pJ/FLOP, in fJ
 Quantity byte_energy_quantity();       // 0 to 1000 pJ/bit, in fJ for a byte

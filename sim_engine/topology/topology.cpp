@@ -73,7 +73,7 @@ std::vector<NamedCount> list_counts(const Topology& topology) {
           {"cube.sram.bandwidth", cube.sram.bandwidth.per_second},
           {"cube.hbm.channels", cube.hbm.channels},
           {"cube.hbm.bandwidth", cube.hbm.bandwidth.per_second},
-          {"cube.hbm.efficiency", cube.hbm.efficiency},
+          {"cube.hbm.efficiency", cube.hbm.efficiency.millionths},
           {"pe.math.lanes", pe.math_lanes},
           {"pe.math.f16_per_lane", pe.math_f16_per_lane},
           {"pe.math.clock", pe.math_clock.per_second},
@@ -108,9 +108,9 @@ void Topology::check() const {
                               "weight_stationary, input_stationary",
                               number_of(pe.gemm.dataflow)));
   }
-  if (cube.hbm.efficiency > 1000) {
-    refuse(*this, fmt::format("cube.hbm.efficiency is {} thousandths; there are 1000",
-                              cube.hbm.efficiency));
+  if (cube.hbm.efficiency.millionths > Share::kWhole) {
+    refuse(*this, fmt::format("cube.hbm.efficiency is {} millionths; there are {}",
+                              cube.hbm.efficiency.millionths, Share::kWhole));
   }
   for (const EnergyUnit unit : kEnergyUnits) {
     if (energy[unit] >= 0) continue;

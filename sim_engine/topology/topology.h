@@ -122,9 +122,9 @@ struct HbmSpec {
   Bandwidth bandwidth;  // of one channel, at its peak
   Time latency{0};
   Bytes capacity = 0;  // per cube
-  // Transfers get this share of the peak, in thousandths: refresh, turns between reading and
-  // writing, and closed rows take the rest (ADR-0248).
-  int efficiency = 1000;
+  // Transfers get this share of the peak: refresh, turns between reading and writing, and closed
+  // rows take the rest (ADR-0248).
+  Share efficiency = {};
   // A write takes this time besides that of its bytes: the bus turns from reading to writing, and
   // back (ADR-0248).
   Time turn_around{0};
@@ -294,8 +294,6 @@ inline constexpr std::array kWaitPolicies = {WaitPolicy::sleep, WaitPolicy::poll
 std::string_view name_of(WaitPolicy policy);
 
 struct IpcqParams {
-  static constexpr int kWhole = 1000;  // efficiency is in thousandths
-
   BufferKind buffer_kind = BufferKind::tcm;
   int depth = 4;                // slots
   Bytes slot_bytes = 16 << 10;  // capacity of a slot; 0: messages only go to posted receives
@@ -303,7 +301,7 @@ struct IpcqParams {
   Time poll_interval{100'000};  // REQUIRES: > 0
   // A protocol adds a time to each message, and only a share of the bytes on a link is data.
   Time message_latency{0};
-  int efficiency = kWhole;
+  Share efficiency = {};
   // The slots lie in memory that Machine::reserve_for_queues() has set aside.
   bool is_reserved = false;
   // The first message's number; any value gives the same simulated times and results.
@@ -311,7 +309,8 @@ struct IpcqParams {
 
   // The bytes that a message occupies on links.
   Bytes on_the_wire(Bytes bytes) const {
-    return efficiency == kWhole ? bytes : (bytes * kWhole + efficiency - 1) / efficiency;
+    if (efficiency.is_whole()) return bytes;
+    return (bytes * Share::kWhole + efficiency.millionths - 1) / efficiency.millionths;
   }
 
   // When an end that has waited since `began` notices what arrived at `there`: at once (sleep), or

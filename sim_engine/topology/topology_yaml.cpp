@@ -126,7 +126,7 @@ HbmSpec read_hbm(YamlMap hbm) {
                  .latency = hbm.time("latency"),
                  .capacity = read_capacity(hbm)};
   if (hbm.has("slices")) result.slices = hbm.integer("slices", 1, 1024);
-  if (hbm.has("efficiency")) result.efficiency = hbm.thousandths("efficiency");
+  if (hbm.has("efficiency")) result.efficiency = hbm.share("efficiency");
   if (hbm.has("turn_around")) result.turn_around = hbm.time("turn_around");
   return result;
 }

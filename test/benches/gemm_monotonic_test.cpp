@@ -34,7 +34,7 @@ Topology draw_device(Pick& pick) {
   hbm.channels = topology.pe_count();
   hbm.slices = pick(0, 1);
   hbm.bandwidth = pick.gigabytes(4, 64);
-  hbm.efficiency = pick(500, 1000);
+  hbm.efficiency.millionths = pick(500, 1000) * 1000;
   hbm.latency = Time{pick(0, 200) * 1000};
   auto& pe = topology.pe;
   pe.cpu_issue = pe.scheduler_dispatch = Time{pick(0, 4) * 1000};

@@ -122,6 +122,48 @@ TEST_CASE("protocols of ccl.yaml ascend, and shares are of a hundred", "[ccl][co
   CHECK_THAT(error("protocols: [{a: {latency: 1 ns, efficiency: 101 %}}]"),
              Catch::Contains("[KB-Y020]") && Catch::Contains("100 %"));
   CHECK_THAT(error("protocols: [{a: {efficiency: 90 %}}]"), Catch::Contains("latency"));
+  CHECK_THAT(error("protocols: [{a: {latency: 1 ns, efficiency: 90.00001 %}}]"),
+             Catch::Contains("[KB-Y020]") && Catch::Contains("0.0001 %"));
+}
+
+TEST_CASE("a protocol without a size that a rule names serves that rule alone",
+          "[ccl][config][network]") {
+  using distributed::CollectiveKind;
+  const ccl::Config config = ccl::Config::parse(
+      "protocols:\n"
+      "  - one: {latency: 1 ns, efficiency: 90.0001 %}\n"
+      "  - small: {up_to: 1 KiB, latency: 2 ns}\n"
+      "  - other: {latency: 3 ns}\n"
+      "  - large: {latency: 4 ns}\n"
+      "rules:\n"
+      "  - all_gather: {algorithm: ring, protocol: one}\n"
+      "  - all_gather: {algorithm: ring, group: g, protocol: other}\n"
+      "  - reduce_scatter: {algorithm: ring, protocol: small}\n");
+  CHECK(config.protocol_for(1024)->name == "small");
+  CHECK(config.protocol_for(1025)->name == "large");
+  const auto named = [&](CollectiveKind kind) {
+    return config.protocol_for(4096, config.rule_for(kind, 4, 4096))->name;
+  };
+  CHECK(named(CollectiveKind::all_gather) == "one");
+  CHECK(named(CollectiveKind::reduce_scatter) == "small");
+  CHECK(named(CollectiveKind::all_reduce) == "large");
+  CHECK(config.protocol_for(1, config.rule_for(CollectiveKind::all_gather, 4, 1))
+            ->params()
+            .on_the_wire(900'001) == 1'000'000);
+}
+
+TEST_CASE("a rule's sizes are those of nccl-tests", "[ccl][config][network]") {
+  using distributed::CollectiveKind;
+  const Topology ring = joined_topology(SipTopology::ring_1d, 8);
+  const auto choice = ccl::AlgorithmChoice::of_all(
+      ring, ccl::Config::parse("rules:\n"
+                               "  - reduce_scatter: {algorithm: direct, up_to: 512 KiB}\n"
+                               "  - all_reduce: {algorithm: direct_allreduce, up_to: 512 KiB}\n"));
+  constexpr Bytes kSize = 512 << 10;
+  CHECK(choice.number_of_rule(CollectiveKind::reduce_scatter, kSize / 8) == 1);
+  CHECK(choice.number_of_rule(CollectiveKind::reduce_scatter, kSize / 8 + 1) == 0);
+  CHECK(choice.number_of_rule(CollectiveKind::all_reduce, kSize) == 2);
+  CHECK(choice.number_of_rule(CollectiveKind::all_reduce, kSize + 1) == 0);
 }
 
 std::vector<Topology> small_networks() {

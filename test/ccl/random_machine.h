@@ -31,7 +31,7 @@ inline Topology random_machine(SipTopology kind, Pick& pick) {
   hbm.channels = topology.pe_count() * pick(1, 2);
   hbm.slices = pick(0, 1);
   hbm.bandwidth = pick.gigabytes(5, 50);
-  hbm.efficiency = pick(500, 1000);
+  hbm.efficiency.millionths = pick(500, 1000) * 1000;
   if (pick.coin()) hbm.turn_around = Time{pick(1, 40) * 1000};
   if (pick.coin()) {
     topology.cube.noc = {pick.gigabytes(50, 100), Time{2'000}};

@@ -67,8 +67,9 @@ void make_round(Topology& topology) {
   };
   visit_rates_and_times(topology, round, [](Time&) {});
   HbmSpec& hbm = topology.cube.hbm;
-  hbm.bandwidth.per_second = 1'000'000'000'000 / (hbm.efficiency % 2 == 0 ? 40 : 200);
-  hbm.efficiency = hbm.turn_around == Time{0} ? 800 : 1000;  // 5/4 of the time
+  hbm.bandwidth.per_second = 1'000'000'000'000 / (hbm.efficiency.millionths % 2000 == 0 ? 40 : 200);
+  hbm.efficiency.millionths =
+      hbm.turn_around == Time{0} ? 800'000 : Share::kWhole;  // 5/4 of the time
   hbm.channels = topology.pe_count() * (hbm.channels / topology.pe_count());
   hbm.slices = 0;
 }

@@ -69,7 +69,7 @@ std::string to_text(const Topology::Cube& cube) {
       to_text(cube.noc.latency), to_text(cube.corner), to_text(cube.m_cpu_dispatch),
       cube.sram.capacity, to_text(cube.sram.bandwidth), to_text(cube.sram.latency),
       cube.hbm.channels, to_text(cube.hbm.bandwidth), to_text(cube.hbm.latency), cube.hbm.capacity,
-      cube.hbm.efficiency / 10.0, to_text(cube.hbm.turn_around),
+      cube.hbm.efficiency.millionths / 1e4, to_text(cube.hbm.turn_around),
       cube.hbm.slices > 0 ? fmt::format(", slices: {}", cube.hbm.slices) : "");
 }
 

@@ -71,7 +71,7 @@ TEST_CASE("k streams on one slice share it, from wherever they come", "[hbm][tim
 
 TEST_CASE("transfers get a share of the peak, and a slice says which", "[hbm][timing]") {
   Topology topology = hbm_topology(4, 8);
-  topology.cube.hbm.efficiency = 800;
+  topology.cube.hbm.efficiency = {800'000};
   CHECK(Routing::hbm_slice(topology) == LinkSpec{Bandwidth{12'800'000'000}, ns(10)});
   CHECK(load_time(topology, {0}, {0}) == ns(10 + 625));
   CHECK(load_time(topology, {0, 1, 2}, {1, 1, 1}) == ns(10 + 3 * 625));

@@ -81,7 +81,7 @@ const std::vector<NumericField>& numeric_fields() {
            of_operations ? "1000 pJ/FLOP" : "1000 pJ/bit",
            of_operations ? "1000001 fJ/FLOP" : "8000001 fJ/B"});
     }
-    all.push_back({"cube.hbm.efficiency", " %", "0 %", "0.1 %", "100 %", "100.1 %"});
+    all.push_back({"cube.hbm.efficiency", " %", "0.0999 %", "0.1 %", "100 %", "100.0001 %"});
     all.push_back({"pe.mmu.page", " KiB", "0 B", "1 B", "1 TiB", "2 TiB"});
     return all;
   }();

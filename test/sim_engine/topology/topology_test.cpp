@@ -264,7 +264,7 @@ TEST_CASE("without a section `communication` collectives do not starve", "[topol
 TEST_CASE("what a file leaves out has no limit, or is as in older files", "[topology]") {
   std::string text = complete_topology();
   Topology topology = Topology::parse(text, "t.yaml");
-  CHECK(topology.cube.hbm.efficiency == 900);
+  CHECK(topology.cube.hbm.efficiency == Share{900'000});
   CHECK(topology.cube.hbm.slices == 1);
   CHECK(topology.cube.hbm.turn_around == Time{24'000});
   CHECK(topology.cube.corner == LinkSpec{Bandwidth{256'000'000'000}, Time{2'000}});
@@ -285,7 +285,7 @@ TEST_CASE("what a file leaves out has no limit, or is as in older files", "[topo
   replace(", overlap: true", "");
   replace("    f16_per_lane: 2\n", "");
   topology = Topology::parse(text, "t.yaml");
-  CHECK(topology.cube.hbm.efficiency == 1000);
+  CHECK(topology.cube.hbm.efficiency.is_whole());
   CHECK(topology.cube.hbm.slices == 0);
   CHECK(topology.cube.hbm.turn_around == Time{0});
   CHECK(topology.cube.corner == LinkSpec{});
@@ -316,9 +316,9 @@ TEST_CASE("an efficiency is a share of the peak", "[topology][errors]") {
   CHECK_THAT(error_at("cube.hbm.efficiency", "0.9"), Says("KB-Y011", "%"));
   CHECK_THAT(error_at("launch.blocking", "1"), Says("KB-Y020", "false, true"));
   Topology topology = Topology::parse(complete_topology(), "t.yaml");
-  topology.cube.hbm.efficiency = 1001;
+  topology.cube.hbm.efficiency.millionths = 1'000'001;
   CHECK_THAT(error_of<ConfigError>([&] { topology.check(); }),
-             Says("KB-Y037", "cube.hbm.efficiency is 1001 thousandths"));
+             Says("KB-Y037", "cube.hbm.efficiency is 1000001 millionths"));
 }
 
 TEST_CASE("a missing section is one error with an example of the whole section", "[topology]") {
