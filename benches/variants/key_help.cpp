@@ -118,6 +118,7 @@ constexpr Help kProtocol[] = {
     {"up_to", "the largest size that takes it, as nccl-tests counts"},
     {"start", "of a call, before its first message"},
     {"latency", "of each message"},
+    {"hop", "of a message, for each link between SIPs that it passes"},
     {"efficiency", "what data are of the bytes on a link"},
 };
 

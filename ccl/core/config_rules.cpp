@@ -72,6 +72,7 @@ Protocol read_protocol(const YamlNode& node, YamlMap map) {
   if (map.has("up_to")) protocol.up_to = map.bytes("up_to", 0, kMostBytes);
   if (map.has("start")) protocol.start = map.time("start");
   protocol.latency = map.time("latency");
+  if (map.has("hop")) protocol.hop = map.time("hop");
   if (map.has("efficiency")) protocol.efficiency = map.share("efficiency");
   return protocol;
 }

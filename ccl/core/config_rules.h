@@ -21,10 +21,10 @@
 //     - Simple: {start: 8.4 us, latency: 3.4 us, efficiency: 95 %}
 //     - NVLS:   {start: 22.5 us, latency: 1 us}  # of the rules that name it
 //
-// `start` is spent by each PE before its first message, `latency` by each message; of the bytes on
-// a link `efficiency` are data.  The first that fits is taken; one without `up_to` that a rule
-// names serves such rules alone.  Without any, messages cost what the topology says.  Kernels by
-// hand have none.
+// `start` is spent by each PE before its first message, `latency` by each message, and `hop` for
+// each link between SIPs that it passes; of the bytes on a link `efficiency` are data.  The first
+// that fits is taken; one without `up_to` that a rule names serves such rules alone.  Without any,
+// messages cost what the topology says.  Kernels by hand have none.
 
 #pragma once
 
@@ -68,6 +68,7 @@ struct Protocol {
   bool is_of_rules = false;  // of those that name it alone, whatever the size
   Time start{0};
   Time latency{0};
+  Time hop{0};
   Share efficiency = {};
 
   sim::IpcqParams params() const {

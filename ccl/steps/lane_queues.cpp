@@ -4,6 +4,7 @@
 #include "sim_engine/components/ipcq.h"
 #include "sim_engine/components/processing_element.h"
 #include "sim_engine/components/switch_sum.h"
+#include "sim_engine/topology/sip_network.h"
 
 namespace kernbench::ccl {
 
@@ -23,7 +24,8 @@ LaneQueues::LaneQueues(std::shared_ptr<runtime::Simulation> simulation, const La
     : simulation_(std::move(simulation)),
       layout_(layout),
       eager_(std::move(eager)),
-      without_slots_(without_slots(protocol)) {}
+      without_slots_(without_slots(protocol)),
+      hop_(protocol == nullptr ? Time{0} : protocol->hop) {}
 
 LaneQueues::~LaneQueues() {
   for (const auto& [lane, sum] : switch_sums_) machine().disconnect(*sum);
@@ -81,6 +83,7 @@ const sim::IpcqChannel& LaneQueues::queue(const sim::PeLocation& from, const sim
     const sim::IpcqEnds queue_ends{from, out, to, in};
     const bool is_eager = eager_ != nullptr && eager_->take(to);
     sim::IpcqParams params = without_slots_;
+    params.message_latency += hop_ * sim::SipNetwork(topology).hops(from.sip, to.sip);
     if (is_eager) eager_->set(params);
     queues_.push_back({&machine().connect(queue_ends, params), queue_ends, is_eager});
   }

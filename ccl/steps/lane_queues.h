@@ -27,7 +27,7 @@ namespace kernbench::ccl {
 class LaneQueues {
  public:
   // `layout` and `eager` may be null; the layout outlives the queues.  Queues of their own have the
-  // latency and the efficiency of `protocol`, if there is one.
+  // times and the efficiency of `protocol`, if there is one.
   LaneQueues(std::shared_ptr<runtime::Simulation> simulation, const Layout* layout,
              std::shared_ptr<EagerSlots> eager, const Protocol* protocol);
   ~LaneQueues();  // removes the queues
@@ -56,6 +56,7 @@ class LaneQueues {
   const Layout* const layout_;
   const std::shared_ptr<EagerSlots> eager_;  // null: no queue has slots
   const sim::IpcqParams without_slots_;
+  const Time hop_;  // of a message, for each link between SIPs on its way
   std::vector<Queue> queues_;                                   // in the order of creation
   std::unordered_map<std::uint64_t, std::size_t> of_ends_;      // by ends; looked up, never listed
   std::map<std::pair<int, int>, sim::SwitchSum*> switch_sums_;  // by cube and PE

@@ -132,7 +132,9 @@ Time time_between(const PlanWalk& walk, const GroupNetwork& network, const Proto
     return transfer_time(wire, costs.slowest);
   };
   const Time latency = latency_of(network, moved);
-  const Time step = latency + costs.commands + (protocol == nullptr ? Time{0} : protocol->latency);
+  const Time hop = protocol == nullptr ? Time{0} : protocol->hop;
+  const Time overhead = protocol == nullptr ? Time{0} : protocol->latency + hop;
+  const Time step = latency + costs.commands + overhead;
   // A lane's slices begin in turn.
   const Bytes of_lane = sim::ceil_divide(moved.bytes, Bytes{moved.lanes});
   const std::int64_t turns =
@@ -143,7 +145,7 @@ Time time_between(const PlanWalk& walk, const GroupNetwork& network, const Proto
   const auto& [steps, news, further] = is_eager ? walk.eager : walk.posted;
   const Time of_news = latency + transfer_time(kNewsBytes, costs.slowest);
   const Time chain =
-      steps * step + news * of_news + further * network.topology.system.sip_link.latency;
+      steps * step + news * of_news + further * (network.topology.system.sip_link.latency + hop);
   const Time idle = step + (steps - 1) * step * walk.idle_times / std::max(walk.times, 1) +
                     std::min(news, 1) * of_news;
   const Time begin_of_last = turns * slice_interval(walk.plan) * step;

@@ -126,6 +126,24 @@ TEST_CASE("protocols of ccl.yaml ascend, and shares are of a hundred", "[ccl][co
              Catch::Contains("[KB-Y020]") && Catch::Contains("0.0001 %"));
 }
 
+TEST_CASE("a protocol's hop is a time for each link between SIPs", "[ccl][timing][network]") {
+  // What two microseconds for each link take more than one.
+  const auto added = [](const Topology& topology) {
+    const auto time = [&](int us) {
+      return simulated(topology,
+                       by("direct_allreduce",
+                          fmt::format("protocols: [{{all: {{latency: 1 us, hop: {} us}}}}]\n", us)),
+                       256);
+    };
+    return time(2) - time(1);
+  };
+  // A ring of 4 has two links on its longest way, a full mesh and a switch have one; both halves of
+  // an all_reduce take it.
+  CHECK(added(joined_topology(SipTopology::ring_1d, 4)) == 2 * Time{2'000'000});
+  CHECK(added(joined_topology(SipTopology::full_mesh, 4)) == 2 * Time{1'000'000});
+  CHECK(added(joined_topology(SipTopology::switched, 4)) == 2 * Time{1'000'000});
+}
+
 TEST_CASE("a protocol without a size that a rule names serves that rule alone",
           "[ccl][config][network]") {
   using distributed::CollectiveKind;
