@@ -52,6 +52,7 @@ struct BenchRequest {
   ccl::Config ccl;
   bool ccl_is_given = false;       // by --ccl, or a key of it by --set
   bool ccl_file_is_given = false;  // by --ccl
+  std::string ccl_name = {};       // ccl_name() of it
   std::uint64_t seed = 0;
   std::optional<std::uint64_t> shuffle_ties = {};  // RuntimeOptions::shuffle_ties of all contexts
   std::optional<int> tie_orders = {};  // in which all is simulated besides; else BenchInfo's

@@ -48,6 +48,9 @@ std::string head(const BenchInfo& info, BenchRun& run, const Variation& variatio
   const Topology& topology = run.request.topology;
   std::string text = fmt::format("# kernbench {}: {}\n#\n", version(), info.name);
   text += note_line("topology", fmt::format("{}: {}", topology.name, describe(topology)));
+  const bool is_of_topology =
+      !run.request.ccl_file_is_given && run.request.ccl_name.find('/') != std::string::npos;
+  if (is_of_topology) text += note_line("ccl", run.request.ccl_name);
   for (const std::string& name : run.request.ccl.unused_entries()) {
     if (!run.request.ccl_file_is_given) break;
     text += note_line("not used", fmt::format("the entry {} of ccl.yaml, which nothing chooses",

@@ -91,8 +91,22 @@ std::string topology_text(const std::string& name_or_path) {
                             : read_input_file(name_or_path, kMaxInputBytes);
 }
 
-std::string ccl_text(const std::string& path) {
-  return path.empty() ? std::string(shipped_ccl_config()) : read_input_file(path, kMaxInputBytes);
+std::string ccl_of(const std::string& topology, const std::string& ccl) {
+  const bool has_own = find_embedded_file(shipped_ccl_configs(), topology) != nullptr;
+  return ccl.empty() && has_own ? topology : ccl;
+}
+
+std::string ccl_name(const std::string& name_or_path) {
+  if (name_or_path.empty()) return "ccl.yaml";
+  const bool is_shipped = find_embedded_file(shipped_ccl_configs(), name_or_path) != nullptr;
+  return is_shipped ? name_or_path + "/ccl.yaml" : name_or_path;
+}
+
+std::string ccl_text(const std::string& name_or_path) {
+  if (name_or_path.empty()) return std::string(shipped_ccl_config());
+  const EmbeddedFile* const shipped = find_embedded_file(shipped_ccl_configs(), name_or_path);
+  return shipped != nullptr ? std::string(shipped->text)
+                            : read_input_file(name_or_path, kMaxInputBytes);
 }
 
 std::string describe(const Topology& topology) {
@@ -110,9 +124,8 @@ int pes_of_sip(const Topology& topology) {
   return topology.cube_count() * topology.pe_count();
 }
 
-ccl::Config load_ccl(const std::string& path) {
-  if (path.empty()) return ccl::Config::parse(shipped_ccl_config(), "ccl.yaml");
-  return ccl::Config::load(path);
+ccl::Config load_ccl(const std::string& name_or_path) {
+  return ccl::Config::parse(ccl_text(name_or_path), ccl_name(name_or_path));
 }
 
 std::string with_spaced_unit(std::string_view text) {

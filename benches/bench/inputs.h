@@ -14,9 +14,16 @@
 
 namespace kernbench::benches {
 
-// "ccl" is ccl/ccl.yaml as it was when the program was built.
+// "ccl" is ccl/ccl.yaml as it was when the program was built, "h100_8" what belongs to that
+// topology.
 std::span<const EmbeddedFile> shipped_ccl_configs();
 std::string_view shipped_ccl_config();
+
+// What is in force: `ccl` if it is given, else the name of a shipped topology that has a ccl.yaml
+// of its own, else none.
+std::string ccl_of(const std::string& topology, const std::string& ccl);
+// The name of what load_ccl() reads in messages: "h100_8/ccl.yaml".
+std::string ccl_name(const std::string& name_or_path);
 
 // The first sentence of the comment that a shipped file begins with.
 std::string first_sentence(std::string_view yaml);
@@ -27,7 +34,7 @@ Topology load_topology(const std::string& name_or_path);
 
 // The texts that load_topology() and load_ccl() would read now.
 std::string topology_text(const std::string& name_or_path);
-std::string ccl_text(const std::string& path);
+std::string ccl_text(const std::string& name_or_path);
 
 // "6 SIPs in a ring, 4 x 4 cubes of 8 PEs each"
 std::string describe(const Topology& topology);
@@ -36,8 +43,8 @@ std::string describe_sip(const Topology& topology);
 // The number of PEs in all cubes of a SIP.
 int pes_of_sip(const Topology& topology);
 
-// Loads the file, or the shipped ccl.yaml if `path` is empty.
-ccl::Config load_ccl(const std::string& path);
+// Loads the file, that of the shipped topology of this name, or ccl/ccl.yaml if it is empty.
+ccl::Config load_ccl(const std::string& name_or_path);
 
 // "64KiB" and "64Ki" are "64 KiB", "128GB/s" is "128 GB/s".
 std::string with_spaced_unit(std::string_view text);

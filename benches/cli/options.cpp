@@ -45,7 +45,8 @@ void add_keys(CLI::App& app, KeysArguments& arguments) {
   CLI::App* keys = app.add_subcommand("keys", "Show the keys that --set takes");
   add(keys, "--bench", "NAME", arguments.bench, "Keys of this bench; else of each");
   add_topology(keys, arguments.topology);
-  add(keys, "--ccl", "F", arguments.ccl, "ccl.yaml: the algorithm and its queues");
+  add(keys, "--ccl", "F|NAME", arguments.ccl,
+      "ccl.yaml: the algorithm and its queues; else that of a shipped topology, as of h100_8");
   add_json(keys, arguments.json);
   keys->footer("\nExamples:\n  kernbench keys\n  kernbench keys --bench tp-mlp --topology tiny");
 }
@@ -75,7 +76,8 @@ void add_seed(CLI::App* app, std::string& seed) {
 // Adds the options that every command takes that runs a bench.
 void add_run_options(CLI::App* app, RunArguments& arguments) {
   add_topology(app, arguments.topology);
-  add(app, "--ccl", "F", arguments.ccl, "ccl.yaml: the algorithm and its queues");
+  add(app, "--ccl", "F|NAME", arguments.ccl,
+      "ccl.yaml: the algorithm and its queues; else that of a shipped topology, as of h100_8");
   add(app, "--set,--vary", "KEY=VALUE", arguments.settings,
       "Keys of the bench, the topology or ccl.yaml, one or more;\nseveral values make a grid");
   add_seed(app, arguments.seed);

@@ -98,7 +98,7 @@ int probe(const ProbeBoundArguments& arguments) {
 
 int probe(const ProbeChooseArguments& arguments) {
   const Topology topology = load_topology(arguments.topology);
-  const ccl::Config ccl = load_ccl(arguments.ccl);
+  const ccl::Config ccl = load_ccl(ccl_of(arguments.topology, arguments.ccl));
   if (ccl.world_size()) {
     throw ConfigError("KB-Y043",
                       "world_size in the file of --ccl: groups are of SIPs; take it out");

@@ -254,7 +254,7 @@ std::string describe_element(const ccl::ReductionCase& reduction, const OrderOfS
 
 int probe(const ProbeOrderArguments& arguments) {
   const Topology topology = load_topology(arguments.topology);
-  const ccl::Config config = load_config(arguments.ccl);
+  const ccl::Config config = load_config(ccl_of(arguments.topology, arguments.ccl));
   const ccl::ReductionCase reduction = parse_case(arguments, topology, config);
   const std::int64_t element = parse_number("--element", arguments.element, 0, reduction.count - 1);
   const OrderOfSums order = ccl::find_order(reduction);

@@ -68,9 +68,7 @@ Topology make_topology(const CclPoint& wanted) {
 }
 
 ccl::Config load_ccl_file(const Bench& bench, const CclPoint& wanted) {
-  if (wanted.topology == kOriginalTopology) {
-    return ccl::Config::parse(std::string(original_ccl_files().front().text), "ccl.yaml");
-  }
+  if (wanted.topology == kOriginalTopology) return load_ccl(std::string(kOriginalTopology));
   // With the default depth only small tensors go through queues; with this one all do (ADR-0173).
   const ccl::Config config = wanted.topology == kBufferKindTopology
                                  ? ccl::Config::parse("defaults: {depth: 8}", "ccl.yaml")

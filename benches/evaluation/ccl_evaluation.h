@@ -61,9 +61,6 @@ struct CclSizes {
   std::vector<std::int64_t> buffer_kinds{kBufferKindSizes.begin(), kBufferKindSizes.end()};
 };
 
-// topologies/original_6sip/ccl.yaml as it was when the program was built.
-std::span<const EmbeddedFile> original_ccl_files();
-
 // The time by the model of an all_reduce of `bytes` per cube, all of which have summands cut over
 // their PEs, if nothing costs time but links (ADR-0193); nullopt of a kernel.
 std::optional<Time> time_on_links(const Topology& topology, const ccl::Config& config,

@@ -44,9 +44,9 @@ Key make_key(const YamlKey& key, KeyOwner owner, std::string name, const std::st
           .help = std::string(find_help(owner, key.path))};
 }
 
-std::vector<YamlKey> ccl_keys(const std::string& path) {
+std::vector<YamlKey> ccl_keys(const std::string& ccl) {
   std::vector<YamlKey> keys;
-  ccl::Config::read(YamlDocument::parse(ccl_text(path), path.empty() ? "ccl.yaml" : path), &keys);
+  ccl::Config::read(YamlDocument::parse(ccl_text(ccl), ccl_name(ccl)), &keys);
   // An entry could have every key; those that it has are enough.
   std::erase_if(
       keys, [](const YamlKey& key) { return key.path.starts_with(kEntries) && key.value.empty(); });
@@ -91,9 +91,9 @@ Keys::Keys(const KeySources& sources) {
                              fmt::format("the topology {}", sources.topology)));
   }
   CclNames names;
-  for (const YamlKey& key : ccl_keys(sources.ccl)) {
-    keys_.push_back(make_key(key, KeyOwner::ccl, names.name(key.path),
-                             sources.ccl.empty() ? "ccl.yaml" : sources.ccl));
+  const std::string ccl = ccl_of(sources.topology, sources.ccl);
+  for (const YamlKey& key : ccl_keys(ccl)) {
+    keys_.push_back(make_key(key, KeyOwner::ccl, names.name(key.path), ccl_name(ccl)));
   }
 }
 

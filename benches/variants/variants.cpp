@@ -188,13 +188,15 @@ Variant VariantMaker::make(std::span<const Choice> choices) const {
     if (key->owner == KeyOwner::topology) of_topology.push_back({key, value});
     if (key->owner == KeyOwner::ccl) of_ccl.push_back({key, value});
   }
+  const std::string& topology = choices.front().value;
   return {.name = std::move(name),
           .varied = std::move(varied),
           .fixed = std::move(fixed),
-          .topology = make_topology(choices.front().value, of_topology),
-          .ccl = make_ccl(of_ccl),
+          .topology = make_topology(topology, of_topology),
+          .ccl = make_ccl(ccl_of(topology, request_.ccl), of_ccl),
           .names_ccl = !request_.ccl.empty() || !of_ccl.empty(),
           .names_ccl_file = !request_.ccl.empty(),
+          .ccl_name = ccl_name(ccl_of(topology, request_.ccl)),
           .settings = Settings(request_.bench->settings, settings)};
 }
 
@@ -210,12 +212,12 @@ Topology VariantMaker::make_topology(const std::string& name,
   }
 }
 
-ccl::Config VariantMaker::make_ccl(const std::vector<Choice>& changes) const {
-  if (changes.empty()) return load_ccl(request_.ccl);
-  YamlDocument document =
-      YamlDocument::parse(ccl_text(request_.ccl), request_.ccl.empty() ? "ccl.yaml" : request_.ccl);
-  for (const YamlChange& change : to_yaml_changes(changes)) document.change(change);
+ccl::Config VariantMaker::make_ccl(const std::string& name,
+                                   const std::vector<Choice>& changes) const {
+  if (changes.empty()) return load_ccl(name);
+  YamlDocument document = YamlDocument::parse(ccl_text(name), ccl_name(name));
   try {
+    for (const YamlChange& change : to_yaml_changes(changes)) document.change(change);
     return ccl::Config::read(document);
   } catch (const ConfigError& error) {
     blame_set(error);
@@ -223,8 +225,10 @@ ccl::Config VariantMaker::make_ccl(const std::vector<Choice>& changes) const {
 }
 
 std::string VariantMaker::inputs() const {
-  std::string text = request_.bench->name + '\n' + ccl_text(request_.ccl);
-  for (const std::string& name : topologies_) text += '\n' + topology_text(name);
+  std::string text = request_.bench->name;
+  for (const std::string& name : topologies_) {
+    text += '\n' + ccl_text(ccl_of(name, request_.ccl)) + '\n' + topology_text(name);
+  }
   for (const Axis& axis : axes_) {
     if (axis.values.size() > 1) continue;  // names of points have them
     text += fmt::format("\n{}={}", axis.key == nullptr ? kTopologyKey : axis.key->name,

@@ -38,6 +38,7 @@ struct Variant {
   ccl::Config ccl;
   bool names_ccl = false;       // --ccl or a key of ccl.yaml is given
   bool names_ccl_file = false;  // --ccl is given
+  std::string ccl_name = {};    // ccl_name() of what is in force
   Settings settings;
   bool is_recorded = true;  // as the run asks for it (ContextSet::recording())
 };
@@ -81,7 +82,7 @@ class VariantMaker {
   void add(const Assignment& assignment);
   Variant make(std::span<const Choice> choices) const;
   Topology make_topology(const std::string& name, const std::vector<Choice>& changes) const;
-  ccl::Config make_ccl(const std::vector<Choice>& changes) const;
+  ccl::Config make_ccl(const std::string& name, const std::vector<Choice>& changes) const;
   std::vector<Choice> choices_at(std::size_t index) const;
 
   const VariantRequest request_;

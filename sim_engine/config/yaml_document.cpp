@@ -11,7 +11,6 @@
 #include <optional>
 #include <sstream>
 
-#include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/config/input_file.h"
 #include "sim_engine/config/yaml_text.h"
@@ -230,8 +229,7 @@ YamlDocument YamlDocument::parse(std::string_view text, const std::string& file_
   return YamlDocument(builder.take_nodes(), std::move(errors));
 }
 
-// A key that the file does not have is added, and so are the maps around it.  The elements of a
-// list in the path are there.
+// A key that the file does not have is added, and so are the maps around it.
 YamlNode& YamlDocument::at_path(std::string_view path) {
   YamlNode* at = &nodes_.front();
   while (!path.empty()) {
@@ -241,7 +239,10 @@ YamlNode& YamlDocument::at_path(std::string_view path) {
     while (path.starts_with('[')) {
       std::size_t position = 0;
       std::from_chars(path.data() + 1, path.data() + path.size(), position);
-      KB_CHECK(position < at->children.size(), "no element {}", path);
+      if (position >= at->children.size()) {
+        throw ConfigError("KB-Y010", "{}: {} has no element {}", errors_.file_name(),
+                          make_path(*at), position);
+      }
       at = &nodes_[at->children[position]->id];
       path.remove_prefix(path.find(']') + 1);
     }

@@ -56,7 +56,8 @@ class YamlDocument {
   static YamlDocument load(const std::filesystem::path& path);
 
   // Gives a key another value.  Its place in the file is then unknown: errors name its path alone.
-  // Call it before a YamlReader is made.
+  // Call it before a YamlReader is made.  Throws ConfigError KB-Y010 for an element of a list, as
+  // in "rules[1].all_gather.up_to", that the file does not have.
   void change(const YamlChange& change);
 
   const YamlNode& root() const { return nodes_.front(); }

@@ -112,6 +112,7 @@ TEST_CASE("every shipped topology loads and is what its name says", "[topology]"
     int sips, w, h, cubes, pes;
   };
   const std::vector<Shipped> shipped = {
+      {"a100_8", SipTopology::switched, 8, 8, 1, 1, 4},
       {"corners", SipTopology::ring_1d, 2, 2, 1, 16, 8},
       {"default", SipTopology::ring_1d, 2, 2, 1, 16, 8},
       {"h100_8", SipTopology::switched, 8, 8, 1, 1, 4},
@@ -123,6 +124,16 @@ TEST_CASE("every shipped topology loads and is what its name says", "[topology]"
       {"tiny", SipTopology::ring_1d, 2, 2, 1, 2, 1},
       {"torus_2d_2x3", SipTopology::torus_2d, 6, 2, 3, 16, 8},
       {"torus_2d_3x2", SipTopology::torus_2d, 6, 3, 2, 16, 8},
+      {"tt_blackhole_2_line", SipTopology::mesh_2d_no_wrap, 2, 2, 1, 1, 4},
+      {"tt_blackhole_4_line", SipTopology::mesh_2d_no_wrap, 4, 4, 1, 1, 4},
+      {"tt_blackhole_4_ring", SipTopology::ring_1d, 4, 4, 1, 1, 4},
+      {"tt_blackhole_8_line", SipTopology::mesh_2d_no_wrap, 8, 8, 1, 1, 4},
+      {"tt_blackhole_8_ring", SipTopology::ring_1d, 8, 8, 1, 1, 4},
+      {"tt_wormhole_2_line", SipTopology::mesh_2d_no_wrap, 2, 2, 1, 1, 4},
+      {"tt_wormhole_4_line", SipTopology::mesh_2d_no_wrap, 4, 4, 1, 1, 4},
+      {"tt_wormhole_4_ring", SipTopology::ring_1d, 4, 4, 1, 1, 4},
+      {"tt_wormhole_8_line", SipTopology::mesh_2d_no_wrap, 8, 8, 1, 1, 4},
+      {"tt_wormhole_8_ring", SipTopology::ring_1d, 8, 8, 1, 1, 4},
       {"zero_overhead", SipTopology::ring_1d, 4, 4, 1, 1, 1}};
   for (const Shipped& expected : shipped) {
     INFO(expected.name);
