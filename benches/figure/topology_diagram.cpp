@@ -25,8 +25,16 @@ std::string text_of_sip_link(const Topology::System& system) {
   return system.links_per_pair == 1 ? one : fmt::format("{} × {}", system.links_per_pair, one);
 }
 
+std::string text_of_nodes(const Topology::System& system) {
+  const NodesSpec& nodes = system.nodes;
+  return fmt::format("{} SIPs a node, {}; between nodes, of {}: {}", system.w,
+                     system.topology == SipTopology::switched ? "at a switch" : "each to each",
+                     plural(nodes.sips_per_link, "SIP"), to_text(nodes.link));
+}
+
 // Says what the drawing of the SIPs does not show.
 std::string text_of_network(const Topology::System& system) {
+  if (system.nodes.count > 1) return text_of_nodes(system);
   if (system.topology == SipTopology::torus_3d) {
     return fmt::format("{} such planes, joined up and down", system.d);
   }
@@ -45,7 +53,9 @@ void draw_system(SvgWriter& svg, const Panel& panel, const Topology& topology) {
   const int link_row = network.empty() ? 0 : 1;
   const Box area = panel.inside(1 + link_row);
   const Box round{area.x + 20, area.y, area.w - 40, area.h};
-  if (has_rows(system.topology) || system.sip_count < 3 || system.sip_count > kMostInRing) {
+  if (system.nodes.count > 1) {
+    draw_star(svg, system.nodes.count, round, {"node", kSipFill, kSipColour, kSipLink}, "network");
+  } else if (has_rows(system.topology) || system.sip_count < 3 || system.sip_count > kMostInRing) {
     const bool wraps = system.topology != SipTopology::mesh_2d_no_wrap;
     GridDrawing(system.w, system.h, wraps, area).draw(svg, style);
   } else if (system.topology == SipTopology::switched) {

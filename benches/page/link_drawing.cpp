@@ -117,6 +117,13 @@ class CircleOfLinks {
     const double angle = 2 * std::numbers::pi * sip / count_;
     return {centre().x + radius_ * std::sin(angle), centre().y - radius_ * std::cos(angle)};
   }
+  // Between the centre and `size` SIPs that begin with `first`.
+  Position place_within(int first, int size) const {
+    constexpr double kOut = 0.5;
+    const double angle = 2 * std::numbers::pi * (first + (size - 1) / 2.0) / count_;
+    return {centre().x + kOut * radius_ * std::sin(angle),
+            centre().y - kOut * radius_ * std::cos(angle)};
+  }
   // Each direction of a pair has its own side.
   void draw_link(Position from, Position to, const LinkUse& link) {
     const double length = std::hypot(to.x - from.x, to.y - from.y);
@@ -145,14 +152,34 @@ std::string name_of_sip_link(const sim::SipNetwork& network, int sip, int number
   return fmt::format("sip{}.link.{}", sip, network.name_of_link(number));
 }
 
+// The links between nodes meet in the centre.
+void draw_node_links(CircleOfLinks& drawing, const sim::SipNetwork& network, int count,
+                     const FindUse& find) {
+  if (!network.has_nodes()) return;
+  for (int sip = 0; sip < count; sip += count / network.node_link_count()) {
+    const auto use = [&](int number) { return find(name_of_sip_link(network, sip, number)); };
+    drawing.draw_link(drawing.place(sip), drawing.centre(), use(network.to_nodes()));
+    drawing.draw_link(drawing.centre(), drawing.place(sip), use(network.from_nodes()));
+  }
+  drawing.draw_box_at(drawing.centre(), "network");
+}
+
 std::string draw_switch(const sim::SipNetwork& network, int count, const FindUse& find) {
   CircleOfLinks drawing(count);
+  const int in_node = network.has_nodes() ? network.grid().w : count;
+  const auto hub = [&](int sip) {
+    return network.has_nodes() ? drawing.place_within(sip - sip % in_node, in_node)
+                               : drawing.centre();
+  };
   for (int sip = 0; sip < count; ++sip) {
     const auto use = [&](int number) { return find(name_of_sip_link(network, sip, number)); };
-    drawing.draw_link(drawing.place(sip), drawing.centre(), use(sim::SipNetwork::kToSwitch));
-    drawing.draw_link(drawing.centre(), drawing.place(sip), use(sim::SipNetwork::kFromSwitch));
+    drawing.draw_link(drawing.place(sip), hub(sip), use(sim::SipNetwork::kToSwitch));
+    drawing.draw_link(hub(sip), drawing.place(sip), use(sim::SipNetwork::kFromSwitch));
   }
-  drawing.draw_box_at(drawing.centre(), "switch", write_tip(find("switch.core")));
+  draw_node_links(drawing, network, count, find);
+  for (int first = 0; first < count; first += in_node) {
+    drawing.draw_box_at(hub(first), "switch", write_tip(find("switch.core")));
+  }
   return std::move(drawing).finish();
 }
 
@@ -160,11 +187,12 @@ std::string draw_full_mesh(const sim::SipNetwork& network, int count, const Find
   CircleOfLinks drawing(count);
   for (int sip = 0; sip < count; ++sip) {
     for (int other = 0; other < count; ++other) {
-      if (other == sip) continue;
+      if (other == sip || network.node_of(other) != network.node_of(sip)) continue;
       drawing.draw_link(drawing.place(sip), drawing.place(other),
                         find(name_of_sip_link(network, sip, other)));
     }
   }
+  draw_node_links(drawing, network, count, find);
   return std::move(drawing).finish();
 }
 

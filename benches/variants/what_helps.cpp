@@ -38,7 +38,7 @@ std::string_view find_section(UnitClass link_class, std::string_view place) {
     case UnitClass::host:
       return "system.host_link";
     case UnitClass::link:
-      return "system.sip_link";
+      return place.ends_with("_nodes") ? "system.nodes.link" : "system.sip_link";
     case UnitClass::ucie:
       return "sip.ucie";
     case UnitClass::noc:

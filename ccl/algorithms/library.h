@@ -7,6 +7,7 @@
 #include "ccl/algorithms/disjoint_trees.h"
 #include "ccl/algorithms/grid.h"
 #include "ccl/algorithms/hello_send.h"
+#include "ccl/algorithms/hierarchical.h"
 #include "ccl/algorithms/packed_trees.h"
 #include "ccl/algorithms/packed_ways.h"
 #include "ccl/algorithms/pairs.h"
@@ -62,6 +63,15 @@ inline constexpr std::array kLibrary = {
               .suits_auto = true,
               .network = Network::joins_all,
               .form = "full_mesh 3 a + 2 n/P b, switch 3 a + 2 (P - 1)/P n b"},
+    Algorithm{
+        .name = "hierarchical_allreduce",
+        .plan = plan_hierarchical,
+        .summary = "sums within each node, sums of these between nodes, and back",
+        .reduces_in_sip = true,
+        .suits_auto = true,
+        .form = "2 (a + A) + 2 (M - 1)/M n b + 2 (N - 1)/P n B; N nodes of M, A and B between",
+        .shapes = "several nodes, the same places in each",
+        .misfit = misfit_of_hierarchical},
     Algorithm{.name = "switch_allreduce",
               .plan = plan_through_switch,
               .summary = "the switch between SIPs adds up, and sends the sums to all",
@@ -104,6 +114,13 @@ inline constexpr std::array kLibrary = {
               .summary = "straight from each giver to each taker",
               .suits_auto = true,
               .network = Network::joins_all},
+    Algorithm{.name = "hierarchical",
+              .plan = plan_hierarchical,
+              .collective = "all_gather, reduce_scatter",
+              .summary = "between nodes once, and within each",
+              .suits_auto = true,
+              .shapes = "several nodes, the same places in each",
+              .misfit = misfit_of_hierarchical},
     Algorithm{.name = "chain",
               .plan = plan_chain,
               .collective = "broadcast, reduce",

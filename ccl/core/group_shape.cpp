@@ -66,20 +66,6 @@ void add_binomial_tree(GroupShape& shape) {
   }
 }
 
-// Any order of members is a ring.
-GroupShape shape_of_all_joined(const Topology& topology, int size) {
-  GroupShape shape;
-  shape.size = size;
-  shape.node_count = topology.system.sip_count;
-  shape.joins_all = shape.closes = true;
-  shape.nodes.resize(static_cast<std::size_t>(size));
-  std::iota(shape.nodes.begin(), shape.nodes.end(), 0);
-  shape.ring = {shape.nodes, true};
-  make_one_row(shape);
-  add_binomial_tree(shape);
-  return shape;
-}
-
 // The rows and columns of SIPs; of three dimensions, columns follow the ring through two of them.
 void add_lines(GroupShape& shape, const sim::Grid& grid, const std::vector<int>& sips) {
   const FlatGrid flat = flattened(grid);
@@ -115,6 +101,26 @@ void add_tree_over_grid(GroupShape& shape) {
       branch.outer.push_back(member_at(grid.neighbour(node, child)));
     }
   }
+}
+
+// Any order of members is a ring; one that has those of a node together goes between nodes least.
+GroupShape shape_of_all_joined(const sim::SipNetwork& network, const std::vector<int>& sips) {
+  GroupShape shape;
+  shape.size = static_cast<int>(sips.size());
+  shape.node_count = network.grid().count();
+  shape.joins_all = shape.closes = true;
+  shape.nodes.resize(sips.size());
+  std::iota(shape.nodes.begin(), shape.nodes.end(), 0);
+  std::vector<int> ring = shape.nodes;
+  std::ranges::stable_sort(ring, {}, [&](int member) {
+    return network.node_of(sips[static_cast<std::size_t>(member)]);
+  });
+  shape.ring = {std::move(ring), true};
+  if (network.has_nodes()) add_lines(shape, network.grid(), sips);
+  shape.spans_nodes = shape.rows.size() > 1 && shape.columns.size() > 1 && is_rectangle(shape);
+  if (!shape.spans_nodes) make_one_row(shape);
+  add_binomial_tree(shape);
+  return shape;
 }
 
 }  // namespace
@@ -166,7 +172,7 @@ int GroupShape::row_of(int member) const {
 
 GroupShape shape_of_sips(const Topology& topology, const std::vector<int>& sips) {
   const sim::SipNetwork network(topology);
-  if (network.joins_all()) return shape_of_all_joined(topology, static_cast<int>(sips.size()));
+  if (network.joins_all()) return shape_of_all_joined(network, sips);
   const sim::Grid& grid = network.grid();
   GroupShape shape;
   shape.size = static_cast<int>(sips.size());

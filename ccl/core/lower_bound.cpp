@@ -14,9 +14,10 @@ namespace kernbench::ccl {
 
 namespace {
 
-int least_degree(const sim::SipNetwork& sips) {
-  int least = std::numeric_limits<int>::max();
-  for (int sip = 0; sip < sips.grid().count(); ++sip) least = std::min(least, sips.degree(sip));
+// What the SIP whose links carry least sends.
+Bandwidth least_rate(const sim::SipNetwork& sips) {
+  Bandwidth least = Bandwidth::unlimited();
+  for (int sip = 0; sip < sips.grid().count(); ++sip) least = std::min(least, sips.rate_of(sip));
   return least;
 }
 
@@ -81,14 +82,15 @@ class BlockTraffic {
 
   template <class BytesOf>
   Time bound(const BytesOf& needs) const {
-    const LinkSpec& link = topology_.system.sip_link;
     Bytes hop_bytes = 0;
     for_each_block(needs, [&](int from, int to, Bytes bytes) {
       hop_bytes += bytes * network_.hops(from, to);
     });
     if (hop_bytes == 0) return Time{0};
-    Time busy = at_least(hop_bytes, 1, network_.link_count(), link.bandwidth);
-    if (network_.has_switch()) {
+    Time busy = at_least(hop_bytes, 1, 1, network_.rate());
+    if (network_.has_nodes()) {
+      busy = std::max(busy, between_nodes(needs));
+    } else if (network_.has_switch()) {
       busy =
           std::max(busy, at_least(hop_bytes, 1, 1, topology_.system.network_switch.core.bandwidth));
     }
@@ -97,6 +99,19 @@ class BlockTraffic {
   }
 
  private:
+  // The longest time that what leaves a node needs on its links to the others.
+  template <class BytesOf>
+  Time between_nodes(const BytesOf& needs) const {
+    const NodesSpec& nodes = topology_.system.nodes;
+    std::vector<Bytes> leaving(static_cast<std::size_t>(nodes.count), 0);
+    for_each_block(needs, [&](int from, int to, Bytes bytes) {
+      const int node = network_.node_of(from);
+      if (node != network_.node_of(to)) leaving[static_cast<std::size_t>(node)] += bytes;
+    });
+    return at_least(*std::ranges::max_element(leaving), nodes.count, network_.node_link_count(),
+                    nodes.link.bandwidth);
+  }
+
   template <class BytesOf>
   Time across_grid(const BytesOf& needs) const {
     return std::max({across(needs, grid_.w, [&](int sip) { return grid_.x_of(sip); }),
@@ -152,7 +167,6 @@ template <class BytesOf>
 Time bound_of_members(const Topology& topology, std::span<const int> sips, CollectiveKind kind,
                       const BytesOf& needs) {
   const sim::SipNetwork network(topology);
-  const LinkSpec& link = topology.system.sip_link;
   Time bound{0};
   // A member sends the same data to all only once, and receives data that can be summed only once.
   const bool sends_once = traits_of(kind).gives == BlockCount::one;
@@ -168,9 +182,9 @@ Time bound_of_members(const Topology& topology, std::span<const int> sips, Colle
     }
     for (const Traffic& traffic : {out, in}) {
       if (traffic.bytes == 0) continue;
-      bound = std::max({bound, traffic.farthest,
-                        traffic.nearest +
-                            at_least(traffic.bytes, 1, network.degree(sips[own]), link.bandwidth)});
+      bound =
+          std::max({bound, traffic.farthest,
+                    traffic.nearest + at_least(traffic.bytes, 1, 1, network.rate_of(sips[own]))});
     }
   }
   if (!traits_of(kind).has_lists() || sips.size() > kMostTrafficMembers) return bound;
@@ -321,15 +335,19 @@ Time all_reduce_lower_bound(const Topology& topology, Bytes bytes) {
   const sim::SipNetwork sips(topology);
   const int count = topology.system.sip_count;
   if (count < 2 || bytes == 0) return Time{0};
-  const Bandwidth link = topology.system.sip_link.bandwidth;
   const SwitchSpec network_switch =
-      sips.has_switch() ? topology.system.network_switch : SwitchSpec{};
-  Time busy = std::max(at_least(bytes, 1, least_degree(sips), link),
-                       at_least(bytes, 1, sips.cut_width(), link));
+      sips.has_switch() && !sips.has_nodes() ? topology.system.network_switch : SwitchSpec{};
+  Time busy =
+      std::max(at_least(bytes, 1, 1, least_rate(sips)), at_least(bytes, 1, 1, sips.rate_across()));
+  if (sips.has_nodes()) {  // an all_reduce of the nodes, by the links between them
+    const NodesSpec& nodes = topology.system.nodes;
+    busy = std::max(
+        busy, at_least(bytes, 2 * (nodes.count - 1), sips.node_link_count(), nodes.link.bandwidth));
+  }
   // A switch that adds up messages sends each sum once, so the bytes of all messages are no bound
   // there.
   if (!network_switch.sums) {
-    busy = std::max({busy, at_least(bytes, 2 * (count - 1), sips.link_count(), link),
+    busy = std::max({busy, at_least(bytes, 2 * (count - 1), 1, sips.rate()),
                      at_least(bytes, 2 * (count - 1), 1, network_switch.core.bandwidth)});
   }
   return std::max(sips.to_neighbour() + busy, sips.diameter());

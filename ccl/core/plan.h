@@ -94,6 +94,7 @@ struct GroupShape {
   std::vector<Row> columns;
   std::vector<Branch> tree;  // by member: the tree that reaches all in the fewest steps
   bool joins_all = false;    // any two members are neighbours: a switch or a full mesh
+  bool spans_nodes = false;  // rows are nodes, with the same places in each
   bool is_of_pes = false;
   std::shared_ptr<const Ways> ways;  // null of groups whose members are not told apart by links
 

@@ -9,6 +9,7 @@
 #include "ccl/steps/eager_slots.h"
 #include "sim_engine/base/ceil_divide.h"
 #include "sim_engine/components/routing.h"
+#include "sim_engine/topology/sip_network.h"
 
 namespace kernbench::ccl {
 
@@ -41,6 +42,13 @@ LaneCut cut_lane(const PlanWalk& walk, const GroupNetwork& network, const Moved&
 sim::Path path_of(const Topology& topology, sim::Endpoint::Kind kind, const sim::PeLocation& from,
                   const sim::PeLocation& to) {
   return sim::Routing(topology).route({kind, from}, {sim::Endpoint::Kind::tcm, to});
+}
+
+// What the latency of a message to another node has beyond that of one within.
+Time extra_between_nodes(const Topology& topology) {
+  const sim::SipNetwork network(topology);
+  if (!network.has_nodes() || topology.system.w == 1) return Time{0};
+  return network.latency(0, topology.system.w) - network.latency(0, 1);
 }
 
 // The way between the first PEs of a cube of neighbouring SIPs, or between PEs of a cube.
@@ -81,6 +89,7 @@ GroupNetwork make_group_network(const Topology& topology, const Config& config, 
           config.root(),
           {.latency = std::move(latency),
            .root_latency = way_between_neighbours(topology, are_sips, root).latency,
+           .to_other_node = are_sips ? extra_between_nodes(topology) : Time{0},
            .commands = 2 * (unit + pe.ipcq_latency) + 2 * pe.tcm.latency + 3 * pe.cpu_issue,
            .slowest = way.bottleneck,
            .memory = memory.latency + unit + pe.mmu_latency + pe.cpu_issue,
@@ -127,7 +136,7 @@ Time time_between(const PlanWalk& walk, const GroupNetwork& network, const Proto
   if (walk.eager.steps == 0) return Time{0};
   const NetworkCosts& costs = network.costs;
   const auto carry = [&](std::int64_t chunks, Bytes bytes) {
-    const Bytes shared = bytes * chunks / walk.plan.chunk_count;
+    const Bytes shared = bytes * chunks / (PlanWalk::kChunk * walk.plan.chunk_count);
     const Bytes wire = protocol == nullptr ? shared : protocol->params().on_the_wire(shared);
     return transfer_time(wire, costs.slowest);
   };
@@ -142,10 +151,11 @@ Time time_between(const PlanWalk& walk, const GroupNetwork& network, const Proto
   const Bytes message = first * walk.plan.most_chunks() / walk.plan.chunk_count;
   const bool is_eager = protocol == nullptr && message <= network.eager_bytes &&
                         walk.most_of_pair <= EagerSlots::kDepth;
-  const auto& [steps, news, further] = is_eager ? walk.eager : walk.posted;
+  const auto& [steps, news, further, between] = is_eager ? walk.eager : walk.posted;
   const Time of_news = latency + transfer_time(kNewsBytes, costs.slowest);
-  const Time chain =
-      steps * step + news * of_news + further * (network.topology.system.sip_link.latency + hop);
+  const Time chain = steps * step + news * of_news +
+                     further * (network.topology.system.sip_link.latency + hop) +
+                     between * costs.to_other_node;
   const Time idle = step + (steps - 1) * step * walk.idle_times / std::max(walk.times, 1) +
                     std::min(news, 1) * of_news;
   const Time begin_of_last = turns * slice_interval(walk.plan) * step;

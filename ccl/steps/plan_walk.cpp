@@ -27,44 +27,54 @@ class LinkLoads {
         are_pes_(shape.is_of_pes),
         links_(are_pes_ ? 2 : network_.links_per_sip()),
         parallel_(are_pes_ ? 1 : topology.system.links_per_pair),
+        between_nodes_(share_between_nodes(topology.system)),
         loads_(
             static_cast<std::size_t>(links_ * (are_pes_ ? shape.size : topology.system.sip_count))),
         of_time_(loads_.size()),
         busy_times_(loads_.size()) {}
 
-  // Adds a message of the present time.  Returns the number of links between SIPs that it passes.
-  int add(int from, int to, std::int64_t chunks) {
+  // The links between SIPs that a message passes beyond one, and whether it goes between nodes.
+  struct Passed {
+    int further = 0;
+    int between = 0;
+  };
+
+  // Adds a message of the present time.
+  Passed add(int from, int to, std::int64_t chunks) {
+    chunks *= PlanWalk::kChunk;
     if (are_pes_) {
       add({from, 0}, chunks);
       add({to, 1}, chunks);
-      return 1;
+      return {};
     }
     if (from == kSwitch) {
       add({sip(to), sim::SipNetwork::kFromSwitch}, chunks);
-      return 1;
+      return {};
     }
     if (to == kSwitch) {
       add({sip(from), sim::SipNetwork::kToSwitch}, chunks);
-      return 1;
+      return {};
     }
-    for (const sim::SipNetwork::Link& link : network_.way(sip(from), sip(to))) add(link, chunks);
-    return network_.hops(sip(from), sip(to));
+    for (const sim::SipNetwork::Link& link : network_.way(sip(from), sip(to))) {
+      const bool is_of_nodes = network_.is_of_nodes(link.number);
+      add(link, is_of_nodes ? chunks / PlanWalk::kChunk * between_nodes_ : chunks);
+    }
+    const bool is_between = network_.node_of(sip(from)) != network_.node_of(sip(to));
+    return {network_.hops(sip(from), sip(to)) - 1, is_between ? 1 : 0};
   }
   // Ends the present time.  Returns the most that a link carries in it: messages spread over
   // parallel links, but each takes one.
   std::int64_t end_time() {
     std::int64_t most = 0;
     for (const std::size_t link : used_) {
-      most = std::max(most, sim::ceil_divide(of_time_[link], std::int64_t{parallel_}));
+      most = std::max(most, whole_chunks(of_time_[link], parallel_));
       of_time_[link] = 0;
       ++busy_times_[link];
     }
     used_.clear();
     return std::max(most, std::exchange(largest_, 0));
   }
-  std::int64_t most() const {
-    return sim::ceil_divide(*std::ranges::max_element(loads_), std::int64_t{parallel_});
-  }
+  std::int64_t most() const { return whole_chunks(*std::ranges::max_element(loads_), parallel_); }
   // Returns the number of times in which the busiest link carries messages.
   int busy_times() const {
     const std::int64_t most = *std::ranges::max_element(loads_);
@@ -79,10 +89,27 @@ class LinkLoads {
   std::int64_t most_by_direction(int members) const {
     std::vector<std::int64_t> sums(static_cast<std::size_t>(links_), 0);
     for (std::size_t i = 0; i < loads_.size(); ++i) sums[i % sums.size()] += loads_[i];
-    return sim::ceil_divide(*std::ranges::max_element(sums), std::int64_t{members * parallel_});
+    return whole_chunks(*std::ranges::max_element(sums), std::int64_t{members} * parallel_);
   }
 
  private:
+  // A chunk's load of a link between nodes: what a link within a node carries in its time there.
+  // Of the latter there may be several in parallel.
+  static std::int64_t share_between_nodes(const Topology::System& system) {
+    const Bandwidth within = system.sip_link.bandwidth;
+    const Bandwidth between = system.nodes.link.bandwidth;
+    if (system.w == 1) return PlanWalk::kChunk * system.links_per_pair;  // there are no others
+    if (between.is_unlimited()) return 0;
+    constexpr std::int64_t kMost = 4096 * PlanWalk::kChunk;  // those within may be unlimited
+    const Wide share = Wide{within.per_second} * PlanWalk::kChunk * system.links_per_pair;
+    return static_cast<std::int64_t>(std::min(Wide{kMost}, share / between.per_second));
+  }
+
+  // The load of each of `count` links that carry a load together: a chunk takes one of them.
+  static std::int64_t whole_chunks(std::int64_t load, std::int64_t count) {
+    return PlanWalk::kChunk * sim::ceil_divide(load, PlanWalk::kChunk * count);
+  }
+
   int sip(int member) const { return sips_[static_cast<std::size_t>(member)]; }
   void add(const sim::SipNetwork::Link& link, std::int64_t chunks) {
     const auto index = static_cast<std::size_t>(link.sip * links_ + link.number);
@@ -97,6 +124,7 @@ class LinkLoads {
   const bool are_pes_;
   const int links_;  // of a SIP or a PE
   const int parallel_;
+  const std::int64_t between_nodes_;
   std::vector<std::int64_t> loads_;
   std::vector<std::int64_t> of_time_;
   std::vector<int> busy_times_;
@@ -132,14 +160,15 @@ class Chains {
     for (const int from : move.from) chain = std::max(chain, take(from, at.member, move.chunks));
     return chain;
   }
-  void send(const MemberMove& at, int to, Chain chain, int hops) {
+  void send(const MemberMove& at, int to, Chain chain, const LinkLoads::Passed& passed) {
     if (to == kSwitch) {  // the message to the switch and the one from it are one step
       at_switch_ = std::max(at_switch_, chain);
       return;
     }
     if (has_posts_) chain = std::max(chain, news_of(to));
     ++chain.steps;
-    chain.further += hops - 1;
+    chain.further += passed.further;
+    chain.between += passed.between;
     messages_[{at.member, to}].push_back({move_at(at).chunks, chain});
   }
 
@@ -154,7 +183,9 @@ class Chains {
   };
 
   Chain take(int from, int to, const ChunkRange& chunks) {
-    if (from == kSwitch) return {at_switch_.steps + 1, at_switch_.news, at_switch_.further};
+    if (from == kSwitch) {
+      return {at_switch_.steps + 1, at_switch_.news, at_switch_.further, at_switch_.between};
+    }
     std::deque<Message>& sent = messages_[{from, to}];
     const auto found = std::ranges::find(sent, chunks, &Message::chunks);
     if (found == sent.end()) return {};
@@ -249,12 +280,14 @@ class Walk {
       walk_.posted = std::max(walk_.posted, posted);
     }
     for (const int to : move.to) {
-      const int hops = links_.add(at.member, to, move.chunks.count());
-      hops_now_ = std::max(hops_now_, hops);
+      const LinkLoads::Passed passed = links_.add(at.member, to, move.chunks.count());
+      sends_now_ = true;
+      passed_now_.further = std::max(passed_now_.further, passed.further);
+      passed_now_.between = std::max(passed_now_.between, passed.between);
       walk_.most_of_pair = std::max(walk_.most_of_pair, ++messages_[{at.member, to}]);
       if (!are_all_) continue;
-      eager_.send(at, to, eager, hops);
-      posted_.send(at, to, posted, hops);
+      eager_.send(at, to, eager, passed);
+      posted_.send(at, to, posted, passed);
     }
     if (std::ranges::find(move.from, kSwitch) != move.from.end()) {
       links_.add(kSwitch, at.member, move.chunks.count());
@@ -268,12 +301,14 @@ class Walk {
     walk_.fill += most;
     if (most > 0) walk_.last = most;
     walk_.times += most > 0 ? 1 : 0;
-    if (are_all_ || hops_now_ == 0) return;
+    const LinkLoads::Passed passed = std::exchange(passed_now_, {});
+    const bool sends = std::exchange(sends_now_, false);
+    if (are_all_ || !sends) return;
     ++walk_.eager.steps;
-    walk_.eager.further += hops_now_ - 1;
+    walk_.eager.further += passed.further;
+    walk_.eager.between += passed.between;
     walk_.posted = walk_.eager;
     walk_.posted.news = has_queues_ ? 0 : 1;
-    hops_now_ = 0;
   }
 
   std::vector<Plan> plans_;
@@ -282,7 +317,8 @@ class Walk {
   LinkLoads links_;
   Chains eager_;
   Chains posted_;
-  int hops_now_ = 0;
+  bool sends_now_ = false;  // messages in the present time
+  LinkLoads::Passed passed_now_;
   std::map<std::pair<int, int>, int> messages_;  // by sender and receiver
   PlanWalk walk_;
 };

@@ -18,17 +18,21 @@ struct Chain {
   int steps = 0;    // messages
   int news = 0;     // of receives, that a message of the chain waits for
   int further = 0;  // links that messages pass beyond one each
+  int between = 0;  // messages between nodes
 
-  // A step takes longer than the news of a receive, and these longer than a further link.
+  // A message between nodes takes longest, a step longer than the news of a receive, and these
+  // longer than a further link.
   friend bool operator<(const Chain& a, const Chain& b) {
-    return std::tuple(a.steps + a.news, a.steps, a.further) <
-           std::tuple(b.steps + b.news, b.steps, b.further);
+    return std::tuple(a.between, a.steps + a.news, a.steps, a.further) <
+           std::tuple(b.between, b.steps + b.news, b.steps, b.further);
   }
 };
 
-// PlanWalk sums up the plans of all members.  Loads are in chunks, of which a block has
-// plan.chunk_count.
+// PlanWalk sums up the plans of all members.  Loads are in shares of a chunk, of which a block has
+// plan.chunk_count: links between nodes take longer for a chunk than those within.
 struct PlanWalk {
+  static constexpr std::int64_t kChunk = 64;  // shares
+
   Plan plan{Plan::Kind::all_reduce, 0};  // the first member's
   bool are_pes = false;
   bool uses_slots = true;    // messages go through queues of ccl.yaml, as far as there are some
@@ -42,7 +46,7 @@ struct PlanWalk {
   int times = 0;             // in which messages are sent
   int idle_times = 0;        // of the busiest link
 
-  double load_of_block() const { return static_cast<double>(load) / plan.chunk_count; }
+  double load_of_block() const { return static_cast<double>(load) / kChunk / plan.chunk_count; }
 };
 
 // Walks the plans of a group of these SIPs, or of PEs.  REQUIRES: algorithm.plan != nullptr

@@ -81,7 +81,11 @@ const LinkSpec& Routing::spec(LinkId link) const {
   const LinkId in_sip = link % per_sip_;
   if (in_sip < kIoOut) return topology_.system.host_link;
   if (in_sip < kSipOut) return topology_.sip.io_hop;
-  if (in_sip < cubes_at_) return topology_.system.sip_link;
+  if (in_sip < cubes_at_) {
+    const LinkId number = (in_sip - kSipOut) / static_cast<LinkId>(topology_.system.links_per_pair);
+    const bool is_of_nodes = sips_.is_of_nodes(static_cast<int>(number));
+    return is_of_nodes ? topology_.system.nodes.link : topology_.system.sip_link;
+  }
   const LinkId in_cube = (in_sip - cubes_at_) % per_cube_;
   if (in_cube < kSram) return topology_.sip.ucie;
   if (in_cube < kCorners) return sram_;
@@ -265,7 +269,8 @@ void Routing::pass(LinkId link, std::vector<LinkId>& links) const {
 
 LinkId Routing::parallel_link(const SipNetwork::Link& link, const PeLocation& pe) const {
   const int parallel = topology_.system.links_per_pair;
-  const int lane = (pe.cube * topology_.pe_count() + pe.pe) % parallel;
+  const int lane =
+      sips_.is_of_nodes(link.number) ? 0 : (pe.cube * topology_.pe_count() + pe.pe) % parallel;
   return sip_link(link.sip, kSipOut + static_cast<LinkId>(link.number * parallel + lane));
 }
 
@@ -282,7 +287,7 @@ void Routing::cross_sips(const Endpoint& from, const Endpoint& to,
   for (const SipNetwork::Link& link : sips_.way(from.at.sip, to.at.sip)) {
     if (sips_.has_switch() && link.number == SipNetwork::kFromSwitch) {
       pass(core_link() + kCore, links);
-    } else if (link.sip != from.at.sip) {
+    } else if (link.sip != from.at.sip && !sips_.is_of_nodes(link.number)) {
       pass(sip_link(link.sip, kIoOut), links);
     }
     links.push_back(parallel_link(link, pe));

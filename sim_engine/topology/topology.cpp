@@ -21,6 +21,10 @@ bool has_rows(SipTopology topology) {
          topology == SipTopology::torus_3d;
 }
 
+bool joins_all(SipTopology topology) {
+  return topology == SipTopology::full_mesh || topology == SipTopology::switched;
+}
+
 std::string_view name_of(Edge edge) {
   constexpr std::array<std::string_view, 4> kNames = {"north", "east", "south", "west"};
   return name_in(kNames, edge);
@@ -61,6 +65,9 @@ std::vector<NamedCount> list_counts(const Topology& topology) {
           {"system.sip_link.bandwidth", system.sip_link.bandwidth.per_second},
           {"system.sip_link.count", system.links_per_pair},
           {"system.switch.bandwidth", system.network_switch.core.bandwidth.per_second},
+          {"system.nodes.count", system.nodes.count},
+          {"system.nodes.link.bandwidth", system.nodes.link.bandwidth.per_second},
+          {"system.nodes.sips_per_link", system.nodes.sips_per_link},
           {"system.host_link.bandwidth", system.host_link.bandwidth.per_second},
           {"sip.cube_mesh.w", sip.cubes_w},
           {"sip.cube_mesh.h", sip.cubes_h},
@@ -131,6 +138,17 @@ void Topology::check() const {
              (std::int64_t{system.w} * system.h != system.sip_count || system.d != 1)) {
     refuse(*this, fmt::format("system.sips: w*h = {}*{}, but count = {}", system.w, system.h,
                               system.sip_count));
+  }
+  const NodesSpec& nodes = system.nodes;
+  if (nodes.count == 1) return;
+  const bool fits = joins_all(system.topology) && system.h == nodes.count &&
+                    std::int64_t{system.w} * system.h == system.sip_count &&
+                    system.w % nodes.sips_per_link == 0;
+  if (!fits) {
+    refuse(*this, fmt::format("system.nodes: {} nodes of w = {} SIPs, {} of which share a link, do "
+                              "not fit {} SIPs with h = {} and topology: {}",
+                              nodes.count, system.w, nodes.sips_per_link, system.sip_count,
+                              system.h, name_of(system.topology)));
   }
 }
 

@@ -82,6 +82,8 @@ constexpr bool counts_operations(EnergyUnit unit) {
 std::string_view name_of(SipTopology topology);
 // True if SIPs stand in rows, so that a file gives w and h.
 bool has_rows(SipTopology topology);
+// True if any two SIPs are neighbours: at a switch, or joined each to each.
+bool joins_all(SipTopology topology);
 std::string_view name_of(Edge edge);
 std::string_view name_of(Dataflow dataflow);
 std::string_view name_of(MathKind kind);
@@ -177,12 +179,24 @@ struct GemmSpec {
   friend bool operator==(const GemmSpec&, const GemmSpec&) = default;
 };
 
+// Nodes, of equally many SIPs that follow each other, whose SIPs alone are joined as
+// Topology::System::topology says (ADR-0106).
+struct NodesSpec {
+  int count = 1;
+  // From a SIP to a network between all nodes that holds up nobody, and back: a message from node
+  // to node passes two.
+  LinkSpec link;
+  int sips_per_link = 1;  // that follow each other and share one
+
+  friend bool operator==(const NodesSpec&, const NodesSpec&) = default;
+};
+
 struct Topology {
   std::string name;  // file name without folder and extension
 
   struct System {
     int sip_count = 1;
-    int w = 1;  // without a grid: w = sip_count, h = 1
+    int w = 1;  // without a grid: the SIPs of a node, and h = the nodes
     int h = 1;
     int d = 1;  // of torus_3d alone
     SipTopology topology = SipTopology::ring_1d;
@@ -193,6 +207,7 @@ struct Topology {
     // the link that is the PE's number in the SIP modulo this number.
     int links_per_pair = 1;
     SwitchSpec network_switch;
+    NodesSpec nodes;
     LinkSpec host_link;  // from the host to each SIP
     Time host_issue{0};  // the host's own time for a launch (ADR-0190)
 

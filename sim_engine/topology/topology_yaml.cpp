@@ -84,8 +84,34 @@ SwitchSpec read_switch(YamlMap given) {
   return result;
 }
 
+// Nodes stand in a row: a column of the grid has one SIP of each.
+void read_nodes(YamlMap nodes, Topology::System& system) {
+  NodesSpec& spec = system.nodes;
+  spec.count = nodes.integer("count", 1, kMaxSips);
+  spec.link = read_link(nodes.map("link"));
+  const bool divides = system.sip_count % spec.count == 0;
+  if (nodes.is_fine({"count"}) && !divides) {
+    nodes.fail("count", "KB-Y030", fmt::format("{} SIPs are no equal nodes", system.sip_count));
+  }
+  system.w = divides ? system.sip_count / spec.count : system.sip_count;
+  system.h = divides ? spec.count : 1;
+  if (nodes.has("sips_per_link")) {
+    spec.sips_per_link = nodes.integer("sips_per_link", 1, kMaxSips);
+    if (nodes.is_fine({"count", "sips_per_link"}) && system.w % spec.sips_per_link != 0) {
+      nodes.fail("sips_per_link", "KB-Y030",
+                 fmt::format("does not divide the {} SIPs of a node", system.w));
+    }
+  }
+  if (!joins_all(system.topology)) {
+    nodes.fail("KB-Y038", fmt::format("SIPs of a node are joined as 'topology: switch' or "
+                                      "'full_mesh' (here: {})",
+                                      name_of(system.topology)));
+  }
+}
+
 Topology::System read_system(YamlMap system) {
   Topology::System result = read_sips(system.map("sips"));
+  if (system.has("nodes")) read_nodes(system.map("nodes"), result);
   result.sip_link = read_sip_link(system.map("sip_link"), result);
   YamlMap host_link = system.map("host_link");
   result.host_link = link_in(host_link);

@@ -70,6 +70,14 @@ TEST_CASE("every network is drawn with its own links", "[page]") {
   CHECK(links_drawn(topology) == links_taken(topology));
 }
 
+TEST_CASE("nodes are drawn with the links between them", "[page]") {
+  const SipTopology within = GENERATE(SipTopology::switched, SipTopology::full_mesh);
+  Topology topology = in_nodes(joined_topology(within, 12), 4);
+  topology.system.nodes.sips_per_link = GENERATE(1, 2);
+  topology.system.network_switch.core.latency = Time{100'000};
+  CHECK(links_drawn(topology) == links_taken(topology));
+}
+
 // Names of a drawing's boxes, and where they stand.
 std::multiset<std::string> places_of(const std::string& svg) {
   std::multiset<std::string> places;

@@ -51,6 +51,9 @@ std::vector<Shape> every_shape() {
   all.push_back({joined_topology(SipTopology::torus_3d, 2, 2, 2), true, true});
   all.push_back({joined_topology(SipTopology::torus_3d, 3, 1, 3), false, false});
   all.push_back({joined_topology(SipTopology::torus_3d, 2, 3, 2), false, false});
+  all.push_back({in_nodes(joined_topology(SipTopology::full_mesh, 6), 3), false, false});
+  all.push_back({in_nodes(joined_topology(SipTopology::switched, 8), 4), true, false});
+  all.push_back({in_nodes(joined_topology(SipTopology::switched, 12), 4), false, false});
   for (auto& [topology, has_powers, is_small, adds_up] : all) {
     topology.cube.pe_per_corner = 2;
     topology.cube.hbm.channels = 2;
@@ -61,7 +64,7 @@ std::vector<Shape> every_shape() {
 
 // The table says, as `kernbench list` does, which collectives the library's algorithms are for, and
 // which groups can run them.
-enum class Needs { nothing, powers_of_two, small_grid, sums };
+enum class Needs { nothing, powers_of_two, small_grid, nodes, sums };
 struct Served {
   std::vector<CollectiveKind> kinds;
   Needs needs = Needs::nothing;
@@ -76,6 +79,8 @@ const std::map<std::string_view, Served>& served() {
       {"tree_allreduce", {{all_reduce}}},
       {"hello_send", {{}}},  // it shifts, which no collective does
       {"direct_allreduce", {{all_reduce}}},
+      {"hierarchical_allreduce", {{all_reduce}, Needs::nodes}},
+      {"hierarchical", {{all_gather, reduce_scatter}, Needs::nodes}},
       {"switch_allreduce", {{all_reduce}, Needs::sums}},
       {"swing_allreduce", {{all_reduce}, Needs::powers_of_two}},
       {"swing_whole_allreduce", {{all_reduce}, Needs::powers_of_two}},
@@ -208,6 +213,8 @@ std::string refusal(const Shape& shape, const Algorithm& algorithm, CollectiveKi
       return shape.has_powers_of_two ? "" : "KB-Y047";
     case Needs::small_grid:
       return shape.is_small_grid ? "" : "KB-Y047";
+    case Needs::nodes:
+      return shape.topology.system.nodes.count > 1 ? "" : "KB-Y047";
     case Needs::sums:
       return shape.adds_up || is_alone ? "" : "KB-Y047";
     default:

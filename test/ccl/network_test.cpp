@@ -98,6 +98,43 @@ TEST_CASE("the core of an oversubscribed switch carries all messages", "[ccl][ti
   CHECK(took < all + 4 * kAlpha + bytes / 8 * kByte);
 }
 
+// A node is a pair, so that each way has one message within the node and one between nodes.  Those
+// of the node to the target itself go meanwhile.
+TEST_CASE("between nodes, hierarchical takes 2 (a + n/P b + A + n/P B)", "[ccl][timing][network]") {
+  const Topology topology = in_nodes(joined_topology(SipTopology::full_mesh, 4), 2);
+  constexpr Time kBetween{2'000'000};
+  constexpr Time kByteBetween{100};
+  for (const Bytes bytes : {1024, 4096}) {
+    CAPTURE(bytes);
+    CHECK(simulated(topology, by("hierarchical_allreduce"), bytes) ==
+          2 * (kAlpha + bytes / 4 * kByte + kBetween + bytes / 4 * kByteBetween));
+  }
+}
+
+TEST_CASE("the links between nodes bound an all_reduce, and hierarchical comes near",
+          "[ccl][timing][network]") {
+  Topology topology = in_nodes(joined_topology(SipTopology::switched, 16), 4);
+  topology.system.sip_link.bandwidth = Bandwidth{200 * kGBs};
+  constexpr Bytes kBytes = 16 << 20;
+  const Time bound = ccl::all_reduce_lower_bound(topology, kBytes);
+  CHECK(bound >= kBytes * 2 * 3 / 16 * Time{100});  // 2 (N - 1) n over 16 links of 10 GB/s
+  const Time took = simulated(topology, by("hierarchical_allreduce"), kBytes);
+  CHECK(took >= bound);
+  CHECK(took <= bound + bound / 5);
+  CHECK(simulated(topology, by("ring_allreduce"), kBytes) > 3 * took);
+}
+
+TEST_CASE("SIPs that share a link to other nodes share its bandwidth", "[ccl][timing][network]") {
+  Topology topology = in_nodes(joined_topology(SipTopology::switched, 8), 4);
+  topology.system.sip_link.bandwidth = Bandwidth{200 * kGBs};
+  constexpr Bytes kBytes = 4 << 20;
+  const Time apart = simulated(topology, by("hierarchical_allreduce"), kBytes);
+  topology.system.nodes.sips_per_link = 4;
+  const Time shared = simulated(topology, by("hierarchical_allreduce"), kBytes);
+  CHECK(shared > 3 * apart);
+  CHECK(shared >= ccl::all_reduce_lower_bound(topology, kBytes));
+}
+
 TEST_CASE("a protocol adds its start, its latency per message and its share of the link",
           "[ccl][timing][network]") {
   const Topology mesh = joined_topology(SipTopology::full_mesh, 4);
@@ -186,6 +223,8 @@ TEST_CASE("a rule's sizes are those of nccl-tests", "[ccl][config][network]") {
 
 std::vector<Topology> small_networks() {
   std::vector<Topology> all = {joined_topology(SipTopology::full_mesh, 2),
+                               in_nodes(joined_topology(SipTopology::full_mesh, 6), 3),
+                               in_nodes(joined_topology(SipTopology::switched, 8), 2),
                                joined_topology(SipTopology::full_mesh, 5),
                                joined_topology(SipTopology::torus_3d, 2, 2, 2),
                                joined_topology(SipTopology::torus_3d, 3, 1, 3),
@@ -206,8 +245,9 @@ TEST_CASE("all_reduce is exact over every network, by every algorithm that it ha
   for (const Topology& topology : small_networks()) {
     for (const std::string_view algorithm :
          {"intercube_allreduce", "ring_allreduce", "tree_allreduce", "direct_allreduce",
-          "switch_allreduce", "auto"}) {
+          "hierarchical_allreduce", "switch_allreduce", "auto"}) {
       if (algorithm == "switch_allreduce" && !topology.system.network_switch.sums) continue;
+      if (algorithm == "hierarchical_allreduce" && topology.system.nodes.count == 1) continue;
       for (const DPPolicy& dp :
            {DPPolicy::on_one_pe(), DPPolicy{Shard::column_wise, Shard::column_wise},
             DPPolicy{Shard::partial, Shard::column_wise}}) {
@@ -243,6 +283,10 @@ TEST_CASE("auto goes straight where all are neighbours, and through a switch tha
   CHECK(chosen(mesh, 1 << 20, CollectiveKind::all_gather) == "direct");
   CHECK(chosen(switch_of(8), 1 << 24, CollectiveKind::all_reduce) == "switch_allreduce");
   CHECK(chosen(switch_of(8, false), 1 << 16, CollectiveKind::all_reduce) == "direct_allreduce");
+  const Topology nodes = in_nodes(switch_of(16, false), 4);
+  CHECK(chosen(nodes, 1 << 20, CollectiveKind::all_reduce) == "hierarchical_allreduce");
+  CHECK(chosen(nodes, 1 << 20, CollectiveKind::all_gather) == "hierarchical");
+  CHECK(chosen(nodes, 1 << 20, CollectiveKind::reduce_scatter) == "hierarchical");
 }
 
 TEST_CASE("nobody's choice is the fastest by the model", "[ccl][auto][network]") {

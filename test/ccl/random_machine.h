@@ -92,6 +92,7 @@ void visit_rates_and_times(Topology& topology, const OnRate& rate, const OnTime&
   link(system.sip_link);
   link(system.network_switch.core);
   if (system.network_switch.sums) link(*system.network_switch.sums);
+  link(system.nodes.link);
   link(system.host_link);
   link(sip.ucie);
   link(sip.io_hop);

@@ -57,6 +57,36 @@ TEST_CASE("on 200 random machines of all kinds sums are exact, and no time is un
   }
 }
 
+// The machine's SIPs in nodes, some of which may share a link between nodes.
+Topology in_random_nodes(Topology topology, Pick& pick) {
+  const int in_node = pick(1, 4);
+  topology.system.sip_count = in_node * pick(2, 4);
+  topology = in_nodes(topology, in_node);
+  topology.system.nodes.link = {pick.gigabytes(5, 50), Time{pick(0, 900) * 1000}};
+  if (in_node % 2 == 0 && pick.coin()) topology.system.nodes.sips_per_link = 2;
+  return topology;
+}
+
+TEST_CASE("on 100 random machines of nodes sums are exact, and no bound is beaten",
+          "[ccl][random][network]") {
+  for (int i = 0; i < 300; ++i) {
+    Drawn drawn(i);
+    if (!joins_all(drawn.topology.system.topology)) continue;
+    AllReduce& all_reduce = drawn.all_reduce;
+    all_reduce.topology = in_random_nodes(drawn.topology, drawn.pick);
+    for (const char* name : {"auto", "hierarchical_allreduce", "ring_allreduce"}) {
+      const bool has_pairs = all_reduce.topology.system.w > 1;
+      if (!has_pairs && std::string_view(name) == "hierarchical_allreduce") continue;
+      all_reduce.config = by_name(name, drawn.protocols.text());
+      CAPTURE(i, all_reduce.text(), drawn.protocols.text());
+      const AllReduceResult result = run(all_reduce);
+      CHECK(wrong_sums(all_reduce, result) == "");
+      CHECK(differing_copies(all_reduce, result) == "");
+    }
+    CHECK(Topology::parse(to_yaml(all_reduce.topology), "links.yaml") == all_reduce.topology);
+  }
+}
+
 // Rates of a whole number of picoseconds for each byte, so that no time is rounded.
 void make_round(Topology& topology) {
   constexpr std::array<std::int64_t, 7> kPicoseconds = {1, 2, 4, 10, 20, 40, 100};

@@ -87,4 +87,12 @@ inline Topology joined_topology(SipTopology kind, int w, int h = 1, int d = 1) {
   return topology;
 }
 
+// The same SIPs in nodes of so many each, with links of 10 GB/s and 1 us between nodes.
+inline Topology in_nodes(Topology topology, int in_node) {
+  topology.system.w = in_node;
+  topology.system.h = topology.system.nodes.count = topology.system.sip_count / in_node;
+  topology.system.nodes.link = {Bandwidth{10'000'000'000}, Time{1'000'000}};
+  return topology;
+}
+
 }  // namespace kernbench::test

@@ -43,6 +43,10 @@ std::string to_text(const Topology::System& system) {
       to_text(system.sip_link.latency), system.links_per_pair, to_text(system.host_link.bandwidth),
       to_text(system.host_link.latency), to_text(system.host_issue));
   if (system.topology == SipTopology::switched) text += to_text(system.network_switch);
+  if (system.nodes.count > 1) {
+    text += fmt::format("  nodes: {{count: {}, link: {}, sips_per_link: {}}}\n", system.nodes.count,
+                        to_text(system.nodes.link), system.nodes.sips_per_link);
+  }
   return text;
 }
 

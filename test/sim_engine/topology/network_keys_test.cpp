@@ -52,6 +52,34 @@ TEST_CASE("a 3-D torus has w, h and d; links may be several; an IO chiplet may c
   CHECK(topology.sip.io_hop == LinkSpec{Bandwidth{100 * kGBs}, Time{11'000}});
 }
 
+TEST_CASE("nodes have SIPs of their own, and links between them", "[topology][network]") {
+  const std::string text = with_sips(
+      "{count: 12, topology: switch}\n  switch: {latency: 7 ns}\n  nodes: {count: 3, "
+      "sips_per_link: "
+      "2, link: {bandwidth: 5 GB/s, latency: 2 us}}");
+  const Topology topology = Topology::parse(text, "t");
+  CHECK(topology.system.w == 4);
+  CHECK(topology.system.h == 3);
+  CHECK(topology.system.nodes == NodesSpec{3, {Bandwidth{5 * kGBs}, Time{2'000'000}}, 2});
+  const sim::SipNetwork network(topology);
+  CHECK(network.node_of(3) == 0);
+  CHECK(network.node_of(4) == 1);
+  CHECK(network.hops(3, 4) == 1);
+  CHECK(network.latency(3, 4) == Time{4'000'000});
+  CHECK(network.latency(4, 7) == 2 * topology.system.sip_link.latency + Time{7'000});
+  // SIPs 2 and 3 share a link, which is that of SIP 2.
+  const auto way = network.way(3, 4);
+  REQUIRE(way.size() == 2);
+  CHECK(way[0].sip == 2);
+  CHECK(network.name_of_link(way[0].number) == "to_nodes");
+  CHECK(way[1].sip == 4);
+  CHECK(network.name_of_link(way[1].number) == "from_nodes");
+  CHECK(network.link_count() == 12);
+  CHECK(network.node_link_count() == 6);
+  CHECK(network.rate_across() == Bandwidth{2 * 5 * kGBs});
+  CHECK(network.diameter() == Time{4'000'000});
+}
+
 TEST_CASE("what does not fit together is refused with its place", "[topology][errors][network]") {
   using Catch::Contains;
   CHECK_THAT(topology_error_of(with_sips("{count: 12, w: 2, h: 3, d: 3, topology: torus_3d}")),
@@ -67,6 +95,18 @@ TEST_CASE("what does not fit together is refused with its place", "[topology][er
   CHECK_THAT(
       topology_error_of(replaced(complete_topology(), "sip_link:  {", "sip_link:  {count: 0, ")),
       Contains("[KB-Y020]") && Contains("count"));
+  const std::string nodes = "\n  nodes: {link: {bandwidth: 5 GB/s, latency: 2 us}, ";
+  const std::string joined = "{count: 6, topology: switch}\n  switch: {latency: 7 ns}";
+  CHECK_THAT(topology_error_of(with_sips(joined, nodes + "count: 4}")),
+             Contains("[KB-Y030]") && Contains("6 SIPs are no equal nodes"));
+  CHECK_THAT(topology_error_of(with_sips(joined, nodes + "count: 2, sips_per_link: 2}")),
+             Contains("[KB-Y030]") && Contains("the 3 SIPs of a node"));
+  CHECK_THAT(topology_error_of(with_sips(kSips, nodes + "count: 2}")),
+             Contains("[KB-Y038]") && Contains("torus_2d"));
+  Topology by_hand = in_nodes(joined_topology(SipTopology::switched, 6), 3);
+  by_hand.check();
+  by_hand.system.h = 1;
+  CHECK_THROWS_WITH(by_hand.check(), Contains("KB-Y037") && Contains("system.nodes"));
 }
 
 TEST_CASE("links, degrees, cuts and latencies of each network", "[topology][network]") {

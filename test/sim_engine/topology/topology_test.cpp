@@ -112,6 +112,7 @@ TEST_CASE("every shipped topology loads and is what its name says", "[topology]"
     int sips, w, h, cubes, pes;
   };
   const std::vector<Shipped> shipped = {
+      {"a100_32_4nodes", SipTopology::switched, 32, 8, 4, 1, 4},
       {"a100_8", SipTopology::switched, 8, 8, 1, 1, 4},
       {"corners", SipTopology::ring_1d, 2, 2, 1, 16, 8},
       {"default", SipTopology::ring_1d, 2, 2, 1, 16, 8},

@@ -1,0 +1,17 @@
+// Within nodes first, then between them: sums of a node, of which each member makes a share, pass
+// the links between nodes once (NCCL's and MPI's hierarchical collectives).
+
+#pragma once
+
+#include "ccl/core/algorithm.h"
+#include "ccl/core/plan.h"
+
+namespace kernbench::ccl {
+
+// all_reduce, all_gather, reduce_scatter.  A member passes on what goes to, or comes from, its
+// column: the members with its place in other nodes.
+void plan_hierarchical(const PlanRequest& request, Plan& plan);
+// Needs several nodes with the same places taken in each.
+std::string_view misfit_of_hierarchical(const GroupShape& shape);
+
+}  // namespace kernbench::ccl
