@@ -26,10 +26,16 @@ std::string text_of_sip_link(const Topology::System& system) {
 }
 
 std::string text_of_nodes(const Topology::System& system) {
-  const NodesSpec& nodes = system.nodes;
-  return fmt::format("{} SIPs a node, {}; between nodes, of {}: {}", system.w,
-                     system.topology == SipTopology::switched ? "at a switch" : "each to each",
-                     plural(nodes.sips_per_link, "SIP"), to_text(nodes.link));
+  const int sips = system.nodes.sips_per_link;
+  return fmt::format("between nodes, of {}: {}", sips == 1 ? "each SIP" : plural(sips, "SIP"),
+                     to_text(system.nodes.link));
+}
+
+// What the links between SIPs are called.
+std::string name_of_sip_links(const Topology::System& system) {
+  if (system.nodes.count == 1) return "SIP link, each way: ";
+  return fmt::format("in a node of {}, {}: ", system.w,
+                     system.topology == SipTopology::switched ? "at a switch" : "each to each");
 }
 
 // Says what the drawing of the SIPs does not show.
@@ -65,7 +71,7 @@ void draw_system(SvgWriter& svg, const Panel& panel, const Topology& topology) {
   } else {
     draw_ring(svg, system.sip_count, round, style);
   }
-  panel.draw_key(svg, link_row, kSipLink, "SIP link, each way: " + text_of_sip_link(system));
+  panel.draw_key(svg, link_row, kSipLink, name_of_sip_links(system) + text_of_sip_link(system));
   if (!network.empty()) panel.draw_key(svg, 0, {.colour = "none"}, network);
 }
 
