@@ -54,13 +54,17 @@ struct RunArguments {
   std::string report;
   std::string kineto;  // a folder
   std::string seed = "0";
-  std::string shuffle_ties;  // a seed; empty: they are not shuffled
-  std::string tie_orders;    // empty: the bench says how many
-  std::string jobs;          // empty: the number of hardware threads
-  std::string shard;         // "i/n"; empty: all points
-  std::string journals;      // folders, between commas
-  std::string plot;          // "x=COLUMN,y=COLUMN,by=COLUMN", or empty
-  bool yes = false;          // to a grid of any size
+  std::string shuffle_ties;            // a seed; empty: they are not shuffled
+  std::string tie_orders;              // empty: the bench says how many
+  std::string jobs;                    // empty: the number of hardware threads
+  std::string shard;                   // "i/n"; empty: all points
+  std::string journals;                // folders, between commas
+  std::string plot;                    // "x=COLUMN,y=COLUMN,by=COLUMN", or empty
+  std::vector<std::string> uncertain;  // "key=low..high"
+  std::string runs;                    // of `uncertain`; empty: 50
+  std::string metric;                  // of `uncertain`; empty: the first time of the rows
+  std::string rank_by;                 // of `uncertain`: a column; empty: what --set varies
+  bool yes = false;                    // to a grid of any size
   bool quiet = false;
   bool verbose = false;
 

@@ -99,7 +99,7 @@ std::optional<Words> values_at(const Words& words) {
                                    [](const std::string& word) { return word.starts_with("--"); });
   if (words.back().starts_with("-") || option == words.rend()) return std::nullopt;
   const bool is_next = option == words.rbegin() + 1;
-  if (*option == "--set" || *option == "--vary") {
+  if (*option == "--set" || *option == "--vary" || *option == "--uncertain") {
     return words.end()[-2] == "=" ? Words() : key_names(words);  // bash cuts words at "="
   }
   if (!is_next) return std::nullopt;

@@ -119,6 +119,17 @@ void add_metric(CLI::App* app, std::string& metric) {
   add(app, "--metric", "COLUMN", metric, "The time that counts; else the first one of the rows");
 }
 
+void add_uncertain(CLI::App* app, RunArguments& arguments) {
+  add(app, "--uncertain", "KEY=LOW..HIGH", arguments.uncertain,
+      "Ranges of what is not known exactly, one or more: runs with\nvalues drawn from them");
+  add(app, "--runs", "N", arguments.runs, "Of --uncertain: how many, 3 to 10,000; else 50");
+  add(app, "--metric", "COLUMN", arguments.metric,
+      "Of --uncertain: the time that counts; else the first one of the rows");
+  add(app, "--rank-by", "COLUMN", arguments.rank_by,
+      "Of --uncertain: which of the texts in it is fastest, in how many runs,\n"
+      "and what decides; else of what --set varies");
+}
+
 void add_run(CLI::App& app, RunArguments& arguments) {
   CLI::App* run = app.add_subcommand("run", "Run a bench");
   add_bench_name(run, arguments)->required();
@@ -130,6 +141,7 @@ void add_run(CLI::App& app, RunArguments& arguments) {
       "Take the points that shards have left in these folders; wants --out");
   add(run, "--plot", "x=,y=,by=", arguments.plot,
       "Draw a column of the rows over another, a curve for each\nvalue of a third; wants --out");
+  add_uncertain(run, arguments);
   run->footer(
       "\nExamples:\n"
       "  kernbench run --bench ccl-allreduce\n"
@@ -142,8 +154,11 @@ void add_run(CLI::App& app, RunArguments& arguments) {
       "  kernbench run --bench ccl-allreduce --set system.sip_link.latency='100,300 ns' --out grid "
       "\\\n"
       "    --plot x=system.sip_link.latency,y=time\n"
+      "  kernbench run --bench ccl-allreduce --set algorithm=ring_allreduce,tree_allreduce \\\n"
+      "    --uncertain sip_link.latency=250..900ns,sip_link.bandwidth='40..64 GB/s'\n"
       "\nA value is a comma list: all combinations are run.  Keys that are lists themselves, as "
       "n_elem,\ntake several lists between semicolons.  `kernbench keys` lists all keys.\n"
+      "A key of a range may be named by its ending.\n"
       "\nCtrl-C ends a run in order: what is finished is written, and a sweep that has an output\n"
       "folder goes on from there when the same command is given again.\n"
       "\nExit codes: 0 fine, 1 a check or a worker failed, 2 wrong command line, 3 wrong\n"

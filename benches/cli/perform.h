@@ -25,6 +25,7 @@ struct Work {
   std::function<void(Bench&)> run;
   variants::RunVariants ran = {};  // what --explain may repeat
   std::string_view command = "run";
+  bool records_first = false;    // of several runs the first one alone
   const Gains* gains = nullptr;  // of whatif, once the work is done; nullptr: none
 };
 

@@ -21,6 +21,7 @@
 #include "benches/cli/outputs.h"
 #include "benches/cli/perform.h"
 #include "benches/cli/run_outputs.h"
+#include "benches/cli/uncertain.h"
 #include "benches/variants/row_plot.h"
 #include "benches/variants/variant_sweep.h"
 #include "runtime/simulation/simulation.h"
@@ -231,6 +232,8 @@ int run(const RunArguments& arguments, ProcessTeam* team) {
 int run(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* team) {
   check_outputs(arguments);
   check_shards(arguments);
+  check_uncertain(arguments);
+  if (!arguments.uncertain.empty()) return run_uncertain(info, arguments, team);
   const variants::VariantMaker maker(variant_request(info, arguments));
   if (maker.count() > kMostVariants && !arguments.yes) {
     throw UsageError("KB-U016", "the grid has {} points; --yes runs more than {}",

@@ -37,12 +37,12 @@ std::string explain(Bench& bench, const Work& work, runtime::ProfiledTime time) 
 std::string shown_point(const Work& work, const BenchRun& run) {
   if (run.contexts.longest() == nullptr) return "";
   const std::size_t count = run.contexts.statistics().size();
-  if (work.gains == nullptr) {
+  if (!work.records_first) {
     if (const std::string point = variants::explained_point(run); !point.empty()) return point;
   }
   if (count < 2) return "";
   return fmt::format("the {} of {} systems that were simulated",
-                     work.gains == nullptr ? "longest" : "first, as it is,", count);
+                     work.records_first ? "first, as it is," : "longest", count);
 }
 
 std::string shown_note(const RunArguments& arguments, const std::string& point) {

@@ -90,6 +90,7 @@ int whatif(const WhatIfArguments& arguments, ProcessTeam* team) {
                       },
                   .ran = {},
                   .command = "whatif",
+                  .records_first = true,
                   .gains = &gains});
 }
 

@@ -41,8 +41,8 @@ constexpr std::array kUCodes = std::to_array<ErrorCode>({
      "`kernbench whatif`.",
      "Give fewer values; `--yes` runs a grid of any size."},
     {"KB-U017", ExitCode::usage,
-     "`kernbench compare` has not two runs with rows in common, or `--metric` is no column of the "
-     "rows.",
+     "`kernbench compare` has not two runs with rows in common, or `--metric` or `--rank-by` is no "
+     "column of the rows.",
      "Give two reports of the same values, or two values to one key; the message lists the "
      "columns."},
     {"KB-U018", ExitCode::usage,
@@ -53,6 +53,10 @@ constexpr std::array kUCodes = std::to_array<ErrorCode>({
      "Give a condition such as 'time_ns > 1.05 * baseline'."},
     {"KB-U020", ExitCode::usage, "`kernbench errors` is asked for a code that there is not.",
      "See `kernbench errors`."},
+    {"KB-U021", ExitCode::usage,
+     "A range is not KEY=LOW..HIGH, or its key is a name, a text or a list, or has two ranges.",
+     "Give one range such as sip_link.latency=250..900ns to each key; `kernbench keys` says which "
+     "have units or are numbers."},
 });
 
 constexpr std::array kXCodes = std::to_array<ErrorCode>({

@@ -1,8 +1,10 @@
 #include "benches/variants/keys.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <span>
 
 #include "benches/bench/inputs.h"
 #include "sim_engine/base/error.h"
@@ -53,6 +55,26 @@ std::vector<YamlKey> ccl_keys(const std::string& ccl) {
   return keys;
 }
 
+// The end of a name that has as many parts as another one.
+std::string_view ending_like(std::string_view name, std::string_view other) {
+  std::size_t start = name.size() + 1;
+  for (auto parts = std::ranges::count(other, '.') + 1; parts > 0 && start > 0; --parts) {
+    const std::size_t dot = start < 2 ? name.npos : name.rfind('.', start - 2);
+    start = dot == name.npos ? 0 : dot + 1;
+  }
+  return name.substr(std::min(start, name.size()));
+}
+
+// The first name whose end is near to a misspelt one of several parts; empty if there is none.
+std::string_view nearest_by_ending(std::string_view word, std::span<const std::string_view> names) {
+  if (word.find('.') == word.npos) return {};
+  std::vector<std::string_view> endings;
+  for (const std::string_view name : names) endings.push_back(ending_like(name, word));
+  const std::string_view near = nearest(word, endings);
+  const auto found = std::ranges::find(endings, near);
+  return near.empty() ? near : names[static_cast<std::size_t>(found - endings.begin())];
+}
+
 // Names the keys of ccl.yaml: "depth" of the defaults, "protocols.LL.start", and "rules.2.up_to" of
 // the second rule (Config::number_of_rule()).  For the keys in their order.
 class CclNames {
@@ -97,13 +119,39 @@ Keys::Keys(const KeySources& sources) {
   }
 }
 
+const Key* Keys::find_whole(std::string_view name) const {
+  const auto found = std::ranges::find_if(
+      keys_, [&](const Key& key) { return key.name == name || key.path == name; });
+  return found == keys_.end() ? nullptr : &*found;
+}
+
 const Key& Keys::find(std::string_view name) const {
+  if (const Key* const key = find_whole(name)) return *key;
+  refuse("--set", name);
+}
+
+const Key& Keys::find_ending(std::string_view option, std::string_view name) const {
+  if (const Key* const key = find_whole(name)) return *key;
+  std::vector<const Key*> candidates;
+  std::vector<std::string_view> names;
+  const std::string ending = fmt::format(".{}", name);
   for (const Key& key : keys_) {
-    if (key.name == name || key.path == name) return key;
+    if (!name.empty() && key.name.ends_with(ending)) {
+      candidates.push_back(&key);
+      names.push_back(key.name);
+    }
   }
+  if (candidates.size() == 1) return *candidates.front();
+  if (candidates.empty()) refuse(option, name);
+  throw UsageError("KB-U011", "{}: {} is the end of {} keys: {}", option, in_quotes(name),
+                   names.size(), fmt::join(names, ", "));
+}
+
+void Keys::refuse(std::string_view option, std::string_view name) const {
   std::vector<std::string_view> names;
   for (const Key& key : keys_) names.push_back(key.name);
   std::string_view meant = nearest(name, names);
+  if (meant.empty()) meant = nearest_by_ending(name, names);
   // There are so many keys that a short word is always near one: "foo" is two edits from "root".
   constexpr std::size_t kShort = 4;
   if (name.size() <= kShort && !meant.empty() && meant.front() != name.front()) meant = {};
@@ -111,7 +159,7 @@ const Key& Keys::find(std::string_view name) const {
   if (const auto found = std::ranges::find(keys_, meant, &Key::name); found != keys_.end()) {
     hint = fmt::format("; did you mean '{}' of {}?", meant, shown(found->file));
   }
-  throw UsageError("KB-U011", "--set: no key is named {}{}", in_quotes(name), hint);
+  throw UsageError("KB-U011", "{}: no key is named {}{}", option, in_quotes(name), hint);
 }
 
 }  // namespace kernbench::benches::variants

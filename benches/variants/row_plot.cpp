@@ -12,6 +12,7 @@
 
 #include "benches/bench/cell.h"
 #include "benches/bench/cell_text.h"
+#include "benches/bench/row_cells.h"
 #include "benches/bench/settings.h"
 #include "benches/figure/text.h"
 #include "sim_engine/base/error.h"
@@ -106,6 +107,8 @@ bool is_in_ns(const std::string& column) {
 struct Points {
   std::vector<const Cell*> xs;
   std::vector<double> ys;
+  std::vector<double> lows;  // of bands
+  std::vector<double> highs;
   std::vector<std::string> series;
   std::vector<std::string> names;  // of the series, each once
 };
@@ -140,7 +143,12 @@ Points collect_points(std::span<const Row> rows, const PlotRequest& columns) {
     if (x == nullptr || !number) continue;
     const Cell* const by = columns.by.empty() ? nullptr : row.find(columns.by);
     points.xs.push_back(x);
-    points.ys.push_back(is_in_ns(columns.y) ? *number / 1e3 : *number);
+    const double scale = is_in_ns(columns.y) ? 1e-3 : 1;
+    points.ys.push_back(*number * scale);
+    if (!columns.low.empty()) {
+      points.lows.push_back(number_in(row, columns.low) * scale);
+      points.highs.push_back(number_in(row, columns.high) * scale);
+    }
     points.series.push_back(by == nullptr ? columns.y : name_of_series(columns.by, *by));
     if (std::ranges::find(points.names, points.series.back()) == points.names.end()) {
       points.names.push_back(points.series.back());
@@ -186,8 +194,8 @@ RowPlot make_plot(std::span<const Row> rows, const PlotRequest& request, std::st
                   std::string csv) {
   const std::string y = find_column(rows, request.y);
   const Points points = collect_points(
-      rows,
-      {find_column(rows, request.x), y, request.by.empty() ? "" : find_column(rows, request.by)});
+      rows, {find_column(rows, request.x), y,
+             request.by.empty() ? "" : find_column(rows, request.by), request.low, request.high});
   const Axis axis = make_axis(points.xs, find_column(rows, request.x));
   std::vector<std::size_t> order(points.ys.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -197,11 +205,12 @@ RowPlot make_plot(std::span<const Row> rows, const PlotRequest& request, std::st
   });
   RowPlot plot;
   for (const std::size_t i : order) {
-    plot.points.push_back(
-        Row().set("x", axis.places[i]).set("y", points.ys[i]).set("series", points.series[i]));
+    Row& point = plot.points.emplace_back();
+    point.set("x", axis.places[i]).set("y", points.ys[i]).set("series", points.series[i]);
+    if (!request.low.empty()) point.set("low", points.lows[i]).set("high", points.highs[i]);
   }
   const bool has_names = !axis.names.empty();
-  plot.chart = {.form = "rows",
+  plot.chart = {.form = request.low.empty() ? "rows" : "bands",
                 .csv = std::move(csv),
                 .title = std::move(title),
                 .key_rows = count_key_rows(points.names),

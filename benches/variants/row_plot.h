@@ -14,14 +14,16 @@ namespace kernbench::benches::variants {
 struct PlotRequest {
   std::string x;
   std::string y;
-  std::string by = {};  // empty: one curve
+  std::string by = {};   // empty: one curve
+  std::string low = {};  // of a band around the curve, `high` likewise; empty: there is none
+  std::string high = {};
 };
 
 // "x=COLUMN,y=COLUMN,by=COLUMN"; `by` may be left out.  Throws UsageError KB-U018.
 PlotRequest parse_plot(const std::string& text);
 
 struct RowPlot {
-  std::vector<Row> points;  // the chart's CSV: x, y, series
+  std::vector<Row> points;  // the chart's CSV: x, y, series; of bands also low, high
   figure::Chart chart;
 };
 

@@ -125,7 +125,7 @@ VariantMaker::VariantMaker(const VariantRequest& request)
 
 void VariantMaker::add(const Assignment& assignment) {
   const Key& key = keys_.find(assignment.key);
-  if (std::ranges::find(axes_, &key, &Axis::key) != axes_.end()) {
+  if (is_set(key)) {
     throw UsageError("KB-U010", "--set gives {} twice", key.name);
   }
   axes_.push_back({&key, split_values(key, assignment.value)});
@@ -152,22 +152,25 @@ std::vector<Choice> VariantMaker::choices_at(std::size_t index) const {
   return choices;
 }
 
-std::vector<Variant> VariantMaker::all() const {
+bool VariantMaker::is_set(const Key& key) const {
+  return std::ranges::find(axes_, &key, &Axis::key) != axes_.end();
+}
+
+std::vector<Variant> VariantMaker::all(std::span<const Choice> more) const {
   std::vector<Variant> variants;
-  for (std::size_t i = 0; i < count(); ++i) variants.push_back(make(choices_at(i)));
+  for (std::size_t i = 0; i < count(); ++i) variants.push_back(make(choices_at(i), more));
   return variants;
 }
 
 Variant VariantMaker::first(std::span<const Choice> more) const {
-  std::vector<Choice> choices = choices_at(0);
+  return make(choices_at(0), more);
+}
+
+Variant VariantMaker::make(std::vector<Choice> choices, std::span<const Choice> more) const {
   for (const Choice& choice : more) {
     const auto same = std::ranges::find(choices, choice.key, &Choice::key);
     same == choices.end() ? choices.push_back(choice) : void(*same = choice);
   }
-  return make(choices);
-}
-
-Variant VariantMaker::make(std::span<const Choice> choices) const {
   std::vector<std::string> settings;
   std::vector<Choice> of_topology;
   std::vector<Choice> of_ccl;

@@ -61,11 +61,13 @@ class VariantMaker {
   explicit VariantMaker(const VariantRequest& request);
 
   const Keys& keys() const { return keys_; }
+  bool is_set(const Key& key) const;  // by --set
   // The number of combinations, which may be too many to be made.
   std::size_t count() const;
-  // All of them, the last key's values following each other.
-  std::vector<Variant> all() const;
-  // The first combination, with further values for keys of the topology.
+  // All of them, the last key's values following each other; with further values for keys that
+  // --set does not vary.
+  std::vector<Variant> all(std::span<const Choice> more = {}) const;
+  // The first combination, with further values.
   Variant first(std::span<const Choice> more = {}) const;
 
   // The texts of all files, and of all values that do not vary.
@@ -80,7 +82,7 @@ class VariantMaker {
   };
 
   void add(const Assignment& assignment);
-  Variant make(std::span<const Choice> choices) const;
+  Variant make(std::vector<Choice> choices, std::span<const Choice> more) const;
   Topology make_topology(const std::string& name, const std::vector<Choice>& changes) const;
   ccl::Config make_ccl(const std::string& name, const std::vector<Choice>& changes) const;
   std::vector<Choice> choices_at(std::size_t index) const;

@@ -28,21 +28,10 @@ constexpr std::string_view kAllButIt = "all but it";
 struct Resource {
   const Key* key = nullptr;
   std::int64_t value = 0;  // in base units: B/s, Hz, ps
-  QuantityUnit unit = {};  // that of the file
-  std::int64_t most = 0;
+  std::string_view unit;   // that of the file
+  Quantity quantity = {};
   bool is_time = false;
 };
-
-// "102.4 GB/s" of 102,400,000,000 B/s.
-std::string in_unit(const QuantityUnit& unit, std::int64_t value) {
-  std::string text = fmt::to_string(value / unit.scale);
-  std::int64_t rest = value % unit.scale;
-  if (rest != 0) text += '.';
-  for (std::int64_t digit = unit.scale / 10; rest != 0; rest %= digit, digit /= 10) {
-    text += fmt::to_string(rest / digit);
-  }
-  return fmt::format("{} {}", text, unit.name);
-}
 
 std::optional<Resource> parse_resource(const Key& key, const std::string& value) {
   if (key.owner != KeyOwner::topology) return std::nullopt;
@@ -54,7 +43,7 @@ std::optional<Resource> parse_resource(const Key& key, const std::string& value)
       return value.ends_with(' ' + std::string(one.name));
     });
     if (unit == quantity.units.end()) return std::nullopt;
-    return Resource{&key, parsed.value, *unit, quantity.max, is_time};
+    return Resource{&key, parsed.value, unit->name, quantity, is_time};
   };
   if (key.type == "bandwidth") return read(bandwidth_quantity(), false);
   if (key.type == "frequency") return read(frequency_quantity(), false);
@@ -79,8 +68,9 @@ std::vector<Resource> list_resources(const VariantMaker& maker) {
 Choice times_faster(const Resource& resource, std::int64_t factor) {
   const std::int64_t value =
       resource.is_time ? (resource.value + factor / 2) / factor : resource.value * factor;
-  const bool is_too_much = !resource.is_time && resource.value > resource.most / factor;
-  return {resource.key, is_too_much ? "unlimited" : in_unit(resource.unit, value)};
+  const bool is_too_much = !resource.is_time && resource.value > resource.quantity.max / factor;
+  return {resource.key,
+          is_too_much ? "unlimited" : format_quantity(value, resource.unit, resource.quantity)};
 }
 
 Choice infinite(const Resource& resource) {

@@ -57,6 +57,8 @@ std::string_view nearest(std::string_view word, std::span<const std::string_view
   std::string_view best;
   std::size_t best_distance = kFarthest + 1;
   for (const std::string_view candidate : candidates) {
+    const auto [shorter, longer] = std::minmax({word.size(), candidate.size()});
+    if (longer - shorter > kFarthest) continue;  // a word may be as long as a file
     const std::size_t distance = edit_distance(word, candidate);
     if (distance < best_distance && distance < std::max(word.size(), candidate.size())) {
       best = candidate;

@@ -224,7 +224,7 @@ std::vector<std::int64_t> YamlMap::integers(std::string_view key, std::int64_t m
 }
 
 std::int64_t YamlMap::quantity(std::string_view key, const Quantity& quantity) {
-  record(key, quantity.name.substr(2), quantity.may_be_unlimited ? "or unlimited" : "",
+  record(key, quantity.kind(), quantity.may_be_unlimited ? "or unlimited" : "",
          quantity.example.substr(quantity.example.find(' ') + 1));
   const YamlNode* node = ask(key, quantity.example);
   return node == nullptr ? quantity.min : reader_.quantity(*node, quantity);

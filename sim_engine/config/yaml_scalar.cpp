@@ -293,4 +293,17 @@ ParsedScalar parse_quantity(std::string_view text, const Quantity& quantity) {
   return scaled(text, number, *unit, quantity);
 }
 
+std::string format_quantity(std::int64_t value, std::string_view unit, const Quantity& quantity) {
+  const std::int64_t scale = find_unit(unit, quantity)->scale;
+  std::string text = fmt::to_string(value / scale);
+  Wide rest = value % scale;
+  if (rest != 0) text += '.';
+  for (std::size_t digits = 0; rest != 0; ++digits, rest %= scale) {
+    if (digits == kMaxDigits) return format_quantity(value, quantity.units.front().name, quantity);
+    rest *= 10;
+    text += fmt::to_string(static_cast<std::int64_t>(rest / scale));
+  }
+  return fmt::format("{} {}", text, unit);
+}
+
 }  // namespace kernbench

@@ -34,6 +34,8 @@ struct Quantity {
   std::int64_t min;
   std::int64_t max;
   bool may_be_unlimited = false;  // written `unlimited`; its value is Rate<>::kUnlimited
+
+  std::string_view kind() const { return name.substr(name.find(' ') + 1); }  // "bandwidth"
 };
 
 Quantity time_quantity();  // 0 ps to 1 s
@@ -49,5 +51,9 @@ Quantity byte_energy_quantity();       // 0 to 1000 pJ/bit, in fJ for a byte
 
 // The value in base units.
 ParsedScalar parse_quantity(std::string_view text, const Quantity& quantity);
+
+// "102.4 GB/s": a value in that unit, or in the least one where it has more decimals than are
+// parsed.  parse_quantity() returns the same value.  REQUIRES: the quantity has the unit
+std::string format_quantity(std::int64_t value, std::string_view unit, const Quantity& quantity);
 
 }  // namespace kernbench

@@ -279,6 +279,7 @@ TEST_CASE("keys lists type, unit, value and help", "[variants][keys]") {
                                           {"value", "512 GB/s"},
                                           {"help", "between neighbouring cubes, each way"}}));
   CHECK(of("cube.pe_layout.corners")["value"] == "NW,NE,SW,SE");
+  CHECK(of("energy.hbm")["type"] == "energy per bit or byte");
   CHECK(of("system.sips.w")["value"] == "");
   CHECK(of("depth") == Json({{"key", "depth"},
                              {"of", "ccl.yaml"},

@@ -1,5 +1,7 @@
 // kernbench whatif, --plot and the operators' own sizes, as a user gives them.
 
+#include "benches/variants/what_if.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +10,7 @@
 #include <regex>
 
 #include "benches/variants/row_plot.h"
+#include "benches/variants/variants.h"
 #include "benches/variants/what_helps.h"
 #include "sim_engine/base/error.h"
 #include "test/benches/program_json.h"
@@ -175,6 +178,15 @@ TEST_CASE("what-if asks about the steps of a bench that has several tables", "[w
                              Contains("# Twice as fast, system.host_link.issue buys most"));
 }
 
+TEST_CASE("a bandwidth of powers of two is doubled exactly", "[whatif]") {
+  const BenchInfo info{"copies", "", {}, nullptr};
+  const variants::VariantMaker maker(
+      {.bench = &info, .topologies = "tiny", .assignments = {"sip.ucie.bandwidth=1.25 GiB/s"}});
+  const auto faster = variants::twice_as_fast(maker, "sip.ucie.bandwidth");
+  REQUIRE(faster);
+  CHECK(faster->value == "2.5 GiB/s");
+}
+
 TEST_CASE("a summary tells the phases of a step", "[summary]") {
   const ProgramResult result =
       run_program({"run", "--bench", "tp-mlp", "--topology", "tiny", "--set", "tp=2", "--summary"});
@@ -298,6 +310,8 @@ TEST_CASE("bash completes commands, options, benches, topologies and keys", "[cl
   CHECK(complete({"run", "--bench", "tp-mlp", "--set", "sip.ucie."}) ==
         "sip.ucie.bandwidth=\nsip.ucie.latency=\n");
   CHECK(complete({"run", "--bench", "tp-mlp", "--set", "tp=2", "hid"}) == "hidden=\n");
+  CHECK(complete({"run", "--bench", "tp-mlp", "--uncertain", "sip.ucie.lat"}) ==
+        "sip.ucie.latency=\n");
   CHECK(complete({"bench", "--case", "add"}) == "add_rms\n");
   CHECK(complete({"probe", "pa"}) == "path\n");
   CHECK(complete({"errors", "KB-D00"}) == "KB-D001\nKB-D002\nKB-D003\nKB-D004\n");

@@ -91,6 +91,10 @@ Words words_for(const RunArguments& run) {
   add(words, "--shard", run.shard);
   add(words, "--journals", run.journals);
   add(words, "--plot", run.plot);
+  for (const std::string& range : run.uncertain) add(words, "--uncertain", range);
+  add(words, "--runs", run.runs);
+  add(words, "--metric", run.metric);
+  add(words, "--rank-by", run.rank_by);
   return words;
 }
 
@@ -232,7 +236,8 @@ Parser parser() {
               "order gemm --bench "
               "--topology --ccl --set --out "
               "--json --csv --trace --seed --jobs --yes --quiet --verbose --metric --fail-if "
-              "--tie-orders --shuffle-ties --shard --journals --case --dtype --save-path --plot "
+              "--uncertain --runs --rank-by --tie-orders --shuffle-ties --shard --journals --case "
+              "--dtype --save-path --plot "
               "--markdown "
               "--profile "
               "--from --to --bytes --collective --algorithm --ranks --element --cube --pe --m --n "

@@ -42,9 +42,9 @@ Verdict verdict_of_error(const Parser& parser, const Error& error) {
 }  // namespace
 
 std::span<const Parser> parsers() {
-  static const std::array<Parser, 6> all = {topology_yaml::parser(), ccl_yaml::parser(),
-                                            settings::parser(),      command_line::parser(),
-                                            operands::parser(),      journal::parser()};
+  static const std::array<Parser, 7> all = {
+      topology_yaml::parser(), ccl_yaml::parser(), settings::parser(), command_line::parser(),
+      operands::parser(),      journal::parser(),  ranges::parser()};
   return all;
 }
 

@@ -69,5 +69,8 @@ Parser parser();
 namespace journal {
 Parser parser();
 }
+namespace ranges {
+Parser parser();
+}
 
 }  // namespace kernbench::fuzz

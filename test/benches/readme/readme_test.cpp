@@ -104,6 +104,38 @@ std::string without_wall(const std::string& screen) {
   return std::regex_replace(screen, wall, "");
 }
 
+// The lines of a page from the one that begins so to the last one that begins otherwise so.
+std::string lines_between(const std::string& path, std::string_view first, std::string_view last) {
+  std::string lines;
+  std::string shown;
+  for (const std::string& line : indented_lines(path)) {
+    if (line.starts_with(first) || !lines.empty()) lines += line + "\n";
+    if (line.starts_with(last) && !lines.empty()) shown = lines;
+  }
+  return shown;
+}
+
+TEST_CASE("the bands and rankings of a page are what is printed", "[guide][uncertain]") {
+  const std::string page = path_of("how-far-to-trust-the-times", ".md");
+  const std::vector<std::string> commands = commands_in(page);
+  const auto command = std::ranges::find_if(
+      commands, [](const std::string& one) { return one.find("--uncertain") != one.npos; });
+  REQUIRE(command != commands.end());
+  const TemporaryFolder folder;
+  const ProgramResult result = run_command(*command, folder);
+  REQUIRE(result.exit_code == 0);
+  const std::string shown = lines_between(page, "# in_place_time_ns", "# bytes 131072");
+  CHECK(shown.find("# the fastest algorithm\n") != shown.npos);
+  std::istringstream lines(shown);
+  std::size_t at = 0;
+  for (std::string line; std::getline(lines, line);) {
+    CAPTURE(line);
+    const std::size_t found = result.out.find(line + "\n", at);
+    REQUIRE(found != result.out.npos);
+    at = found;
+  }
+}
+
 TEST_CASE("each command of the README succeeds", "[guide][exhaustive]") {
   const TemporaryFolder folder;
   fs::create_directory_symlink(KERNBENCH_ROOT "/topologies", folder.path("topologies"));

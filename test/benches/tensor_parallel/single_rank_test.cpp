@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "benches/bench/inputs.h"
 #include "benches/tensor_parallel/gpt_block.h"
 #include "sim_engine/base/error.h"
 #include "test/benches/tensor_parallel/oracle/dense_step.h"
