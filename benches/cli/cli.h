@@ -90,6 +90,14 @@ struct WhatIfArguments {
   friend bool operator==(const WhatIfArguments&, const WhatIfArguments&) = default;
 };
 
+struct CalibrateArguments {
+  std::vector<std::string> machines;  // "MACHINE=FILE.csv"
+  std::vector<std::string> fit;       // "KEY=LOW..HIGH"
+  RunArguments run;
+
+  friend bool operator==(const CalibrateArguments&, const CalibrateArguments&) = default;
+};
+
 struct CompareArguments {
   std::vector<std::string> reports;  // two, or none: `run` has two variants
   RunArguments run;
@@ -169,10 +177,11 @@ struct ShowText {
   friend bool operator==(const ShowText&, const ShowText&) = default;
 };
 
-using Arguments = std::variant<ShowText, ListArguments, KeysArguments, DrawArguments,
-                               ErrorsArguments, RunArguments, WhatIfArguments, CompareArguments,
-                               OperatorArguments, ProbePathArguments, ProbeBoundArguments,
-                               ProbeChooseArguments, ProbeOrderArguments, ProbeGemmArguments>;
+using Arguments =
+    std::variant<ShowText, ListArguments, KeysArguments, DrawArguments, ErrorsArguments,
+                 RunArguments, WhatIfArguments, CalibrateArguments, CompareArguments,
+                 OperatorArguments, ProbePathArguments, ProbeBoundArguments, ProbeChooseArguments,
+                 ProbeOrderArguments, ProbeGemmArguments>;
 
 // Throws UsageError KB-U001, and KB-U012 for an option without a value.
 Arguments parse_command_line(int argc, const char* const* argv);

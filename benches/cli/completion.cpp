@@ -20,6 +20,8 @@ namespace {
 
 using Words = std::vector<std::string>;
 
+constexpr std::string_view kCalibrate = "calibrate";
+
 constexpr std::string_view kBashScript = R"(# bash completion of kernbench: source it, or
 #   kernbench completion bash > ~/.local/share/bash-completion/completions/kernbench
 _kernbench() {
@@ -46,6 +48,10 @@ Words key_names(const Words& words) try {
   if (const std::string bench = find_value(words, "--bench"); !bench.empty()) {
     sources.bench = &registered_benches().find(bench);
   }
+  if (words.size() > 2 && words.front() == kCalibrate) {
+    sources.bench = &registered_benches().find(kCalibrate);
+    sources.topology = words[1].substr(0, words[1].find('='));
+  }
   Words names;
   const variants::Keys keys(sources);
   for (const variants::Key& key : keys.all()) names.push_back(key.name + '=');
@@ -69,6 +75,13 @@ Words case_names() {
 Words topology_names() {
   Words names;
   for (const ShippedTopology& topology : shipped_topologies()) names.emplace_back(topology.name);
+  return names;
+}
+
+// What a calibration compares: "h100_8=", behind which a file stands.
+Words machine_names() {
+  Words names;
+  for (const std::string& name : topology_names()) names.push_back(name + '=');
   return names;
 }
 
@@ -97,9 +110,13 @@ Words names_in(const CLI::App& app) {
 std::optional<Words> values_at(const Words& words) {
   const auto option = std::find_if(words.rbegin() + 1, words.rend(),
                                    [](const std::string& word) { return word.starts_with("--"); });
-  if (words.back().starts_with("-") || option == words.rend()) return std::nullopt;
+  const bool is_machine = words.front() == kCalibrate && option == words.rend();
+  if (words.back().starts_with("-") || (option == words.rend() && !is_machine)) return std::nullopt;
+  if (is_machine) return words.end()[-2] == "=" ? Words() : machine_names();
   const bool is_next = option == words.rbegin() + 1;
-  if (*option == "--set" || *option == "--vary" || *option == "--uncertain") {
+  const bool has_keys =
+      *option == "--set" || *option == "--vary" || *option == "--uncertain" || *option == "--fit";
+  if (has_keys) {
     return words.end()[-2] == "=" ? Words() : key_names(words);  // bash cuts words at "="
   }
   if (!is_next) return std::nullopt;

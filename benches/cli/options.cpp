@@ -204,6 +204,41 @@ void add_whatif(CLI::App& app, WhatIfArguments& arguments) {
       "  kernbench whatif --bench ccl-allreduce --set n_elem=49152 --out what");
 }
 
+void add_calibrate(CLI::App& app, CalibrateArguments& arguments) {
+  CLI::App* calibrate = app.add_subcommand(
+      "calibrate", "Published times beside simulated ones; and fit a machine to them");
+  calibrate
+      ->add_option("MACHINE=FILE", arguments.machines,
+                   "A topology, and a file of its published times with a head such as\n"
+                   "bytes,all_reduce_us,all_gather_us; one or more")
+      ->required();
+  RunArguments& run = arguments.run;
+  add(calibrate, "--ccl", "F|NAME", run.ccl,
+      "ccl.yaml: the algorithms, and what software takes; else each machine's own");
+  add(calibrate, "--fit", "KEY=LOW..HIGH", arguments.fit,
+      "Search these keys' values by least squares, the same for all machines;\n"
+      "KEY+KEY=LOW..HIGH is one value for both");
+  add(calibrate, "--set", "KEY=VALUE", run.settings,
+      "Keys of the bench `calibrate`, the topology or ccl.yaml, of all machines");
+  add(calibrate, "--out", "DIR", run.output_folder,
+      "Write the report, fit.csv, a figure and the fitted files into this folder");
+  add_json(calibrate, run.json);
+  add(calibrate, "--csv", "F", run.csv, "Write the rows to this file; - for stdout");
+  add_jobs(calibrate, run.jobs);
+  calibrate->add_flag("-q,--quiet", run.quiet, "Print errors alone");
+  calibrate->footer(
+      "\nA fit makes ln(simulated / published) of all rows of all files least.  Sizes such as\n"
+      "rules.2.up_to are searched over the sizes between the rows.  A parameter whose value says\n"
+      "little is told, and ends with exit code 1.\n"
+      "\nExamples:\n"
+      "  kernbench calibrate h100_8=topologies/h100_8/published.csv\n"
+      "  kernbench calibrate h100_8=topologies/h100_8/published.csv \\\n"
+      "    --fit protocols.LL128.start=5..20us protocols.NVLS.start=5..50us --out fitted\n"
+      "  kernbench calibrate tt_wormhole_2_line=2.csv tt_wormhole_8_ring=8.csv --ccl mine.yaml "
+      "\\\n"
+      "    --fit protocols.all_gather.start=0..9us,rules.7.up_to=64KiB..4MiB");
+}
+
 void add_compare(CLI::App& app, CompareArguments& arguments) {
   CLI::App* compare =
       app.add_subcommand("compare", "Two reports, or two runs: what has changed, by row");
@@ -319,6 +354,7 @@ void add_commands(CLI::App& app, Commands& commands) {
   add_errors(app, commands.errors);
   add_run(app, commands.run);
   add_whatif(app, commands.whatif);
+  add_calibrate(app, commands.calibrate);
   add_compare(app, commands.compare);
   add_bench(app, commands.bench);
   CLI::App* probe = app.add_subcommand("probe", "One figure of the model");

@@ -18,6 +18,7 @@ struct Commands {
   ErrorsArguments errors = {};
   RunArguments run = {};
   WhatIfArguments whatif = {};
+  CalibrateArguments calibrate = {};
   CompareArguments compare = {};
   OperatorArguments bench = {};
   ProbePathArguments path = {};

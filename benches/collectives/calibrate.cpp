@@ -20,45 +20,23 @@ namespace {
 constexpr Bytes kMaxCsvBytes = 1 << 20;
 constexpr std::int64_t kMostRepetitions = 1000;
 
-struct CalibrationRequest {
-  MeasuredInput input;  // without the collective and the count
-  double tolerance = std::numeric_limits<double>::infinity();  // in percent
-};
-
-CalibrationRequest read_request(const Bench& bench) {
-  const Settings& settings = bench.settings();
-  CalibrationRequest request;
-  BlocksInput& blocks = request.input.blocks;
-  blocks.ranks = bench.topology().system.sip_count;
-  blocks.dtype = settings.choice("dtype", kDTypes);
-  request.input.in_place = true;
-  request.input.placement = {Shard::column_wise, Shard::column_wise};
-  request.input.repetitions = static_cast<int>(settings.integer("iters", 1, kMostRepetitions));
-  if (settings.is_set("tolerance")) {
-    request.tolerance = static_cast<double>(settings.integer("tolerance", 0, 1000));
-  }
-  return request;
+BlocksInput blocks_of(const MeasuredInput& input, const PublishedTime& published) {
+  BlocksInput blocks = input.blocks;
+  blocks.collective = published.collective;
+  blocks.count = published.size / size_of(blocks.dtype) /
+                 spec_of(published.collective).blocks_in_size(blocks.ranks);
+  return blocks;
 }
 
-double microseconds(Time time) {
-  return to_ns(time) / 1000;
-}
-
-// Timed without values: a second call would begin with the results of the first.
-Row compare(PointContext& point, const CalibrationRequest& request,
+Row compare(PointContext& point, const MeasuredInput& input, double tolerance,
             const PublishedTime& published) {
-  MeasuredInput input = request.input;
-  const CollectiveSpec& spec = spec_of(published.collective);
-  input.blocks.collective = published.collective;
-  input.in_place = spec.in_place;
-  input.blocks.count =
-      published.size / size_of(input.blocks.dtype) / spec.blocks_in_size(input.blocks.ranks);
   const Bench& bench = point.bench();
-  const auto torch = point.make_context(bench.topology(), {.ccl = bench.ccl(), .data = false});
-  const Measurement measured = measure(*torch, input);
-  const double error = 100 * (to_ns(measured.time) / to_ns(published.time) - 1);
+  const Measurement measured = simulate(point, bench.topology(), bench.ccl(), input, published);
+  const double error = error_percent(measured.time, published);
+  const CollectiveSpec& spec = spec_of(published.collective);
   const double factor = spec.factor.of(input.blocks.ranks);
-  point.check(std::abs(error) <= request.tolerance);
+  const Bytes bytes = blocks_of(input, published).bytes();
+  point.check(std::abs(error) <= tolerance);
   return Row()
       .set("collective", spec.name)
       .set("bytes", published.size)
@@ -66,7 +44,7 @@ Row compare(PointContext& point, const CalibrationRequest& request,
       .set("simulated_us", microseconds(measured.time))
       .set("error_percent", error)
       .set("published_busbw_gbs", factor * algbw_gbs(published.size, published.time))
-      .set("simulated_busbw_gbs", factor * algbw_gbs(input.blocks.bytes(), measured.time))
+      .set("simulated_busbw_gbs", factor * algbw_gbs(bytes, measured.time))
       .set("algorithm", measured.algorithm);
 }
 
@@ -89,13 +67,14 @@ void run_calibrate(Bench& bench) {
                      "'bytes,all_reduce_us'\n  for example: --topology h100_8 --ccl "
                      "topologies/h100_8/ccl.yaml --set csv=topologies/h100_8/published.csv");
   }
-  const CalibrationRequest request = read_request(bench);
-  const auto published = parse_published_times(read_input_file(file, kMaxCsvBytes), file);
+  const MeasuredInput input = calibration_input(bench.settings(), bench.topology());
+  const double tolerance = read_tolerance(bench.settings());
+  const auto published = load_published_times(file);
   Sweep sweep(bench, "calibrate");
   for (const PublishedTime& one : published) {
     sweep.add(
         fmt::format("{} of {} B, {} us", name_of(one.collective), one.size, microseconds(one.time)),
-        [request, one](PointContext& point) { return compare(point, request, one); });
+        [&, one](PointContext& point) { return compare(point, input, tolerance, one); });
   }
   const std::vector<Row> rows = sweep.run();
   bench.print(table_head(kCalibrationColumns));
@@ -104,6 +83,42 @@ void run_calibrate(Bench& bench) {
 }
 
 }  // namespace
+
+std::vector<PublishedTime> load_published_times(const std::string& file) {
+  return parse_published_times(read_input_file(file, kMaxCsvBytes), file);
+}
+
+MeasuredInput calibration_input(const Settings& settings, const Topology& topology) {
+  MeasuredInput input;
+  input.blocks.ranks = topology.system.sip_count;
+  input.blocks.dtype = settings.choice("dtype", kDTypes);
+  input.placement = {Shard::column_wise, Shard::column_wise};
+  input.repetitions = static_cast<int>(settings.integer("iters", 1, kMostRepetitions));
+  return input;
+}
+
+// Timed without values: a second call would begin with the results of the first.
+Measurement simulate(PointContext& point, const Topology& topology, const ccl::Config& ccl,
+                     const MeasuredInput& input, const PublishedTime& published) {
+  MeasuredInput own = input;
+  own.blocks = blocks_of(input, published);
+  own.in_place = spec_of(published.collective).in_place;
+  const auto torch = point.make_context(topology, {.ccl = ccl, .data = false});
+  return measure(*torch, own);
+}
+
+double error_percent(Time simulated, const PublishedTime& published) {
+  return 100 * (to_ns(simulated) / to_ns(published.time) - 1);
+}
+
+double microseconds(Time time) {
+  return to_ns(time) / 1000;
+}
+
+double read_tolerance(const Settings& settings) {
+  return settings.is_set("tolerance") ? static_cast<double>(settings.integer("tolerance", 0, 1000))
+                                      : std::numeric_limits<double>::infinity();
+}
 
 BenchInfo calibrate_bench() {
   return {"calibrate",

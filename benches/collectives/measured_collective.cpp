@@ -108,7 +108,7 @@ Measurement Exchanges::measurement(std::size_t exchange) const {
     measured.wrong = 0;
     for (int rank = 0; rank < own.caller_count(); ++rank) *measured.wrong += own.count_wrong(rank);
   }
-  if (input.backend == "ahbm") own.add_theory(measured);
+  if (input.backend == "ahbm" && input.has_theory) own.add_theory(measured);
   return measured;
 }
 

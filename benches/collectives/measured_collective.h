@@ -21,6 +21,7 @@ struct MeasuredInput {
   std::string backend = "ahbm";
   std::vector<int> members;  // global ranks, by group rank; empty: all
   DPPolicy placement;        // of every tensor; partial (all_reduce): a block on each holder
+  bool has_theory = true;    // bounds and models are computed too, and the algorithm is named
   int repetitions = 1;       // one after the other; their mean time counts
 };
 

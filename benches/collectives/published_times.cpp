@@ -4,8 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <span>
 
@@ -16,6 +18,7 @@ namespace kernbench::benches::collectives {
 namespace {
 
 constexpr std::string_view kUnit = "_us";
+constexpr std::array<std::string_view, 3> kOtherUnits = {"ns", "ms", "s"};
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr double kPicosecondsPerMicrosecond = 1e6;
 
@@ -48,6 +51,22 @@ std::optional<Time> time_in(std::string_view text) {
   const double picoseconds = number_in<double>(text).value_or(0) * kPicosecondsPerMicrosecond;
   if (!(picoseconds >= 1 && picoseconds < 0x1p63)) return std::nullopt;
   return Time{std::llround(picoseconds)};
+}
+
+// Says what a column without times is: of another unit, of bandwidths, or of something else.
+std::string describe_column(std::string_view head) {
+  for (const MeasuredCollective one : kMeasuredCollectives) {
+    const std::string_view name = name_of(one);
+    if (!head.starts_with(name) || !head.substr(name.size()).starts_with('_')) continue;
+    const std::string_view unit = head.substr(name.size() + 1);
+    if (std::ranges::find(kOtherUnits, unit) != kOtherUnits.end()) {
+      return fmt::format("{} is in {}, and times are read in microseconds: write '{}{}'",
+                         in_quotes(head), unit, name, kUnit);
+    }
+    return fmt::format("{} is no time in microseconds: write the time that it stands for as '{}{}'",
+                       in_quotes(head), name, kUnit);
+  }
+  return fmt::format("{} is no collective's time; one is 'all_reduce{}'", in_quotes(head), kUnit);
 }
 
 // A file while it is read.
@@ -100,8 +119,7 @@ class PublishedFile {
         return field.text == fmt::format("{}{}", name_of(one), kUnit);
       });
       if (found == kMeasuredCollectives.end()) {
-        fail(field.mark, fmt::format("{} is no collective's time; one is 'all_reduce{}'",
-                                     in_quotes(field.text), kUnit));
+        fail(field.mark, describe_column(field.text));
       }
       if (std::ranges::count(fields, field.text, &Field::text) > 1) {
         fail(field.mark, fmt::format("{} is there more than once", in_quotes(field.text)));
@@ -118,6 +136,12 @@ class PublishedFile {
                   fmt::format("expected a number of bytes and {} time{}", columns_.size(),
                               columns_.size() == 1 ? "" : "s"));
     }
+    const TextMark& mark_of_size = fields.front().mark;
+    const auto [first, is_new] = sizes_.emplace(*size, mark_of_size.line);
+    if (!is_new) {
+      return fail(mark_of_size,
+                  fmt::format("the size {} has a row already, in line {}", *size, first->second));
+    }
     for (std::size_t i = 0; i < columns_.size(); ++i) {
       const auto& [text, mark] = fields[i + 1];
       if (text.empty()) continue;
@@ -132,6 +156,7 @@ class PublishedFile {
 
   ConfigErrors errors_;
   std::vector<Column> columns_;
+  std::map<Bytes, int> sizes_;  // the line of each
 };
 
 }  // namespace

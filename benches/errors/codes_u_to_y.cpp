@@ -57,6 +57,9 @@ constexpr std::array kUCodes = std::to_array<ErrorCode>({
      "A range is not KEY=LOW..HIGH, or its key is a name, a text or a list, or has two ranges.",
      "Give one range such as sip_link.latency=250..900ns to each key; `kernbench keys` says which "
      "have units or are numbers."},
+    {"KB-U022", ExitCode::usage,
+     "A fit has more parameters than half of its rows, or one that moves no row.",
+     "Fit fewer keys, or give more rows, of collectives and sizes that depend on them."},
 });
 
 constexpr std::array kXCodes = std::to_array<ErrorCode>({

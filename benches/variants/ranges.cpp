@@ -222,6 +222,21 @@ Choice Range::at(double value) const {
   return {key, format_quantity(base, unit, *quantity)};
 }
 
+std::optional<double> Range::find_value(std::string_view text) const {
+  const std::optional<Quantity> quantity = find_quantity(*key);
+  if (!quantity) {
+    double value = 0;
+    const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool is_number = error == std::errc() && stop == text.data() + text.size();
+    return is_number ? std::optional(value) : std::nullopt;
+  }
+  const bool has_unit = text.find_first_not_of("0123456789.") != std::string_view::npos;
+  const ParsedScalar parsed =
+      parse_quantity(with_spaced_unit(text) + (has_unit ? "" : " B"), *quantity);
+  if (!parsed.code.empty() || text == "unlimited") return std::nullopt;
+  return static_cast<double>(parsed.value) / static_cast<double>(unit_named(*quantity, unit).scale);
+}
+
 std::string Range::show(double value) const {
   const std::string number =
       is_whole ? fmt::to_string(std::llround(value)) : fmt::format("{:.4g}", value);

@@ -4,6 +4,7 @@
 
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,9 @@ struct Range {
 
   // The nearest value that is in the range and that the key can have, as its file writes it.
   Choice at(double value) const;
+  // The number in `unit` of a text that the key's file may have; nullopt if it is no number, as
+  // "unlimited".
+  std::optional<double> find_value(std::string_view text) const;
   // "412.5 ns": a value with the digits that people want to see.
   std::string show(double value) const;
 };

@@ -46,6 +46,13 @@ TEST_CASE("what is wrong in a file is told with its place", "[calibrate][errors]
   CHECK_THAT(error("bytes,all_reduce_us,all_reduce_us\n1024,3,4\n"),
              Contains("t.csv:1:7: [KB-Y048] 'all_reduce_us' is there more than once") &&
                  Contains("t.csv:1:21: [KB-Y048]"));
+  CHECK_THAT(
+      error("bytes,all_reduce_ms\n1024,3\n"),
+      Says("KB-Y048", "t.csv:1:7", "'all_reduce_ms' is in ms", "microseconds", "'all_reduce_us'"));
+  CHECK_THAT(error("bytes,all_gather_busbw_gbs\n1024,3\n"),
+             Says("KB-Y048", "t.csv:1:7", "no time in microseconds", "'all_gather_us'"));
+  CHECK_THAT(error("bytes,all_reduce_us\n1024,13\n# again\n1024,14\n"),
+             Says("KB-Y048", "t.csv:4:1", "the size 1024 has a row already, in line 2"));
   CHECK_THAT(error("bytes,all_reduce_us\n1024,13.1x\n"), Contains("t.csv:2:6: [KB-Y048]"));
   CHECK_THAT(error("bytes,all_reduce_us\n1024,13.1,7\n"), Contains("t.csv:2:1: [KB-Y048]"));
   CHECK_THAT(error("bytes,all_reduce_us\n-4,13.1\n"), Contains("t.csv:2:1: [KB-Y048]"));

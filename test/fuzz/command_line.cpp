@@ -106,6 +106,22 @@ Words words_for(const WhatIfArguments& whatif) {
   return words;
 }
 
+Words words_for(const CalibrateArguments& calibrate) {
+  Words words = {"calibrate"};
+  const RunArguments& run = calibrate.run;
+  add(words, "--ccl", run.ccl);
+  for (const std::string& range : calibrate.fit) add(words, "--fit", range);
+  for (const std::string& setting : run.settings) add(words, "--set", setting);
+  add(words, "--out", run.output_folder);
+  add(words, "--json", run.json);
+  add(words, "--csv", run.csv);
+  add(words, "--jobs", run.jobs);
+  if (run.quiet) words.emplace_back("--quiet");
+  words.emplace_back("--");
+  words.insert(words.end(), calibrate.machines.begin(), calibrate.machines.end());
+  return words;
+}
+
 Words words_for(const CompareArguments& compare) {
   Words words = {"compare"};
   add(words, "--bench", compare.run.bench);

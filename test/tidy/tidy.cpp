@@ -42,7 +42,7 @@ const std::array<Package, 8> kPackages = {{
     {"boost/asio", {"runtime/guards/process_watch", "benches/"}},
     {"Eigen/",
      {"sim_engine/values/", "runtime/tensor/eigen", "micro/gemm",
-      "benches/tensor_parallel/oracle/"}},
+      "benches/tensor_parallel/oracle/", "benches/calibration/"}},
     {"yaml-cpp/", {"sim_engine/config/"}},
     {"CLI/", {"benches/", "fuzz/", "runner/"}},
     {"nlohmann/",
