@@ -96,8 +96,13 @@ std::string topology_text(const std::string& name_or_path) {
 }
 
 std::string ccl_of(const std::string& topology, const std::string& ccl) {
-  const bool has_own = find_embedded_file(shipped_ccl_configs(), topology) != nullptr;
-  return ccl.empty() && has_own ? topology : ccl;
+  if (!ccl.empty()) return ccl;
+  if (find_embedded_file(shipped_ccl_configs(), topology) != nullptr) return topology;
+  const std::filesystem::path file(topology);
+  const std::filesystem::path beside = file.parent_path() / file.stem() / "ccl.yaml";
+  std::error_code ignored;
+  const bool is_path = looks_like_path(topology) && find_shipped_topology(topology) == nullptr;
+  return is_path && std::filesystem::exists(beside, ignored) ? beside.string() : "";
 }
 
 std::string ccl_name(const std::string& name_or_path) {

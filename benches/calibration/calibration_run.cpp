@@ -21,7 +21,8 @@ namespace kernbench::benches::calibration {
 
 namespace {
 
-figure::Chart fit_chart(const Calibration& calibration) {
+// The chart of rows that have the columns given_us and simulated_us.
+figure::Chart make_chart(const Calibration& calibration, std::string csv, std::string note) {
   std::vector<std::string> collectives;
   std::vector<std::string> machines;
   for (const CalibratedRow& row : calibration.rows) {
@@ -30,10 +31,10 @@ figure::Chart fit_chart(const Calibration& calibration) {
   }
   for (const Machine& machine : calibration.machines) machines.push_back(machine.topology);
   return {.form = "fit",
-          .csv = "fit.csv",
+          .csv = std::move(csv),
           .title = "Simulated over published time",
           .subtitle = fmt::format("{}", fmt::join(machines, ", ")),
-          .note = "Crosses: as given. Rows of all files, which were fitted together.",
+          .note = std::move(note),
           .values = {{"collective", collectives}}};
 }
 
@@ -97,7 +98,15 @@ void add_files(Bench& bench, const Calibration& calibration,
   for (const FittedFile& file : fitted_files(calibration, parameters, fit)) {
     bench.add_artifact(file.name, file.text);
   }
-  figure::FigureArtifacts(bench).add("fit", fit_chart(calibration));
+  figure::FigureArtifacts(bench).add(
+      "fit", make_chart(calibration, "fit.csv",
+                        "Crosses: as given. Rows of all files, which were fitted together."));
+}
+
+void add_figure(Bench& bench, const Calibration& calibration, std::vector<Row> rows) {
+  for (Row& row : rows) row.set("given_us", number_in(row, "simulated_us"));
+  bench.add_artifact("calibrate.csv", to_csv(rows));
+  figure::FigureArtifacts(bench).add("calibrate", make_chart(calibration, "calibrate.csv", ""));
 }
 
 }  // namespace
@@ -115,7 +124,7 @@ void run_calibration(Bench& bench, const Calibration& calibration,
   }
   bench.print(rows_table(calibration, rows, bench.run().console));
   bench.print(summary_table(calibration, fitted));
-  if (parameters.empty()) return;
+  if (parameters.empty()) return add_figure(bench, calibration, rows);
   bench.print(parameter_table(parameters, fitted));
   bench.print("#\n");
   bench.note("fit", fmt::format("{} rows simulated{}", with_commas(fitted.simulated),

@@ -18,6 +18,7 @@
 #include "sim_engine/base/error.h"
 #include "sim_engine/base/line_width.h"
 #include "sim_engine/config/config_errors.h"
+#include "sim_engine/topology/sip_network.h"
 
 namespace kernbench::benches::cli {
 
@@ -91,6 +92,11 @@ int probe(const ProbeBoundArguments& arguments) {
   text += fmt::format("#   links         {} directed, {} and {} each\n",
                       ccl::directed_link_count(topology), to_string(link.bandwidth),
                       to_string(link.latency));
+  if (const LinkSpec& between = topology.system.nodes.link; topology.system.nodes.count > 1) {
+    text += fmt::format("#   between nodes {} directed, {} and {} each\n",
+                        sim::SipNetwork(topology).node_link_count(), to_string(between.bandwidth),
+                        to_string(between.latency));
+  }
   text += fmt::format("#   lower bound   {}\n", to_string(bound));
   show(arguments.json, Json{{"lower_bound_ns", to_ns(bound)}}, text);
   return 0;

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 
 #include "benches/bench/bench_run.h"
@@ -103,8 +104,13 @@ std::string column_of_ranks(const Question& question, std::span<const variants::
                      in_quotes(wanted), metric);
   }
   if (!wanted.empty() || !variants::is_time_column(metric)) return wanted;
-  const bool has_one_axis = question.maker.axes().size() == 1;
-  return has_one_axis ? variants.front().varied.front().key : "";
+  if (question.maker.axes().size() != 1) return "";
+  // Of sizes of a problem the smallest is always the fastest.
+  const variants::VariedCell& axis = variants.front().varied.front();
+  const bool is_number = std::isdigit(static_cast<unsigned char>(axis.value.front())) != 0;
+  const bool is_of_bench = axis.key != "topology" &&
+                           question.maker.keys().find(axis.key).owner == variants::KeyOwner::bench;
+  return is_number && is_of_bench ? "" : axis.key;
 }
 
 // What the rows of the first run must have.

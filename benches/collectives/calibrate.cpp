@@ -64,8 +64,8 @@ void run_calibrate(Bench& bench) {
   if (file.empty()) {
     throw UsageError("KB-U012",
                      "--set csv=FILE: give a file of published times, whose head is like "
-                     "'bytes,all_reduce_us'\n  for example: --topology h100_8 --ccl "
-                     "topologies/h100_8/ccl.yaml --set csv=topologies/h100_8/published.csv");
+                     "'bytes,all_reduce_us'\n  for example: --topology h100_8 --set csv="
+                     "topologies/h100_8/published.csv");
   }
   const MeasuredInput input = calibration_input(bench.settings(), bench.topology());
   const double tolerance = read_tolerance(bench.settings());

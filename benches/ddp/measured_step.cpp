@@ -189,7 +189,7 @@ std::string collective_name(Scheme scheme, const BucketTimes& row) {
 }
 
 MeasuredStep measure_step(PointContext& point, const StepInput& input) {
-  const Topology topology = in_ring(point.bench().topology(), input.world);
+  const Topology topology = with_sips(point.bench().topology(), input.world);
   MeasuredStep measured;
   AllRanks all;
   run_on_ranks(point, topology, [&](RuntimeContext& torch, int rank) {

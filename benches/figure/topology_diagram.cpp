@@ -60,7 +60,12 @@ void draw_system(SvgWriter& svg, const Panel& panel, const Topology& topology) {
   const Box area = panel.inside(1 + link_row);
   const Box round{area.x + 20, area.y, area.w - 40, area.h};
   if (system.nodes.count > 1) {
-    draw_star(svg, system.nodes.count, round, {"node", kSipFill, kSipColour, kSipLink}, "network");
+    const GridStyle nodes{"node", kSipFill, kSipColour, kSipLink};
+    if (system.nodes.count < 3 || system.nodes.count > kMostInRing) {
+      GridDrawing(system.nodes.count, 1, false, area).draw(svg, nodes);
+    } else {
+      draw_star(svg, system.nodes.count, round, nodes, "network");
+    }
   } else if (has_rows(system.topology) || system.sip_count < 3 || system.sip_count > kMostInRing) {
     const bool wraps = system.topology != SipTopology::mesh_2d_no_wrap;
     GridDrawing(system.w, system.h, wraps, area).draw(svg, style);

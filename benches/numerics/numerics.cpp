@@ -46,7 +46,7 @@ std::vector<int> sips_of(const Topology& topology) {
   return sips;
 }
 
-// The same network with so many SIPs; in two dimensions it is as square as possible.
+// The same network with so many SIPs, without nodes; in two dimensions it is as square as possible.
 Topology with_ranks(Topology topology, int ranks) {
   Topology::System& system = topology.system;
   const bool is_plane = system.topology == SipTopology::torus_2d ||
@@ -57,6 +57,7 @@ Topology with_ranks(Topology topology, int ranks) {
   system.h = grid.h;
   system.d = 1;
   system.sip_count = ranks;
+  system.nodes = {};
   return topology;
 }
 

@@ -178,7 +178,10 @@ std::string draw_switch(const sim::SipNetwork& network, int count, const FindUse
   }
   draw_node_links(drawing, network, count, find);
   for (int first = 0; first < count; first += in_node) {
-    drawing.draw_box_at(hub(first), "switch", write_tip(find("switch.core")));
+    const std::string core = network.has_nodes()
+                                 ? fmt::format("node{}.switch.core", network.node_of(first))
+                                 : "switch.core";
+    drawing.draw_box_at(hub(first), "switch", write_tip(find(core)));
   }
   return std::move(drawing).finish();
 }

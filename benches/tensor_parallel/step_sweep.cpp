@@ -87,7 +87,7 @@ std::vector<StepPoint> read_points(const Bench& bench, const StepBench& steps) {
 
 Topology with_ranks(const Bench& bench, int tp) {
   const Topology& given = bench.topology();
-  return given.system.sip_count == tp ? given : in_ring(given, tp);
+  return given.system.sip_count == tp ? given : with_sips(given, tp);
 }
 
 std::vector<Row> simulate(PointContext& context, const StepBench& steps, const StepPoint& point) {

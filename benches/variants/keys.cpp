@@ -97,6 +97,15 @@ class CclNames {
 
 }  // namespace
 
+std::string ccl_path(const Key& key, const std::string& ccl) {
+  if (key.path.find('[') == std::string::npos) return key.path;  // others may be added to a file
+  CclNames names;
+  for (const YamlKey& other : ccl_keys(ccl)) {
+    if (names.name(other.path) == key.name) return other.path;
+  }
+  throw UsageError("KB-U011", "--set: {} has no key named {}", ccl_name(ccl), in_quotes(key.name));
+}
+
 bool Key::is_list() const {
   return type == "list" || type == "any" || type.starts_with("list of ");
 }

@@ -58,6 +58,10 @@ class Keys {
   std::vector<Key> keys_;
 };
 
+// The path of a key of ccl.yaml in another ccl.yaml, whose protocols and rules may stand in another
+// order.  Throws UsageError KB-U011 if that has no key of its name.
+std::string ccl_path(const Key& key, const std::string& ccl);
+
 // Returns what a key of a topology file or of ccl.yaml means; empty if there is no such key.
 std::string_view find_help(KeyOwner owner, std::string_view path);
 

@@ -220,7 +220,11 @@ ccl::Config VariantMaker::make_ccl(const std::string& name,
   if (changes.empty()) return load_ccl(name);
   YamlDocument document = YamlDocument::parse(ccl_text(name), ccl_name(name));
   try {
-    for (const YamlChange& change : to_yaml_changes(changes)) document.change(change);
+    for (const Choice& choice : changes) {
+      YamlChange change = to_yaml_change(choice);
+      change.path = ccl_path(*choice.key, name);
+      document.change(change);
+    }
     return ccl::Config::read(document);
   } catch (const ConfigError& error) {
     blame_set(error);

@@ -95,19 +95,22 @@ std::vector<Protocol> read_protocols(YamlReader& reader, const YamlNode& list,
                                      std::span<const Rule> rules) {
   std::vector<Protocol> protocols;
   Bytes before = -1;  // the largest size that an earlier one serves
-  for (const YamlNode* entry : reader.list(list, "[{LL: {up_to: 64 KiB, latency: 600 ns}}]")) {
+  const auto& entries = reader.list(list, "[{LL: {up_to: 64 KiB, latency: 600 ns}}]");
+  for (const YamlNode* entry : entries) {
     YamlMap named = reader.map(*entry);
     for (const YamlNode* node : named.entries()) {
       Protocol& protocol = protocols.emplace_back(read_protocol(*node, named.map(*node)));
-      protocol.is_of_rules = node->find("up_to") == nullptr &&
-                             std::ranges::find(rules, node->key, &Rule::protocol) != rules.end();
-      if (protocol.is_of_rules) continue;
-      if (reader.is_fine(*node) && protocol.up_to <= before) {
+      const bool is_last = entry == entries.back() && node == named.entries().back();
+      protocol.is_of_rules = !is_last && node->find("up_to") == nullptr;
+      const bool serves = protocol.is_of_rules
+                              ? std::ranges::find(rules, node->key, &Rule::protocol) != rules.end()
+                              : protocol.up_to > before;
+      if (reader.is_fine(*node) && !serves) {
         reader.fail_at(*node, "KB-Y045",
-                       "no size is left for it: 'up_to' must ascend, and the last alone may have "
-                       "none, and those that rules name");
+                       "no size is left for it, and no rule names it: 'up_to' must ascend, and the "
+                       "last alone, and those that rules name, may have none");
       }
-      before = protocol.up_to;
+      if (!protocol.is_of_rules) before = protocol.up_to;
     }
   }
   return protocols;

@@ -18,13 +18,14 @@
 //
 //   protocols:
 //     - LL:     {up_to: 64 KiB, start: 6 us, latency: 600 ns, efficiency: 50 %}
-//     - Simple: {start: 8.4 us, latency: 3.4 us, efficiency: 95 %}
 //     - NVLS:   {start: 22.5 us, latency: 1 us}  # of the rules that name it
+//     - Simple: {start: 8.4 us, latency: 3.4 us, efficiency: 95 %}
 //
 // `start` is spent by each PE before its first message, `latency` by each message, and `hop` for
-// each link between SIPs that it passes; of the bytes on a link `efficiency` are data.  The first
-// that fits is taken; one without `up_to` that a rule names serves such rules alone.  Without any,
-// messages cost what the topology says.  Kernels by hand have none.
+// each step from SIP to SIP on its way, of which a switch and the network between nodes are one; of
+// the bytes on a link `efficiency` are data.  The first that fits is taken.  One without `up_to`
+// that is not the last serves the rules that name it, and no others.  Without any, messages cost
+// what the topology says.  Kernels by hand have none.
 
 #pragma once
 

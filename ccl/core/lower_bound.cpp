@@ -5,6 +5,7 @@
 #include <numeric>
 #include <vector>
 
+#include "ccl/core/node_bound.h"
 #include "ccl/core/ways.h"
 #include "sim_engine/base/units.h"
 #include "sim_engine/components/routing.h"
@@ -19,14 +20,6 @@ Bandwidth least_rate(const sim::SipNetwork& sips) {
   Bandwidth least = Bandwidth::unlimited();
   for (int sip = 0; sip < sips.grid().count(); ++sip) least = std::min(least, sips.rate_of(sip));
   return least;
-}
-
-// Returns bytes * numerator / denominator at a bandwidth, rounded down: a bound must not be too
-// high.
-Time at_least(Bytes bytes, std::int64_t numerator, std::int64_t denominator, Bandwidth bandwidth) {
-  if (bandwidth.is_unlimited()) return Time{0};
-  return Time{static_cast<std::int64_t>(static_cast<Wide>(bytes) * 1'000'000'000'000 * numerator /
-                                        denominator / bandwidth.per_second)};
 }
 
 using distributed::Block;
@@ -88,9 +81,7 @@ class BlockTraffic {
     });
     if (hop_bytes == 0) return Time{0};
     Time busy = at_least(hop_bytes, 1, 1, network_.rate());
-    if (network_.has_nodes()) {
-      busy = std::max(busy, between_nodes(needs));
-    } else if (network_.has_switch()) {
+    if (network_.has_switch() && !network_.has_nodes()) {
       busy =
           std::max(busy, at_least(hop_bytes, 1, 1, topology_.system.network_switch.core.bandwidth));
     }
@@ -99,19 +90,6 @@ class BlockTraffic {
   }
 
  private:
-  // The longest time that what leaves a node needs on its links to the others.
-  template <class BytesOf>
-  Time between_nodes(const BytesOf& needs) const {
-    const NodesSpec& nodes = topology_.system.nodes;
-    std::vector<Bytes> leaving(static_cast<std::size_t>(nodes.count), 0);
-    for_each_block(needs, [&](int from, int to, Bytes bytes) {
-      const int node = network_.node_of(from);
-      if (node != network_.node_of(to)) leaving[static_cast<std::size_t>(node)] += bytes;
-    });
-    return at_least(*std::ranges::max_element(leaving), nodes.count, network_.node_link_count(),
-                    nodes.link.bandwidth);
-  }
-
   template <class BytesOf>
   Time across_grid(const BytesOf& needs) const {
     return std::max({across(needs, grid_.w, [&](int sip) { return grid_.x_of(sip); }),
@@ -222,7 +200,8 @@ Time bound_of_group(const Topology& topology, std::span<const int> sips, Collect
   const Time bound = kind == CollectiveKind::all_reduce && are_all
                          ? all_reduce_lower_bound(topology, sips.size() < 2 ? 0 : needs(0, 1))
                          : bound_of_members(topology, sips, kind, needs);
-  return std::max(bound, bound_of_ways(topology, ways, kind, root, needs));
+  return std::max({bound, bound_of_nodes(topology, sips, kind, needs),
+                   bound_of_ways(topology, ways, kind, root, needs)});
 }
 
 }  // namespace

@@ -141,7 +141,7 @@ Time time_between(const PlanWalk& walk, const GroupNetwork& network, const Proto
     return transfer_time(wire, costs.slowest);
   };
   const Time latency = latency_of(network, moved);
-  const Time hop = protocol == nullptr ? Time{0} : protocol->hop;
+  const Time hop = protocol == nullptr || walk.are_pes ? Time{0} : protocol->hop;
   const Time overhead = protocol == nullptr ? Time{0} : protocol->latency + hop;
   const Time step = latency + costs.commands + overhead;
   // A lane's slices begin in turn.
@@ -151,11 +151,13 @@ Time time_between(const PlanWalk& walk, const GroupNetwork& network, const Proto
   const Bytes message = first * walk.plan.most_chunks() / walk.plan.chunk_count;
   const bool is_eager = protocol == nullptr && message <= network.eager_bytes &&
                         walk.most_of_pair <= EagerSlots::kDepth;
-  const auto& [steps, news, further, between] = is_eager ? walk.eager : walk.posted;
+  const Chain& longest = is_eager ? walk.eager : walk.posted;
+  const int steps = longest.steps;
+  const int news = longest.news;
   const Time of_news = latency + transfer_time(kNewsBytes, costs.slowest);
   const Time chain = steps * step + news * of_news +
-                     further * (network.topology.system.sip_link.latency + hop) +
-                     between * costs.to_other_node;
+                     longest.further * (network.topology.system.sip_link.latency + hop) +
+                     longest.between * costs.to_other_node;
   const Time idle = step + (steps - 1) * step * walk.idle_times / std::max(walk.times, 1) +
                     std::min(news, 1) * of_news;
   const Time begin_of_last = turns * slice_interval(walk.plan) * step;

@@ -8,6 +8,7 @@
 
 #include "ccl/steps/step.h"
 #include "sim_engine/base/ceil_divide.h"
+#include "sim_engine/components/routing.h"
 #include "sim_engine/topology/sip_network.h"
 
 namespace kernbench::ccl {
@@ -18,6 +19,12 @@ namespace {
 // further members load the links alike.
 constexpr int kMostMembers = 64;
 
+// The way between the first PEs of two SIPs of a node.
+sim::Path way_to_neighbour(const Topology& topology) {
+  constexpr auto kTcm = sim::Endpoint::Kind::tcm;
+  return sim::Routing(topology).route({kTcm, {0, 0, 0}}, {kTcm, {1, 0, 0}});
+}
+
 // The links of a group, and how many chunks they carry.  Members that are PEs have a port each way.
 class LinkLoads {
  public:
@@ -27,7 +34,7 @@ class LinkLoads {
         are_pes_(shape.is_of_pes),
         links_(are_pes_ ? 2 : network_.links_per_sip()),
         parallel_(are_pes_ ? 1 : topology.system.links_per_pair),
-        between_nodes_(share_between_nodes(topology.system)),
+        between_nodes_(share_between_nodes(topology)),
         loads_(
             static_cast<std::size_t>(links_ * (are_pes_ ? shape.size : topology.system.sip_count))),
         of_time_(loads_.size()),
@@ -95,19 +102,21 @@ class LinkLoads {
  private:
   // A chunk's load of a link between nodes: what a link within a node carries in its time there.
   // Of the latter there may be several in parallel.
-  static std::int64_t share_between_nodes(const Topology::System& system) {
-    const Bandwidth within = system.sip_link.bandwidth;
+  static std::int64_t share_between_nodes(const Topology& topology) {
+    const Topology::System& system = topology.system;
+    if (system.nodes.count == 1) return 0;
     const Bandwidth between = system.nodes.link.bandwidth;
     if (system.w == 1) return PlanWalk::kChunk * system.links_per_pair;  // there are no others
     if (between.is_unlimited()) return 0;
-    constexpr std::int64_t kMost = 4096 * PlanWalk::kChunk;  // those within may be unlimited
+    const Bandwidth within = way_to_neighbour(topology).bottleneck;
+    constexpr std::int64_t kMost = 4096 * PlanWalk::kChunk;  // a way within may be unlimited
     const Wide share = Wide{within.per_second} * PlanWalk::kChunk * system.links_per_pair;
     return static_cast<std::int64_t>(std::min(Wide{kMost}, share / between.per_second));
   }
 
   // The load of each of `count` links that carry a load together: a chunk takes one of them.
   static std::int64_t whole_chunks(std::int64_t load, std::int64_t count) {
-    return PlanWalk::kChunk * sim::ceil_divide(load, PlanWalk::kChunk * count);
+    return count == 1 ? load : PlanWalk::kChunk * sim::ceil_divide(load, PlanWalk::kChunk * count);
   }
 
   int sip(int member) const { return sips_[static_cast<std::size_t>(member)]; }
@@ -132,6 +141,20 @@ class LinkLoads {
   std::int64_t largest_ = 0;       // message of the present time
 };
 
+// The latencies by which chains are compared where messages within nodes and between them differ;
+// none elsewhere.
+struct ChainTimes {
+  Time step{0};     // of a message within a node, or of news
+  Time between{0};  // what one between nodes takes beyond it
+};
+
+ChainTimes chain_times(const Topology& topology) {
+  const sim::SipNetwork network(topology);
+  if (!network.has_nodes() || topology.system.w == 1) return {};
+  const Time step = way_to_neighbour(topology).latency;
+  return {step, network.latency(0, topology.system.w) - network.latency(0, 1)};
+}
+
 // Finds the longest chain of messages: passes over the moves of all members by time.  With posts,
 // each message waits for the news of its receive.
 class Chains {
@@ -141,8 +164,8 @@ class Chains {
     std::size_t index;
   };
 
-  Chains(const std::vector<Plan>& plans, bool has_posts)
-      : plans_(plans), has_posts_(has_posts), ends_(plans.size()) {}
+  Chains(const std::vector<Plan>& plans, const ChainTimes& times, bool has_posts)
+      : plans_(plans), times_(times), has_posts_(has_posts), ends_(plans.size()) {}
 
   void begin_time(int time) {
     if (has_posts_) ends_before_.emplace_back(time, ends_);
@@ -165,10 +188,11 @@ class Chains {
       at_switch_ = std::max(at_switch_, chain);
       return;
     }
-    if (has_posts_) chain = std::max(chain, news_of(to));
+    if (has_posts_) chain = std::max(chain, news_of(to, passed));
     ++chain.steps;
     chain.further += passed.further;
     chain.between += passed.between;
+    chain.latency += times_.step + passed.between * times_.between;
     messages_[{at.member, to}].push_back({move_at(at).chunks, chain});
   }
 
@@ -184,7 +208,9 @@ class Chains {
 
   Chain take(int from, int to, const ChunkRange& chunks) {
     if (from == kSwitch) {
-      return {at_switch_.steps + 1, at_switch_.news, at_switch_.further, at_switch_.between};
+      Chain chain = at_switch_;
+      ++chain.steps;
+      return chain;
     }
     std::deque<Message>& sent = messages_[{from, to}];
     const auto found = std::ranges::find(sent, chunks, &Message::chunks);
@@ -195,17 +221,20 @@ class Chains {
   }
 
   // The news of a receive: it is posted when the member begins its first move kPostsAhead before.
-  Chain news_of(int member) const {
+  Chain news_of(int member, const LinkLoads::Passed& passed) const {
     Chain chain;
     for (const auto& [time, ends] : ends_before_) {
       if (time > time_ + 1 - kPostsAhead) break;
       chain = ends[static_cast<std::size_t>(member)];
     }
     ++chain.news;
+    chain.between += passed.between;
+    chain.latency += times_.step + passed.between * times_.between;
     return chain;
   }
 
   const std::vector<Plan>& plans_;
+  const ChainTimes times_;
   const bool has_posts_;
   int time_ = 0;
   std::vector<Chain> ends_;  // by member: of the moves so far
@@ -245,8 +274,8 @@ class Walk {
         are_all_(shape.size <= kMostMembers),
         has_queues_(algorithm.network == Network::any && !has_pairs(kind)),
         links_(topology, shape, sips),
-        eager_(plans_, false),
-        posted_(plans_, !has_queues_) {
+        eager_(plans_, chain_times(topology), false),
+        posted_(plans_, chain_times(topology), !has_queues_) {
     walk_.are_pes = shape.is_of_pes;
     walk_.uses_slots = has_queues_;
   }

@@ -18,13 +18,13 @@ struct Chain {
   int steps = 0;    // messages
   int news = 0;     // of receives, that a message of the chain waits for
   int further = 0;  // links that messages pass beyond one each
-  int between = 0;  // messages between nodes
+  int between = 0;  // messages and news between nodes
+  Time latency{0};  // of all of them, where there are nodes
 
-  // A message between nodes takes longest, a step longer than the news of a receive, and these
-  // longer than a further link.
+  // A step takes longer than the news of a receive, and these longer than a further link.
   friend bool operator<(const Chain& a, const Chain& b) {
-    return std::tuple(a.between, a.steps + a.news, a.steps, a.further) <
-           std::tuple(b.between, b.steps + b.news, b.steps, b.further);
+    return std::tuple(a.latency, a.steps + a.news, a.steps, a.further) <
+           std::tuple(b.latency, b.steps + b.news, b.steps, b.further);
   }
 };
 

@@ -76,7 +76,8 @@ Routing::Routing(const Topology& topology)
 
 const LinkSpec& Routing::spec(LinkId link) const {
   if (link >= core_link()) {
-    return link - core_link() == kCore ? topology_.system.network_switch.core : sums_;
+    const bool is_core = (link - core_link()) % kSwitchLinks == kCore;
+    return is_core ? topology_.system.network_switch.core : sums_;
   }
   const LinkId in_sip = link % per_sip_;
   if (in_sip < kIoOut) return topology_.system.host_link;
@@ -146,7 +147,12 @@ std::optional<EnergyUnit> Routing::find_energy_unit(LinkId link) const {
 std::string Routing::name(LinkId link) const {
   constexpr std::array<std::string_view, kPerPe> kPeLinks = {"noc.out", "noc.in", "tcm.read",
                                                              "tcm.write"};
-  if (link >= core_link()) return link - core_link() == kCore ? "switch.core" : "switch.sums";
+  if (link >= core_link()) {
+    const LinkId node = (link - core_link()) / kSwitchLinks;
+    const std::string_view part = (link - core_link()) % kSwitchLinks == kCore ? "core" : "sums";
+    return sips_.has_nodes() ? fmt::format("node{}.switch.{}", node, part)
+                             : fmt::format("switch.{}", part);
+  }
   constexpr std::array<std::string_view, kSipOut> kSipLinks = {".host.down", ".host.up", ".io.out",
                                                                ".io.in"};
   const LinkId in_sip = link % per_sip_;
@@ -286,7 +292,8 @@ void Routing::cross_sips(const Endpoint& from, const Endpoint& to,
   }
   for (const SipNetwork::Link& link : sips_.way(from.at.sip, to.at.sip)) {
     if (sips_.has_switch() && link.number == SipNetwork::kFromSwitch) {
-      pass(core_link() + kCore, links);
+      const auto node = static_cast<LinkId>(sips_.node_of(link.sip));
+      pass(core_link() + node * kSwitchLinks + kCore, links);
     } else if (link.sip != from.at.sip && !sips_.is_of_nodes(link.number)) {
       pass(sip_link(link.sip, kIoOut), links);
     }

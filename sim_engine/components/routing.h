@@ -63,7 +63,9 @@ class Routing {
  public:
   explicit Routing(const Topology& topology);
 
-  LinkId link_count() const { return core_link() + kSwitchLinks; }
+  LinkId link_count() const {
+    return core_link() + static_cast<LinkId>(topology_.system.nodes.count) * kSwitchLinks;
+  }
 
   // Latency and bandwidth of a link.
   const LinkSpec& spec(LinkId link) const;
@@ -121,7 +123,7 @@ class Routing {
   enum CornerLink : LinkId { kCornerOut, kCornerIn, kPerCorner };
   enum PeLink : LinkId { kNocOut, kNocIn, kTcmRead, kTcmWrite, kPerPe };
 
-  enum SwitchLink : LinkId { kCore, kSums, kSwitchLinks };  // behind those of all SIPs
+  enum SwitchLink : LinkId { kCore, kSums, kSwitchLinks };  // of a node, behind those of all SIPs
 
   LinkId core_link() const { return static_cast<LinkId>(topology_.system.sip_count) * per_sip_; }
   LinkId sip_link(int sip, LinkId kind) const { return static_cast<LinkId>(sip) * per_sip_ + kind; }

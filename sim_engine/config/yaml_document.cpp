@@ -238,13 +238,15 @@ YamlNode& YamlDocument::at_path(std::string_view path) {
     path.remove_prefix(end);
     while (path.starts_with('[')) {
       std::size_t position = 0;
-      std::from_chars(path.data() + 1, path.data() + path.size(), position);
-      if (position >= at->children.size()) {
+      const auto [digits, error] =
+          std::from_chars(path.data() + 1, path.data() + path.size(), position);
+      path.remove_prefix(static_cast<std::size_t>(digits - path.data()));
+      if (error != std::errc() || !path.starts_with(']') || position >= at->children.size()) {
         throw ConfigError("KB-Y010", "{}: {} has no element {}", errors_.file_name(),
                           make_path(*at), position);
       }
       at = &nodes_[at->children[position]->id];
-      path.remove_prefix(path.find(']') + 1);
+      path.remove_prefix(1);
     }
     if (path.starts_with('.')) path.remove_prefix(1);
   }

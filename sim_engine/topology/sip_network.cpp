@@ -17,7 +17,9 @@ namespace {
 
 // What so many links carry together.
 Bandwidth times(Bandwidth link, int count) {
-  return link.is_unlimited() || count == 0 ? link : Bandwidth{link.per_second * count};
+  const Wide all = Wide{link.per_second} * std::max(count, 1);
+  const bool is_too_much = link.is_unlimited() || all >= Wide{Bandwidth::kUnlimited};
+  return is_too_much ? Bandwidth::unlimited() : Bandwidth{static_cast<std::int64_t>(all)};
 }
 
 Bandwidth sum(Bandwidth a, Bandwidth b) {

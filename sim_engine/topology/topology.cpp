@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
+#include <numeric>
 #include <vector>
 
 #include "sim_engine/base/enum_names.h"
@@ -156,6 +158,22 @@ Topology in_ring(Topology topology, int sip_count) {
   topology.system.topology = SipTopology::ring_1d;
   topology.system.sip_count = topology.system.w = sip_count;
   topology.system.h = topology.system.d = 1;
+  topology.system.nodes = {};
+  return topology;
+}
+
+Topology with_sips(Topology topology, int sip_count) {
+  if (!joins_all(topology.system.topology)) return in_ring(std::move(topology), sip_count);
+  Topology::System& system = topology.system;
+  NodesSpec& nodes = system.nodes;
+  int in_node = nodes.count > 1 ? std::min(system.w, sip_count) : sip_count;
+  while (sip_count % in_node != 0) --in_node;
+  system.sip_count = sip_count;
+  system.w = in_node;
+  system.h = sip_count / in_node;
+  if (system.h == 1) nodes = {};
+  nodes.count = system.h;
+  nodes.sips_per_link = std::gcd(nodes.sips_per_link, in_node);
   return topology;
 }
 

@@ -292,6 +292,9 @@ struct Topology {
 
 // Returns the topology with `sip_count` of the same SIPs, in a ring.
 Topology in_ring(Topology topology, int sip_count);
+// The same machine with so many SIPs: at its switch or each to each, in nodes as large as divide
+// them; in a ring, if it is a grid.
+Topology with_sips(Topology topology, int sip_count);
 
 }  // namespace kernbench
 

@@ -118,6 +118,9 @@ Topology::System read_system(YamlMap system) {
   if (host_link.has("issue")) result.host_issue = host_link.time("issue");
   if (result.topology == SipTopology::switched) {
     result.network_switch = read_switch(system.map("switch"));
+    if (result.network_switch.sums && result.nodes.count > 1) {
+      system.fail("switch", "KB-Y038", "'sums' have no meaning beside 'nodes': no switch adds up");
+    }
   } else if (system.has("switch")) {
     system.fail("switch", "KB-Y038",
                 fmt::format("has no meaning without 'topology: switch' (here: {})",

@@ -83,7 +83,7 @@ TEST_CASE("a wrong command line is told with what would be right", "[cli][errors
       {{"probe", "choose", "--collective", "all_reduce", "--lanes", "0"},
        test::Says("KB-U012", "--lanes", "'0'", "1", "128")},
       {{"run", "--bench", "calibrate"},
-       test::Says("KB-U012", "csv=FILE", "bytes,all_reduce_us", "--topology h100_8", "--ccl",
+       test::Says("KB-U012", "csv=FILE", "bytes,all_reduce_us", "--topology h100_8",
                   "published.csv")},
       {small_run({"--jobs", "0"}), test::Says("KB-U012", "--jobs", "'0'", "1", "1024")},
       {small_run({"--jobs", "two"}), test::Says("KB-U012", "--jobs", "'two'", "1", "1024")},

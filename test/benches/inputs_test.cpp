@@ -55,6 +55,18 @@ TEST_CASE("SIPs of a topology are put in a ring of any length", "[inputs]") {
   CHECK(describe_sip(ring) == "4 x 4 cubes of 8 PEs");
   CHECK_NOTHROW(RuntimeContext(ring));
   CHECK_NOTHROW(RuntimeContext(in_ring(ring, 1)));
+  CHECK(with_sips(load_topology("torus_2d_2x3"), 4) == ring);
+  const Topology nodes = load_topology("a100_32_4nodes");
+  for (const auto& [sips, w, h] :
+       {std::tuple{32, 8, 4}, {16, 8, 2}, {8, 8, 1}, {4, 4, 1}, {12, 6, 2}, {13, 1, 13}}) {
+    const Topology some = with_sips(nodes, sips);
+    CAPTURE(sips);
+    CHECK(some.system.w == w);
+    CHECK(some.system.h == h);
+    CHECK(some.system.nodes.count == h);
+    CHECK_NOTHROW(some.check());
+  }
+  CHECK(with_sips(load_topology("h100_8"), 4).system.topology == SipTopology::switched);
 }
 
 TEST_CASE("a path is a path even if a topology has nearly its name", "[inputs][errors]") {

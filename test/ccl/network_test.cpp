@@ -181,7 +181,7 @@ TEST_CASE("a protocol's hop is a time for each link between SIPs", "[ccl][timing
   CHECK(added(joined_topology(SipTopology::switched, 4)) == 2 * Time{1'000'000});
 }
 
-TEST_CASE("a protocol without a size that a rule names serves that rule alone",
+TEST_CASE("a protocol without a size that is not the last serves the rules that name it",
           "[ccl][config][network]") {
   using distributed::CollectiveKind;
   const ccl::Config config = ccl::Config::parse(
@@ -193,7 +193,8 @@ TEST_CASE("a protocol without a size that a rule names serves that rule alone",
       "rules:\n"
       "  - all_gather: {algorithm: ring, protocol: one}\n"
       "  - all_gather: {algorithm: ring, group: g, protocol: other}\n"
-      "  - reduce_scatter: {algorithm: ring, protocol: small}\n");
+      "  - reduce_scatter: {algorithm: ring, protocol: small}\n"
+      "  - broadcast: {algorithm: chain, protocol: large}\n");  // which is still of large sizes
   CHECK(config.protocol_for(1024)->name == "small");
   CHECK(config.protocol_for(1025)->name == "large");
   const auto named = [&](CollectiveKind kind) {

@@ -61,6 +61,7 @@ TEST_CASE("on 200 random machines of all kinds sums are exact, and no time is un
 Topology in_random_nodes(Topology topology, Pick& pick) {
   const int in_node = pick(1, 4);
   topology.system.sip_count = in_node * pick(2, 4);
+  topology.system.network_switch.sums.reset();
   topology = in_nodes(topology, in_node);
   topology.system.nodes.link = {pick.gigabytes(5, 50), Time{pick(0, 900) * 1000}};
   if (in_node % 2 == 0 && pick.coin()) topology.system.nodes.sips_per_link = 2;
@@ -69,9 +70,11 @@ Topology in_random_nodes(Topology topology, Pick& pick) {
 
 TEST_CASE("on 100 random machines of nodes sums are exact, and no bound is beaten",
           "[ccl][random][network]") {
+  int machines = 0;
   for (int i = 0; i < 300; ++i) {
     Drawn drawn(i);
     if (!joins_all(drawn.topology.system.topology)) continue;
+    ++machines;
     AllReduce& all_reduce = drawn.all_reduce;
     all_reduce.topology = in_random_nodes(drawn.topology, drawn.pick);
     for (const char* name : {"auto", "hierarchical_allreduce", "ring_allreduce"}) {
@@ -85,6 +88,7 @@ TEST_CASE("on 100 random machines of nodes sums are exact, and no bound is beate
     }
     CHECK(Topology::parse(to_yaml(all_reduce.topology), "links.yaml") == all_reduce.topology);
   }
+  CHECK(machines == 100);
 }
 
 // Rates of a whole number of picoseconds for each byte, so that no time is rounded.
