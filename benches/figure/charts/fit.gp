@@ -1,6 +1,8 @@
 # Simulated over published times of fitted machines: a colour for each collective.
 set xlabel 'bytes'
 set ylabel 'simulated / published'
+stats csv using (column('bytes')) nooutput
+size_step = STATS_max / STATS_min > 2**15 ? 2 : 1
 eval sizes_on_x
 set yrange [0:*]
 ratio(i, name) = strcol('collective') eq collective[i] ? column(name) / column('published_us') : NaN

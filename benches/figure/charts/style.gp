@@ -22,7 +22,8 @@ set rmargin at screen 1 - 30 / 900.
 set bmargin at screen (80 + 24 * note_lines) / 590.
 set tmargin at screen 1 - (66 + 22 * subtitle_lines + 24 * key_rows) / 590.
 
-# For an axis over sizes, which are powers of two: "512", "1 Ki".
+# For an axis over sizes, which are powers of two: "512", "1 Ki"; every power of 2**size_step.
 binary(n) = n < 1024 ? sprintf('%d', n) : n < 1048576 ? sprintf('%d Ki', n / 1024) : sprintf('%d Mi', n / 1048576)
-sizes_on_x = "set logscale x 2; set xtics ('1' 1); set for [i=1:40] xtics add (binary(2**i) 2**i); \
+size_step = 1
+sizes_on_x = "set logscale x 2; set xtics ('1' 1); set for [i=size_step:40:size_step] xtics add (binary(2**i) 2**i); \
   set xrange [*:*] noextend; set offsets graph 0.02, graph 0.02, 0, 0"
