@@ -21,7 +21,7 @@ using distributed::BlockCount;
 using distributed::CollectiveKind;
 
 // Larger groups are not looked at member by member.
-constexpr std::size_t kMostMembers = 64;
+constexpr std::size_t kMostNodeMembers = 64;
 
 // The members of a group on a node, and the links between nodes that they have.
 struct NodeOfGroup {
@@ -69,7 +69,7 @@ Bytes bytes_between(const std::vector<std::size_t>& givers, const std::vector<st
 Time bound_of_nodes(const Topology& topology, std::span<const int> sips, CollectiveKind kind,
                     const BytesOfPair& needs) {
   const sim::SipNetwork network(topology);
-  if (!network.has_nodes() || sips.size() > kMostMembers) return Time{0};
+  if (!network.has_nodes() || sips.size() > kMostNodeMembers) return Time{0};
   const NodesSpec& spec = topology.system.nodes;
   Time bound{0};
   for (const auto& [node, own] : nodes_of_group(network, sips, spec.sips_per_link)) {
