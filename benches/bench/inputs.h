@@ -19,8 +19,8 @@ namespace kernbench::benches {
 std::span<const EmbeddedFile> shipped_ccl_configs();
 std::string_view shipped_ccl_config();
 
-// What is in force: `ccl` if it is given; else what belongs to the topology, which is the name of a
-// shipped one that has a ccl.yaml, and of a file box.yaml box/ccl.yaml beside it; else none.
+// The ccl.yaml in force: `ccl` if it is given; else the one that belongs to the topology, which a
+// shipped topology has under its name and a file box.yaml in box/ccl.yaml beside it; else none.
 std::string ccl_of(const std::string& topology, const std::string& ccl);
 // The name of what load_ccl() reads in messages: "h100_8/ccl.yaml".
 std::string ccl_name(const std::string& name_or_path);

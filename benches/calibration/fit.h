@@ -17,7 +17,8 @@ namespace kernbench::benches::calibration {
 struct RowFit {
   Time before{0};                  // with the values that are given
   std::optional<Time> after = {};  // with the fitted ones; nullopt: nothing is fitted
-  // With those of the other rows; nullopt if they alone do not determine all parameters.
+  // The time with the values that the other rows give; nullopt if they alone do not determine all
+  // parameters.
   std::optional<Time> left_out = {};
 };
 

@@ -1,4 +1,4 @@
-// What a fit by least squares says about its parameters, by the model that is linear at its end.
+// The statistics of a fit by least squares, by the model that is linear at its end.
 
 #pragma once
 
@@ -21,7 +21,7 @@ struct Estimates {
   std::vector<Numbers> correlations;  // of the parameters that are not held; else 0
 };
 
-// By the covariance s^2 (J' J)^-1, in which s^2 is the sum of squares over the degrees of freedom.
+// The covariance is s^2 (J' J)^-1, in which s^2 is the sum of squares over the degrees of freedom.
 // REQUIRES: degrees >= 1
 Estimates estimate(const LeastSquaresFit& fit, int degrees);
 

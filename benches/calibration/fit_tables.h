@@ -1,4 +1,4 @@
-// What a calibration prints, and its rows for machines.
+// The tables that a calibration prints, and the rows of its report.
 
 #pragma once
 

@@ -28,7 +28,7 @@ struct Parameter {
   // range that begins at 0 it is the value's share of the range.
   double to_coordinate(double value) const;
   double to_value(double coordinate) const;
-  // With five digits: more would say nothing.
+  // Values have five digits: more would say nothing.
   std::string text_at(double value) const;
   double value_of(const std::string& text) const;
   // "412.3 ns": for people, with four digits.

@@ -78,7 +78,7 @@ Words topology_names() {
   return names;
 }
 
-// What a calibration compares: "h100_8=", behind which a file stands.
+// Words that `kernbench calibrate` takes: "h100_8=", behind which a file stands.
 Words machine_names() {
   Words names;
   for (const std::string& name : topology_names()) names.push_back(name + '=');

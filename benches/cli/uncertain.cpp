@@ -41,7 +41,7 @@ std::size_t parse_runs(const std::string& text) {
                    kLeastRuns, kMostRuns);
 }
 
-// What is asked of the runs.
+// The question that is asked of the runs.
 struct Question {
   const BenchInfo& info;
   const RunArguments& arguments;
@@ -105,7 +105,7 @@ std::string column_of_ranks(const Question& question, std::span<const variants::
   }
   if (!wanted.empty() || !variants::is_time_column(metric)) return wanted;
   if (question.maker.axes().size() != 1) return "";
-  // Of sizes of a problem the smallest is always the fastest.
+  // The smallest size of a problem is always the fastest, so sizes are not ranked.
   const variants::VariedCell& axis = variants.front().varied.front();
   const bool is_number = std::isdigit(static_cast<unsigned char>(axis.value.front())) != 0;
   const bool is_of_bench = axis.key != "topology" &&
@@ -113,7 +113,7 @@ std::string column_of_ranks(const Question& question, std::span<const variants::
   return is_number && is_of_bench ? "" : axis.key;
 }
 
-// What the rows of the first run must have.
+// Checks that the rows of the first run have the columns that are asked for.
 void check_rows(std::span<const Row> rows, const RunArguments& arguments,
                 std::span<const variants::Range> ranges) {
   variants::time_column(rows, arguments.metric);

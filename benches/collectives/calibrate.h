@@ -22,7 +22,7 @@ MeasuredInput calibration_input(const Settings& settings, const Topology& topolo
 Measurement simulate(PointContext& point, const Topology& topology, const ccl::Config& ccl,
                      const MeasuredInput& input, const PublishedTime& published);
 
-// By how much the simulated time is longer, in percent.
+// The simulated time's excess over the published one, in percent.
 double error_percent(Time simulated, const PublishedTime& published);
 
 double microseconds(Time time);

@@ -31,7 +31,7 @@ std::string text_of_nodes(const Topology::System& system) {
                      to_text(system.nodes.link));
 }
 
-// What the links between SIPs are called.
+// The name of the links between SIPs in the key of the drawing.
 std::string name_of_sip_links(const Topology::System& system) {
   if (system.nodes.count == 1) return "SIP link, each way: ";
   return fmt::format("in a node of {}, {}: ", system.w,

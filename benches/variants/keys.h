@@ -47,8 +47,8 @@ class Keys {
   // A key of the bench comes before one of ccl.yaml with the same name.  Throws UsageError KB-U011,
   // which names the nearest key, if there is one like it, and its file.
   const Key& find(std::string_view name) const;
-  // Likewise, for the `option` that the message names.  A name may be left out from the front, as
-  // in "sip_link.latency", where the rest is the end of one key alone; else the error names those.
+  // Finds a key as find() does, also by an ending that no other key has: "sip_link.latency". Errors
+  // begin with `option`, and name the keys that share an ending.
   const Key& find_ending(std::string_view option, std::string_view name) const;
 
  private:

@@ -157,7 +157,7 @@ Range quantity_range(Written written, const Quantity& quantity) {
           .is_whole = is_whole};
 }
 
-// What "1 to 4096" allows.
+// The bounds that "1 to 4096" allows.
 std::array<std::int64_t, 2> read_allowed(const Key& key) {
   std::array<std::int64_t, 2> bounds = {-kMostExact, kMostExact};
   const std::size_t between = key.allowed.find(" to ");

@@ -177,7 +177,7 @@ bool Contest::is_decided(std::size_t range_count) const {
   const std::size_t explained = std::min(won, run_count - won);
   const std::size_t wrong = run_count - split->agreeing;
   if (wrong * 10 > run_count || wrong * 4 > explained) return false;
-  // So many orders of wins and losses agree that well with some threshold, of all orders.
+  // The share of all orders of wins and losses that agree that well with some threshold.
   const double thresholds = static_cast<double>(2 * range_count * (wrong == 0 ? 1 : run_count));
   const double log_chance =
       std::log(thresholds) + log_choose(run_count, wrong) - log_choose(run_count, explained);

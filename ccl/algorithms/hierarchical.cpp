@@ -24,7 +24,7 @@ Branch branch_towards(const GroupShape& shape, int self, int target) {
   }
   Branch branch;
   if (self != target) branch = {1, target, {}};
-  // What is passed between nodes takes longest, so it goes first.
+  // Messages between nodes take longest, so they go first.
   if (self == target) add_others(column, self, branch.outer);
   add_others(node, self, branch.outer);
   return branch;

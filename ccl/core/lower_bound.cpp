@@ -15,7 +15,7 @@ namespace kernbench::ccl {
 
 namespace {
 
-// What the SIP whose links carry least sends.
+// The least rate at which a SIP sends over all of its links.
 Bandwidth least_rate(const sim::SipNetwork& sips) {
   Bandwidth least = Bandwidth::unlimited();
   for (int sip = 0; sip < sips.grid().count(); ++sip) least = std::min(least, sips.rate_of(sip));

@@ -1,4 +1,4 @@
-// What the links between nodes need for a collective, whatever its algorithm.
+// The time that the links between nodes need for a collective, whatever its algorithm.
 
 #pragma once
 

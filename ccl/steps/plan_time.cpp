@@ -44,7 +44,7 @@ sim::Path path_of(const Topology& topology, sim::Endpoint::Kind kind, const sim:
   return sim::Routing(topology).route({kind, from}, {sim::Endpoint::Kind::tcm, to});
 }
 
-// What the latency of a message to another node has beyond that of one within.
+// The difference of the latencies of a message to another node and of one within a node.
 Time extra_between_nodes(const Topology& topology) {
   const sim::SipNetwork network(topology);
   if (!network.has_nodes() || topology.system.w == 1) return Time{0};

@@ -101,7 +101,7 @@ class LinkLoads {
 
  private:
   // A chunk's load of a link between nodes: what a link within a node carries in its time there.
-  // Of the latter there may be several in parallel.
+  // Links within a node may be several in parallel.
   static std::int64_t share_between_nodes(const Topology& topology) {
     const Topology::System& system = topology.system;
     if (system.nodes.count == 1) return 0;

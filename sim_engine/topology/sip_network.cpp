@@ -15,7 +15,7 @@ SipNetwork::SipNetwork(const Topology& topology)
 
 namespace {
 
-// What so many links carry together.
+// The bandwidth of so many links together.
 Bandwidth times(Bandwidth link, int count) {
   const Wide all = Wide{link.per_second} * std::max(count, 1);
   const bool is_too_much = link.is_unlimited() || all >= Wide{Bandwidth::kUnlimited};

@@ -54,8 +54,8 @@ class SipNetwork {
   // Across the narrowest straight cut, one way.
   int cut_width() const;
 
-  // What all links out of a SIP carry together, all links of the network, and those across its
-  // narrowest cut.
+  // The bandwidth of all links out of a SIP together, of all links of the network, and of those
+  // across its narrowest cut.
   Bandwidth rate_of(int sip) const;
   Bandwidth rate() const;
   Bandwidth rate_across() const;

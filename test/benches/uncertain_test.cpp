@@ -79,7 +79,7 @@ const BenchInfo kEither{
                         .set("time_ns", is_fast ? 1.0 : 2.0));
     }};
 
-// What a run of the command does, without the command line.
+// These tests run the command without its command line.
 struct Ran {
   Samples samples = {};
   std::vector<Row> rows = {};

@@ -164,7 +164,7 @@ TEST_CASE("protocols of ccl.yaml ascend, and shares are of a hundred", "[ccl][co
 }
 
 TEST_CASE("a protocol's hop is a time for each link between SIPs", "[ccl][timing][network]") {
-  // What two microseconds for each link take more than one.
+  // The difference of the times with a hop of two microseconds and of one.
   const auto added = [](const Topology& topology) {
     const auto time = [&](int us) {
       return simulated(topology,

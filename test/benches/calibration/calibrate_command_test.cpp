@@ -22,7 +22,7 @@ using nlohmann::json;
 using Words = std::vector<std::string>;
 
 const std::string kCcl = R"(defaults: {algorithm: ring_allreduce}
-# What software takes.
+# The times that software takes.
 protocols:
   - LL: {up_to: 16 KiB, start: 3 us, latency: 600 ns, efficiency: 50 %}  # small
   - Simple: {start: 6 us, latency: 1 us, efficiency: 80 %}
@@ -53,7 +53,7 @@ std::string any_times() {
   return text;
 }
 
-// What the machine takes, as if somebody had published it.
+// The machine's simulated times stand for published ones.
 std::string published_by(const TemporaryFolder& folder, const std::string& machine,
                          const std::string& ccl) {
   const ProgramResult result = calibrate(
@@ -133,7 +133,7 @@ TEST_CASE("figures of a family are found again from the times of two machines", 
     CHECK(fitted[i]["simulated_us"] == rows[i]["simulated_us"]);
   }
   CHECK_THAT(family.folder.read("o/ccl.yaml"),
-             Contains("# What software takes.") && Contains("%}  # small") &&
+             Contains("# The times that software takes.") && Contains("%}  # small") &&
                  Contains("# protocols.LL.start: fitted: 95 % ") &&
                  Contains("from two.csv, four.csv"));
   CHECK_THAT(family.folder.read("o/tiny.yaml"),

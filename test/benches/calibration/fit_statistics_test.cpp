@@ -1,4 +1,4 @@
-// What a fit says about its parameters, beside figures computed by hand.
+// The statistics of a fit are compared with figures computed by hand.
 
 #include "benches/calibration/fit_statistics.h"
 
