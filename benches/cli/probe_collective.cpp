@@ -92,6 +92,10 @@ int probe(const ProbeBoundArguments& arguments) {
   text += fmt::format("#   links         {} directed, {} and {} each\n",
                       ccl::directed_link_count(topology), to_string(link.bandwidth),
                       to_string(link.latency));
+  for (const UnlikeLinks& links : topology.system.unlike_links) {
+    text += fmt::format("#   but {:<9} {} and {} each\n", to_string(links),
+                        to_string(links.link.bandwidth), to_string(links.link.latency));
+  }
   if (const LinkSpec& between = topology.system.nodes.link; topology.system.nodes.count > 1) {
     text += fmt::format("#   between nodes {} directed, {} and {} each\n",
                         sim::SipNetwork(topology).node_link_count(), to_string(between.bandwidth),

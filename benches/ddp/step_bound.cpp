@@ -30,6 +30,9 @@ Time network_bound(const Topology& topology, Scheme scheme, const BucketTimes& b
 // The latency in a bound is the time that remains if links have any bandwidth.
 Time compute_latency(Topology topology, Scheme scheme, const BucketTimes& bucket) {
   topology.system.sip_link.bandwidth = Bandwidth::unlimited();
+  for (UnlikeLinks& links : topology.system.unlike_links) {
+    links.link.bandwidth = Bandwidth::unlimited();
+  }
   topology.system.nodes.link.bandwidth = Bandwidth::unlimited();
   topology.system.network_switch.core.bandwidth = Bandwidth::unlimited();
   return network_bound(topology, scheme, bucket);

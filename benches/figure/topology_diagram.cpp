@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
+#include <vector>
 
 #include "benches/bench/inputs.h"
 #include "benches/figure/grid_drawing.h"
@@ -38,6 +40,17 @@ std::string name_of_sip_links(const Topology::System& system) {
                      system.topology == SipTopology::switched ? "at a switch" : "each to each");
 }
 
+// "z: 12.5 GB/s, 2 µs; sip0-sip1: 25 GB/s, 1 µs and 3 more"
+std::string text_of_unlike_links(const Topology::System& system) {
+  constexpr std::size_t kMost = 2;
+  const std::vector<UnlikeLinks>& all = system.unlike_links;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kMost, all.size()); ++i) {
+    text += fmt::format("{}{}: {}", i == 0 ? "" : "; ", to_string(all[i]), to_text(all[i].link));
+  }
+  return all.size() <= kMost ? text : fmt::format("{} and {} more", text, all.size() - kMost);
+}
+
 // Says what the drawing of the SIPs does not show.
 std::string text_of_network(const Topology::System& system) {
   if (system.nodes.count > 1) return text_of_nodes(system);
@@ -55,8 +68,9 @@ std::string text_of_network(const Topology::System& system) {
 void draw_system(SvgWriter& svg, const Panel& panel, const Topology& topology) {
   const Topology::System& system = topology.system;
   const GridStyle style{"SIP", kSipFill, kSipColour, kSipLink};
-  const std::string network = text_of_network(system);
-  const int link_row = network.empty() ? 0 : 1;
+  std::vector<std::string> notes = {text_of_unlike_links(system), text_of_network(system)};
+  std::erase(notes, "");
+  const auto link_row = static_cast<int>(notes.size());
   const Box area = panel.inside(1 + link_row);
   const Box round{area.x + 20, area.y, area.w - 40, area.h};
   if (system.nodes.count > 1) {
@@ -77,7 +91,9 @@ void draw_system(SvgWriter& svg, const Panel& panel, const Topology& topology) {
     draw_ring(svg, system.sip_count, round, style);
   }
   panel.draw_key(svg, link_row, kSipLink, name_of_sip_links(system) + text_of_sip_link(system));
-  if (!network.empty()) panel.draw_key(svg, 0, {.colour = "none"}, network);
+  for (int i = 0; i < link_row; ++i) {
+    panel.draw_key(svg, i, {.colour = "none"}, notes[static_cast<std::size_t>(i)]);
+  }
 }
 
 // The areas of the IO chiplet and of the cubes.

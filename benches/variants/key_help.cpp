@@ -1,5 +1,8 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <span>
+#include <string>
 
 #include "benches/variants/keys.h"
 
@@ -21,6 +24,8 @@ constexpr Help kTopology[] = {
     {"system.sip_link.bandwidth", "between neighbouring SIPs, each way"},
     {"system.sip_link.latency", "between neighbouring SIPs"},
     {"system.sip_link.count", "links to each neighbour, or to the switch, which share messages"},
+    {"system.sip_links.NAME.bandwidth", "of links unlike the others: along z, sip0-sip1, sip3"},
+    {"system.sip_links.NAME.latency", "of such links"},
     {"system.nodes.count", "nodes, whose SIPs alone are joined so"},
     {"system.nodes.link.bandwidth", "from SIPs to the network between nodes, each way"},
     {"system.nodes.link.latency", "to or from that network"},
@@ -146,6 +151,11 @@ std::span<const Help> find_table(KeyOwner owner, std::string_view path) {
 
 std::string_view find_help(KeyOwner owner, std::string_view path) {
   const std::span<const Help> all = find_table(owner, path);
+  std::string named;  // as in the table
+  if (constexpr std::string_view kLinks = "system.sip_links."; path.starts_with(kLinks)) {
+    named = fmt::format("{}NAME{}", kLinks, path.substr(path.rfind('.')));
+    path = named;
+  }
   if (owner == KeyOwner::ccl) path = path.substr(path.rfind('.') + 1);
   const auto found = std::ranges::find(all, path, &Help::path);
   return found == all.end() ? std::string_view() : found->text;

@@ -19,6 +19,8 @@
 #include "sim_engine/base/error.h"
 #include "sim_engine/components/use_and_waits.h"
 #include "sim_engine/core/cause_log.h"
+#include "sim_engine/topology/sip_network.h"
+#include "sim_engine/topology/topology.h"
 
 namespace kernbench::benches::variants {
 
@@ -32,13 +34,29 @@ constexpr std::size_t kMostSentences = 3;
 constexpr int kLeastShare = 50;     // a fiftieth of the path
 constexpr double kWorthIt = 1.005;  // what makes less of a difference is not told
 
+// The section of a topology file that describes a link such as "sip3.link.east[1]".
+std::string find_link_section(const Topology& topology, std::string_view place) {
+  const sim::SipNetwork network(topology);
+  for (int sip = 0; network.has_unlike_links() && sip < topology.system.sip_count; ++sip) {
+    const std::string links = fmt::format("sip{}.link.", sip);
+    if (!place.starts_with(links)) continue;
+    const std::string_view name = place.substr(links.size());
+    for (int number = 0; number < network.links_per_sip(); ++number) {
+      const UnlikeLinks* const unlike = network.find_unlike({sip, number});
+      const bool is_it = name.substr(0, name.find('[')) == network.name_of_link(number);
+      if (is_it && unlike != nullptr) return "system.sip_links." + to_string(*unlike);
+    }
+  }
+  return place.ends_with("_nodes") ? "system.nodes.link" : "system.sip_link";
+}
+
 // The section of a topology file that describes the links of a class, or this one of them.
-std::string_view find_section(UnitClass link_class, std::string_view place) {
+std::string find_section(const Topology& topology, UnitClass link_class, std::string_view place) {
   switch (link_class) {
     case UnitClass::host:
       return "system.host_link";
     case UnitClass::link:
-      return place.ends_with("_nodes") ? "system.nodes.link" : "system.sip_link";
+      return find_link_section(topology, place);
     case UnitClass::ucie:
       return "sip.ucie";
     case UnitClass::noc:
@@ -54,8 +72,9 @@ std::string_view find_section(UnitClass link_class, std::string_view place) {
 
 // Lists the keys that could make an edge of the path shorter.  An edge of a PE does not record
 // which of its units was busy, so the keys of all units are listed.
-std::vector<std::string> list_keys(const runtime::PathRow& row) {
-  const std::string section(row.link_class ? find_section(*row.link_class, row.place) : "");
+std::vector<std::string> list_keys(const Topology& topology, const runtime::PathRow& row) {
+  const std::string section =
+      row.link_class ? find_section(topology, *row.link_class, row.place) : "";
   switch (row.cause) {
     case Cause::host:
       return {"system.host_link.issue"};
@@ -154,12 +173,12 @@ double Improvement::speed_up() const {
   return static_cast<double>(before.count()) / static_cast<double>(std::max(after.count(), 1L));
 }
 
-std::vector<std::string> keys_on(const runtime::CriticalPath& path) {
+std::vector<std::string> keys_on(const Topology& topology, const runtime::CriticalPath& path) {
   std::map<std::string, Time> shares;
   Time all{0};
   for (const runtime::PathRow& row : path.rows) {
     all += row.total;
-    for (const std::string& key : list_keys(row)) shares[key] += row.total;
+    for (const std::string& key : list_keys(topology, row)) shares[key] += row.total;
   }
   std::vector<std::pair<Time, std::string>> sorted;
   for (const auto& [key, share] : shares) {
@@ -187,7 +206,7 @@ std::vector<Improvement> what_helps(Bench& bench, const RunVariants& ran,
   const VariantMaker maker(make_request(ran.request, ran.variants[explained.variant]));
   std::vector<Improvement> improvements;
   std::vector<Variant> faster;
-  for (const std::string& key : keys_on(path)) {
+  for (const std::string& key : keys_on(ran.variants[explained.variant].topology, path)) {
     const std::string value = value_in_force(maker, key);
     const std::optional<Choice> twice = twice_as_fast(maker, key);
     if (!twice || improvements.size() == kMostReruns) continue;

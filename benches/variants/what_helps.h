@@ -27,7 +27,7 @@ struct Improvement {
 
 // The resources for which a path waits, as keys of the topology, those of the largest share first.
 // A resource that takes less than a fiftieth is not named.
-std::vector<std::string> keys_on(const runtime::CriticalPath& path);
+std::vector<std::string> keys_on(const Topology& topology, const runtime::CriticalPath& path);
 
 // The variants of a run: one, or those of a grid.
 struct RunVariants {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
+#include <utility>
 
 namespace kernbench::ccl {
 
@@ -27,6 +29,18 @@ std::int64_t load(const Row& row, std::int64_t scale, bool sums) {
   return sums ? scale : 2 * others;
 }
 
+// The same two shares where links along columns take longer than those along rows, or less long, in
+// eighths: finer ones would make messages small.
+std::pair<std::int64_t, std::int64_t> shares_of_unlike(const GroupShape& shape, double of_row,
+                                                       double of_column) {
+  constexpr int kParts = 8;
+  of_column *= shape.column_slowness;
+  const double by_rows = std::max(of_column - of_row / shape.columns.front().size(), 0.0);
+  const double by_columns = std::max(of_row - of_column / shape.rows.front().size(), 0.0);
+  const auto rows = static_cast<std::int64_t>(kParts * by_rows / (by_rows + by_columns) + 0.5);
+  return {rows, kParts - rows};
+}
+
 std::vector<GridChannel> split_into_channels(const GroupShape& shape, bool sums) {
   const Row& row = shape.rows.front();
   const Row& column = shape.columns.front();
@@ -36,6 +50,10 @@ std::vector<GridChannel> split_into_channels(const GroupShape& shape, bool sums)
   const std::int64_t of_column = load(column, both, sums);
   std::int64_t by_rows = of_column - of_row / column.size();
   std::int64_t by_columns = of_row - of_column / row.size();
+  if (shape.column_slowness != 1) {
+    std::tie(by_rows, by_columns) = shares_of_unlike(shape, static_cast<double>(of_row),
+                                                     static_cast<double>(of_column));
+  }
   if (row.size() == 1 || column.size() == 1) {
     by_rows = column.size() == 1 ? 1 : 0;
     by_columns = 1 - by_rows;

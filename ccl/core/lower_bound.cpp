@@ -92,9 +92,9 @@ class BlockTraffic {
  private:
   template <class BytesOf>
   Time across_grid(const BytesOf& needs) const {
-    return std::max({across(needs, grid_.w, [&](int sip) { return grid_.x_of(sip); }),
-                     across(needs, grid_.h, [&](int sip) { return grid_.y_of(sip); }),
-                     across(needs, grid_.d, [&](int sip) { return grid_.z_of(sip); })});
+    return std::max({across(needs, 0, grid_.w, [&](int sip) { return grid_.x_of(sip); }),
+                     across(needs, 1, grid_.h, [&](int sip) { return grid_.y_of(sip); }),
+                     across(needs, 2, grid_.d, [&](int sip) { return grid_.z_of(sip); })});
   }
 
   template <class BytesOf, class Visit>
@@ -109,14 +109,16 @@ class BlockTraffic {
   // Returns the longest time that the bytes leaving coordinates [begin, end) of a dimension need on
   // the links at both ends, over all such ranges.
   template <class BytesOf, class Coordinate>
-  Time across(const BytesOf& needs, int size, Coordinate coordinate) const {
+  Time across(const BytesOf& needs, int dimension, int size, Coordinate coordinate) const {
     Time busy{0};
-    const int links = grid_.count() / size * topology_.system.links_per_pair;  // at one end
+    std::vector<Bandwidth> borders;  // behind each coordinate but the last of a line
     const bool is_ring = grid_.wraps && size > 2;
+    for (int i = 0; i < size - (is_ring ? 0 : 1); ++i) {
+      borders.push_back(network_.rate_across(dimension, i));
+    }
     for (int begin = 0; begin < size; ++begin) {
       for (int end = begin + 1; end <= size; ++end) {
-        const int sides = is_ring ? 2 : (begin > 0) + (end < size);
-        if (end - begin == size || sides == 0) continue;
+        if (end - begin == size) continue;
         Bytes leaving = 0;
         for_each_block(needs, [&](int from, int to, Bytes bytes) {
           const auto is_inside = [&](int sip) {
@@ -124,11 +126,23 @@ class BlockTraffic {
           };
           if (is_inside(from) && !is_inside(to)) leaving += bytes;
         });
-        busy = std::max(busy,
-                        at_least(leaving, 1, sides * links, topology_.system.sip_link.bandwidth));
+        busy = std::max(busy, at_least(leaving, 1, 1, rate_at_ends(borders, begin, end, size)));
       }
     }
     return busy;
+  }
+
+  // The bandwidth out of coordinates [begin, end) of a dimension whose borders have these.
+  static Bandwidth rate_at_ends(const std::vector<Bandwidth>& borders, int begin, int end,
+                                int size) {
+    Bandwidth rate{0};
+    for (const int border : {(begin + size - 1) % size, end - 1}) {
+      if (border >= std::ssize(borders)) continue;
+      const Bandwidth own = borders[static_cast<std::size_t>(border)];
+      if (own.is_unlimited()) return own;
+      rate.per_second += own.per_second;
+    }
+    return rate;
   }
 
   const Topology& topology_;
@@ -186,9 +200,9 @@ Time bound_of_ways(const Topology& topology, const Ways* ways, CollectiveKind ki
   constexpr std::int64_t kParts = 1'000'000;
   constexpr double kRounding = 1e-3;  // of sums of prices
   const auto parts = static_cast<std::int64_t>(ways->least_load(kind, root) * kParts + kRounding);
-  return sim::SipNetwork(topology).to_neighbour() +
-         at_least(least, parts, kParts * topology.system.links_per_pair,
-                  topology.system.sip_link.bandwidth);
+  const sim::SipNetwork network(topology);
+  return network.to_neighbour() +
+         at_least(least, parts, kParts * topology.system.links_per_pair, network.fastest());
 }
 
 template <class BytesOf>

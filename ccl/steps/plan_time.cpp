@@ -7,9 +7,9 @@
 #include "ccl/core/spanning_tree.h"
 #include "ccl/steps/cut_sizes.h"
 #include "ccl/steps/eager_slots.h"
+#include "ccl/steps/link_shares.h"
 #include "sim_engine/base/ceil_divide.h"
 #include "sim_engine/components/routing.h"
-#include "sim_engine/topology/sip_network.h"
 
 namespace kernbench::ccl {
 
@@ -44,25 +44,10 @@ sim::Path path_of(const Topology& topology, sim::Endpoint::Kind kind, const sim:
   return sim::Routing(topology).route({kind, from}, {sim::Endpoint::Kind::tcm, to});
 }
 
-// The difference of the latencies of a message to another node and of one within a node.
-Time extra_between_nodes(const Topology& topology) {
-  const sim::SipNetwork network(topology);
-  if (!network.has_nodes() || topology.system.w == 1) return Time{0};
-  return network.latency(0, topology.system.w) - network.latency(0, 1);
-}
-
-// The way between the first PEs of a cube of neighbouring SIPs, or between PEs of a cube.
-sim::Path way_between_neighbours(const Topology& topology, bool are_sips, int cube) {
-  if (!are_sips) {
-    return path_of(topology, sim::Endpoint::Kind::tcm, {0, 0, 0},
-                   {0, 0, topology.pe_count() > 1 ? 1 : 0});
-  }
-  const sim::Grid grid = sim::sip_grid(topology);
-  const sim::Compass towards = grid.w > 1   ? sim::Compass::east
-                               : grid.h > 1 ? sim::Compass::south
-                                            : sim::Compass::down;
-  return path_of(topology, sim::Endpoint::Kind::tcm, {0, cube, 0},
-                 {grid.neighbour(0, towards), cube, 0});
+// The way between PEs of a cube.
+sim::Path way_in_cube(const Topology& topology) {
+  return path_of(topology, sim::Endpoint::Kind::tcm, {0, 0, 0},
+                 {0, 0, topology.pe_count() > 1 ? 1 : 0});
 }
 
 }  // namespace
@@ -74,13 +59,16 @@ GroupNetwork make_group_network(const Topology& topology, const Config& config, 
   const sim::Grid cubes = sim::cube_grid(topology);
   const int root = root_of(cubes, cubes.count(), config.root());
   const int next_cube = cubes.count() == 1 ? 0 : cubes.w > 1 ? 1 : cubes.w;
-  const sim::Path way = way_between_neighbours(topology, are_sips, 0);
+  const auto way_of = [&](int cube) {
+    return are_sips ? way_between_neighbours(topology, cube) : way_in_cube(topology);
+  };
+  const sim::Path way = way_of(0);
   const sim::Path memory = path_of(topology, sim::Endpoint::Kind::hbm, {0, 0, 0}, {0, 0, 0});
   const sim::Path inside =
       path_of(topology, sim::Endpoint::Kind::tcm, {0, 0, 0}, {0, next_cube, 0});
   std::vector<Time> latency;
   for (int cube = 0; cube < (are_sips ? cubes.count() : 1); ++cube) {
-    const Time of_cube = way_between_neighbours(topology, are_sips, cube).latency;
+    const Time of_cube = way_of(cube).latency;
     latency.push_back(latency.empty() ? of_cube : std::max(latency.back(), of_cube));
   }
   return {topology,
@@ -88,8 +76,7 @@ GroupNetwork make_group_network(const Topology& topology, const Config& config, 
           config.eager_bytes(),
           config.root(),
           {.latency = std::move(latency),
-           .root_latency = way_between_neighbours(topology, are_sips, root).latency,
-           .to_other_node = are_sips ? extra_between_nodes(topology) : Time{0},
+           .root_latency = way_of(root).latency,
            .commands = 2 * (unit + pe.ipcq_latency) + 2 * pe.tcm.latency + 3 * pe.cpu_issue,
            .slowest = way.bottleneck,
            .memory = memory.latency + unit + pe.mmu_latency + pe.cpu_issue,
@@ -157,7 +144,7 @@ Time time_between(const PlanWalk& walk, const GroupNetwork& network, const Proto
   const Time of_news = latency + transfer_time(kNewsBytes, costs.slowest);
   const Time chain = steps * step + news * of_news +
                      longest.further * (network.topology.system.sip_link.latency + hop) +
-                     longest.between * costs.to_other_node;
+                     longest.extra;
   const Time idle = step + (steps - 1) * step * walk.idle_times / std::max(walk.times, 1) +
                     std::min(news, 1) * of_news;
   const Time begin_of_last = turns * slice_interval(walk.plan) * step;

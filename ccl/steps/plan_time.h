@@ -43,11 +43,10 @@ struct NetworkCosts {
   // Between neighbours, from TCM to TCM, the longest of the first cube, of the first two, ...:
   // cubes far from the IO chiplet have a longer way.
   std::vector<Time> latency;
-  Time root_latency{0};   // between the roots of the trees over cubes
-  Time to_other_node{0};  // what a message between nodes takes longer than one within
-  Time commands{0};       // of PEs: to send a message, to take it out of the queue and to add it
-  Bandwidth slowest;      // of the links between neighbours
-  Time memory{0};         // from HBM to a TCM, with the commands of a load
+  Time root_latency{0};  // between the roots of the trees over cubes
+  Time commands{0};      // of PEs: to send a message, to take it out of the queue and to add it
+  Bandwidth slowest;     // of the links between neighbours
+  Time memory{0};        // from HBM to a TCM, with the commands of a load
   Bandwidth memory_port;
   Time cube{0};              // between neighbouring cubes, from TCM to TCM
   Bandwidth slowest_inside;  // of the links between those

@@ -4,11 +4,12 @@
 #include <deque>
 #include <limits>
 #include <map>
+#include <memory>
 #include <utility>
 
+#include "ccl/steps/link_shares.h"
 #include "ccl/steps/step.h"
 #include "sim_engine/base/ceil_divide.h"
-#include "sim_engine/components/routing.h"
 #include "sim_engine/topology/sip_network.h"
 
 namespace kernbench::ccl {
@@ -19,12 +20,6 @@ namespace {
 // further members load the links alike.
 constexpr int kMostMembers = 64;
 
-// The way between the first PEs of two SIPs of a node.
-sim::Path way_to_neighbour(const Topology& topology) {
-  constexpr auto kTcm = sim::Endpoint::Kind::tcm;
-  return sim::Routing(topology).route({kTcm, {0, 0, 0}}, {kTcm, {1, 0, 0}});
-}
-
 // The links of a group, and how many chunks they carry.  Members that are PEs have a port each way.
 class LinkLoads {
  public:
@@ -34,40 +29,39 @@ class LinkLoads {
         are_pes_(shape.is_of_pes),
         links_(are_pes_ ? 2 : network_.links_per_sip()),
         parallel_(are_pes_ ? 1 : topology.system.links_per_pair),
-        between_nodes_(share_between_nodes(topology)),
+        shares_(are_pes_ || topology.system.sip_count < 2 ? nullptr
+                                                          : std::make_unique<LinkShares>(topology)),
         loads_(
             static_cast<std::size_t>(links_ * (are_pes_ ? shape.size : topology.system.sip_count))),
         of_time_(loads_.size()),
         busy_times_(loads_.size()) {}
 
-  // The links between SIPs that a message passes beyond one, and whether it goes between nodes.
+  // The links between SIPs that a message passes beyond one, and what their latency is beyond that
+  // of so many within a node.
   struct Passed {
     int further = 0;
-    int between = 0;
+    Time extra{0};
   };
 
   // Adds a message of the present time.
   Passed add(int from, int to, std::int64_t chunks) {
-    chunks *= PlanWalk::kChunk;
     if (are_pes_) {
-      add({from, 0}, chunks);
-      add({to, 1}, chunks);
+      add({from, 0}, chunks * PlanWalk::kChunk);
+      add({to, 1}, chunks * PlanWalk::kChunk);
       return {};
     }
-    if (from == kSwitch) {
-      add({sip(to), sim::SipNetwork::kFromSwitch}, chunks);
-      return {};
-    }
-    if (to == kSwitch) {
-      add({sip(from), sim::SipNetwork::kToSwitch}, chunks);
+    if (from == kSwitch || to == kSwitch) {
+      using sim::SipNetwork;
+      const SipNetwork::Link link = from == kSwitch
+                                        ? SipNetwork::Link{sip(to), SipNetwork::kFromSwitch}
+                                        : SipNetwork::Link{sip(from), SipNetwork::kToSwitch};
+      add(link, chunks * shares_->of(link));
       return {};
     }
     for (const sim::SipNetwork::Link& link : network_.way(sip(from), sip(to))) {
-      const bool is_of_nodes = network_.is_of_nodes(link.number);
-      add(link, is_of_nodes ? chunks / PlanWalk::kChunk * between_nodes_ : chunks);
+      add(link, chunks * shares_->of(link));
     }
-    const bool is_between = network_.node_of(sip(from)) != network_.node_of(sip(to));
-    return {network_.hops(sip(from), sip(to)) - 1, is_between ? 1 : 0};
+    return {network_.hops(sip(from), sip(to)) - 1, shares_->extra(sip(from), sip(to))};
   }
   // Ends the present time.  Returns the most that a link carries in it: messages spread over
   // parallel links, but each takes one.
@@ -81,6 +75,8 @@ class LinkLoads {
     used_.clear();
     return std::max(most, std::exchange(largest_, 0));
   }
+  // Of a message between neighbours, by which chains are compared; 0 if all links are alike.
+  Time step() const { return shares_ == nullptr ? Time{0} : shares_->step(); }
   std::int64_t most() const { return whole_chunks(*std::ranges::max_element(loads_), parallel_); }
   // Returns the number of times in which the busiest link carries messages.
   int busy_times() const {
@@ -100,20 +96,6 @@ class LinkLoads {
   }
 
  private:
-  // A chunk's load of a link between nodes: what a link within a node carries in its time there.
-  // Links within a node may be several in parallel.
-  static std::int64_t share_between_nodes(const Topology& topology) {
-    const Topology::System& system = topology.system;
-    if (system.nodes.count == 1) return 0;
-    const Bandwidth between = system.nodes.link.bandwidth;
-    if (system.w == 1) return PlanWalk::kChunk * system.links_per_pair;  // there are no others
-    if (between.is_unlimited()) return 0;
-    const Bandwidth within = way_to_neighbour(topology).bottleneck;
-    constexpr std::int64_t kMost = 4096 * PlanWalk::kChunk;  // a way within may be unlimited
-    const Wide share = Wide{within.per_second} * PlanWalk::kChunk * system.links_per_pair;
-    return static_cast<std::int64_t>(std::min(Wide{kMost}, share / between.per_second));
-  }
-
   // The load of each of `count` links that carry a load together: a chunk takes one of them.
   static std::int64_t whole_chunks(std::int64_t load, std::int64_t count) {
     return count == 1 ? load : PlanWalk::kChunk * sim::ceil_divide(load, PlanWalk::kChunk * count);
@@ -133,27 +115,13 @@ class LinkLoads {
   const bool are_pes_;
   const int links_;  // of a SIP or a PE
   const int parallel_;
-  const std::int64_t between_nodes_;
+  const std::unique_ptr<const LinkShares> shares_;  // null: there are no links between SIPs
   std::vector<std::int64_t> loads_;
   std::vector<std::int64_t> of_time_;
   std::vector<int> busy_times_;
   std::vector<std::size_t> used_;  // in the present time
   std::int64_t largest_ = 0;       // message of the present time
 };
-
-// The latencies by which chains are compared where messages within nodes and between them differ;
-// none elsewhere.
-struct ChainTimes {
-  Time step{0};     // of a message within a node, or of news
-  Time between{0};  // what one between nodes takes beyond it
-};
-
-ChainTimes chain_times(const Topology& topology) {
-  const sim::SipNetwork network(topology);
-  if (!network.has_nodes() || topology.system.w == 1) return {};
-  const Time step = way_to_neighbour(topology).latency;
-  return {step, network.latency(0, topology.system.w) - network.latency(0, 1)};
-}
 
 // Finds the longest chain of messages: passes over the moves of all members by time.  With posts,
 // each message waits for the news of its receive.
@@ -164,8 +132,8 @@ class Chains {
     std::size_t index;
   };
 
-  Chains(const std::vector<Plan>& plans, const ChainTimes& times, bool has_posts)
-      : plans_(plans), times_(times), has_posts_(has_posts), ends_(plans.size()) {}
+  Chains(const std::vector<Plan>& plans, Time step, bool has_posts)
+      : plans_(plans), step_(step), has_posts_(has_posts), ends_(plans.size()) {}
 
   void begin_time(int time) {
     if (has_posts_) ends_before_.emplace_back(time, ends_);
@@ -191,8 +159,8 @@ class Chains {
     if (has_posts_) chain = std::max(chain, news_of(to, passed));
     ++chain.steps;
     chain.further += passed.further;
-    chain.between += passed.between;
-    chain.latency += times_.step + passed.between * times_.between;
+    chain.extra += passed.extra;
+    chain.latency += step_ + passed.extra;
     messages_[{at.member, to}].push_back({move_at(at).chunks, chain});
   }
 
@@ -228,13 +196,13 @@ class Chains {
       chain = ends[static_cast<std::size_t>(member)];
     }
     ++chain.news;
-    chain.between += passed.between;
-    chain.latency += times_.step + passed.between * times_.between;
+    chain.extra += passed.extra;
+    chain.latency += step_ + passed.extra;
     return chain;
   }
 
   const std::vector<Plan>& plans_;
-  const ChainTimes times_;
+  const Time step_;
   const bool has_posts_;
   int time_ = 0;
   std::vector<Chain> ends_;  // by member: of the moves so far
@@ -274,8 +242,8 @@ class Walk {
         are_all_(shape.size <= kMostMembers),
         has_queues_(algorithm.network == Network::any && !has_pairs(kind)),
         links_(topology, shape, sips),
-        eager_(plans_, chain_times(topology), false),
-        posted_(plans_, chain_times(topology), !has_queues_) {
+        eager_(plans_, links_.step(), false),
+        posted_(plans_, links_.step(), !has_queues_) {
     walk_.are_pes = shape.is_of_pes;
     walk_.uses_slots = has_queues_;
   }
@@ -312,7 +280,7 @@ class Walk {
       const LinkLoads::Passed passed = links_.add(at.member, to, move.chunks.count());
       sends_now_ = true;
       passed_now_.further = std::max(passed_now_.further, passed.further);
-      passed_now_.between = std::max(passed_now_.between, passed.between);
+      passed_now_.extra = std::max(passed_now_.extra, passed.extra);
       walk_.most_of_pair = std::max(walk_.most_of_pair, ++messages_[{at.member, to}]);
       if (!are_all_) continue;
       eager_.send(at, to, eager, passed);
@@ -335,7 +303,7 @@ class Walk {
     if (are_all_ || !sends) return;
     ++walk_.eager.steps;
     walk_.eager.further += passed.further;
-    walk_.eager.between += passed.between;
+    walk_.eager.extra += passed.extra;
     walk_.posted = walk_.eager;
     walk_.posted.news = has_queues_ ? 0 : 1;
   }

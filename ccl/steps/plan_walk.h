@@ -9,6 +9,7 @@
 
 #include "ccl/core/algorithm.h"
 #include "ccl/core/plan.h"
+#include "ccl/steps/link_shares.h"
 #include "sim_engine/topology/topology.h"
 
 namespace kernbench::ccl {
@@ -18,8 +19,8 @@ struct Chain {
   int steps = 0;    // messages
   int news = 0;     // of receives, that a message of the chain waits for
   int further = 0;  // links that messages pass beyond one each
-  int between = 0;  // messages and news between nodes
-  Time latency{0};  // of all of them, where there are nodes
+  Time extra{0};    // that links unlike system.sip_link add, as those between nodes
+  Time latency{0};  // of all of them, where there are such links
 
   // A step takes longer than the news of a receive, and these longer than a further link.
   friend bool operator<(const Chain& a, const Chain& b) {
@@ -31,7 +32,7 @@ struct Chain {
 // PlanWalk sums up the plans of all members.  Loads are in shares of a chunk, of which a block has
 // plan.chunk_count: links between nodes take longer for a chunk than those within.
 struct PlanWalk {
-  static constexpr std::int64_t kChunk = 64;  // shares
+  static constexpr std::int64_t kChunk = LinkShares::kWhole;  // shares
 
   Plan plan{Plan::Kind::all_reduce, 0};  // the first member's
   bool are_pes = false;

@@ -84,8 +84,7 @@ const LinkSpec& Routing::spec(LinkId link) const {
   if (in_sip < kSipOut) return topology_.sip.io_hop;
   if (in_sip < cubes_at_) {
     const LinkId number = (in_sip - kSipOut) / static_cast<LinkId>(topology_.system.links_per_pair);
-    const bool is_of_nodes = sips_.is_of_nodes(static_cast<int>(number));
-    return is_of_nodes ? topology_.system.nodes.link : topology_.system.sip_link;
+    return sips_.spec({sip_of(link), static_cast<int>(number)});
   }
   const LinkId in_cube = (in_sip - cubes_at_) % per_cube_;
   if (in_cube < kSram) return topology_.sip.ucie;

@@ -65,9 +65,8 @@ Grid cube_grid(const Topology& topology) {
   return {topology.sip.cubes_w, topology.sip.cubes_h, false};
 }
 
-Grid sip_grid(const Topology& topology) {
-  return {topology.system.w, topology.system.h,
-          topology.system.topology != SipTopology::mesh_2d_no_wrap, topology.system.d};
+Grid sip_grid(const Topology::System& system) {
+  return {system.w, system.h, system.topology != SipTopology::mesh_2d_no_wrap, system.d};
 }
 
 }  // namespace kernbench::sim

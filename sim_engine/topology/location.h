@@ -92,7 +92,10 @@ struct Grid {
 
 Grid cube_grid(const Topology& topology);
 // A switch and a full mesh count as a ring, since any order of SIPs is one.
-Grid sip_grid(const Topology& topology);
+Grid sip_grid(const Topology::System& system);
+inline Grid sip_grid(const Topology& topology) {
+  return sip_grid(topology.system);
+}
 
 // A PE's name for a neighbour to or from which it has a queue (ADR-0025).
 

@@ -39,10 +39,18 @@ class SipNetwork {
   int links_per_sip() const;  // numbers; a SIP at an edge has fewer links
   std::string name_of_link(int number) const;
 
+  // The bandwidth and latency of a link.
+  const LinkSpec& spec(const Link& link) const;
+  bool has_unlike_links() const { return !specs_.empty(); }
+  // The entry of system.sip_links that decides on a link; nullptr: none does.
+  const UnlikeLinks* find_unlike(const Link& link) const;
+
   // The links from one SIP to another, in order.  The switch itself lies between its two.
   std::vector<Link> way(int from, int to) const;
-  // The least latency of the way, with the switch.
+  // The least latency from one SIP to another by any way, with the switch.
   Time latency(int from, int to) const;
+  // The latency of way(), without the switch, beyond what links like system.sip_link would take.
+  Time extra_latency(int from, int to) const;
   // The links out of a SIP on the way: 1 through a switch.
   int hops(int from, int to) const;
 
@@ -51,26 +59,39 @@ class SipNetwork {
   int degree(int sip) const;
   int link_count() const;
   int node_link_count() const;
-  // Across the narrowest straight cut, one way.
-  int cut_width() const;
 
   // The bandwidth of all links out of a SIP together, of all links of the network, and of those
-  // across its narrowest cut.
+  // across its narrowest straight cut, one way.
   Bandwidth rate_of(int sip) const;
   Bandwidth rate() const;
   Bandwidth rate_across() const;
+  // Those of a grid from coordinate `border` of a dimension, of which x is 0, to the next, one way.
+  Bandwidth rate_across(int dimension, int border) const;
+  // Of one link in a node, the fastest if they are unlike; of one along a dimension, the slowest.
+  Bandwidth fastest() const;
+  Bandwidth slowest(int dimension) const;
   Time diameter() const;
   // The least latency to a neighbour, or to all by way of a switch that adds up.
   Time to_neighbour() const;
 
  private:
   int links_in_node() const;
+  void find_specs();
+  // Visits each link out of a SIP within its node.
+  template <class Visit>
+  void for_each_link(int sip, Visit visit) const;
+  int neighbour_of(const Link& link) const;
+  Bandwidth rate_in_node(int sip) const;
+  Bandwidth rate_across(int dimension) const;
+  int size_of(int dimension) const;
   Time in_node() const;  // to_neighbour() of the same node
-  int neighbour_count(int sip) const;
-  int cut_width(int size) const;
+  Time in_switch() const;
+  Time least_latency() const;
+  Time least_latency(int dimension) const;
 
   const Topology::System system_;
   const Grid grid_;
+  std::vector<LinkSpec> specs_;  // by SIP and number; empty: all in a node are system_.sip_link
 };
 
 }  // namespace kernbench::sim

@@ -9,6 +9,7 @@
 
 #include "sim_engine/base/enum_names.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/topology/unlike_links.h"
 
 namespace kernbench {
 
@@ -141,6 +142,12 @@ void Topology::check() const {
     refuse(*this, fmt::format("system.sips: w*h = {}*{}, but count = {}", system.w, system.h,
                               system.sip_count));
   }
+  for (const UnlikeLinks& links : system.unlike_links) {
+    const std::string key = fmt::format("system.sip_links.{}", to_string(links));
+    if (links.link.bandwidth.per_second < 1) refuse(*this, key + ".bandwidth must be at least 1");
+    const std::string why = describe_missing_links(system, links);
+    if (!why.empty()) refuse(*this, fmt::format("{}: {}", key, why));
+  }
   const NodesSpec& nodes = system.nodes;
   if (nodes.count == 1) return;
   const bool fits = joins_all(system.topology) && system.h == nodes.count &&
@@ -159,6 +166,7 @@ Topology in_ring(Topology topology, int sip_count) {
   topology.system.sip_count = topology.system.w = sip_count;
   topology.system.h = topology.system.d = 1;
   topology.system.nodes = {};
+  topology.system.unlike_links.clear();
   return topology;
 }
 
@@ -174,6 +182,9 @@ Topology with_sips(Topology topology, int sip_count) {
   if (system.h == 1) nodes = {};
   nodes.count = system.h;
   nodes.sips_per_link = std::gcd(nodes.sips_per_link, in_node);
+  std::erase_if(system.unlike_links, [&](const UnlikeLinks& links) {
+    return !describe_missing_links(system, links).empty();
+  });
   return topology;
 }
 

@@ -191,6 +191,23 @@ struct NodesSpec {
   friend bool operator==(const NodesSpec&, const NodesSpec&) = default;
 };
 
+// Links between SIPs that are unlike system.sip_link (ADR-0106).
+struct UnlikeLinks {
+  enum class Of : std::uint8_t {
+    dimension,  // all along a dimension of the grid
+    pair,       // between two neighbours
+    sip,        // all of a SIP
+  };
+  Of of = Of::dimension;
+  int first = 0;   // the dimension, of which x is 0, or the SIP
+  int second = 0;  // the other SIP of a pair
+  LinkSpec link;
+
+  // "z", "sip0-sip5" or "sip3", as in a file.
+  friend std::string to_string(const UnlikeLinks& links);
+  friend bool operator==(const UnlikeLinks&, const UnlikeLinks&) = default;
+};
+
 struct Topology {
   std::string name;  // file name without folder and extension
 
@@ -206,6 +223,7 @@ struct Topology {
     // Neighbours have this number of links in parallel.  A PE's messages stay in order: they take
     // the link that is the PE's number in the SIP modulo this number.
     int links_per_pair = 1;
+    std::vector<UnlikeLinks> unlike_links;  // of two that name a link, the later counts
     SwitchSpec network_switch;
     NodesSpec nodes;
     LinkSpec host_link;  // from the host to each SIP
@@ -290,10 +308,10 @@ struct Topology {
   friend bool operator==(const Topology&, const Topology&) = default;
 };
 
-// Returns the topology with `sip_count` of the same SIPs, in a ring.
+// Returns the topology with `sip_count` of the same SIPs, in a ring of links as system.sip_link.
 Topology in_ring(Topology topology, int sip_count);
 // The same machine with so many SIPs: at its switch or each to each, in nodes as large as divide
-// them; in a ring, if it is a grid.
+// them, with those unlike links that are left; in a ring as in_ring(), if it is a grid.
 Topology with_sips(Topology topology, int sip_count);
 
 }  // namespace kernbench

@@ -13,6 +13,7 @@
 #include "sim_engine/topology/shipped_topologies.h"
 #include "sim_engine/topology/topology.h"
 #include "sim_engine/topology/topology_keys.h"
+#include "sim_engine/topology/unlike_links.h"
 
 namespace kernbench {
 
@@ -76,6 +77,26 @@ LinkSpec read_sip_link(YamlMap link, Topology::System& system) {
   return {.bandwidth = link.bandwidth("bandwidth"), .latency = link.time("latency")};
 }
 
+// Each entry has a name of links and what they are.
+std::vector<UnlikeLinks> read_unlike_links(YamlMap given, const Topology::System& system) {
+  std::vector<UnlikeLinks> all;
+  for (const YamlNode* node : given.entries()) {
+    const LinkSpec spec = read_link(given.map(*node));
+    std::optional<UnlikeLinks> links = parse_unlike_links(node->key);
+    if (!links) {
+      given.fail(node->key, "KB-Y020",
+                 "names no links: a dimension as z, two neighbours as sip0-sip1, or a SIP as sip3");
+      continue;
+    }
+    if (const std::string why = describe_missing_links(system, *links); !why.empty()) {
+      given.fail(node->key, "KB-Y038", why);
+    }
+    links->link = spec;
+    all.push_back(*links);
+  }
+  return all;
+}
+
 SwitchSpec read_switch(YamlMap given) {
   SwitchSpec result;
   result.core.latency = given.time("latency");
@@ -113,6 +134,9 @@ Topology::System read_system(YamlMap system) {
   Topology::System result = read_sips(system.map("sips"));
   if (system.has("nodes")) read_nodes(system.map("nodes"), result);
   result.sip_link = read_sip_link(system.map("sip_link"), result);
+  if (system.has("sip_links")) {
+    result.unlike_links = read_unlike_links(system.map("sip_links"), result);
+  }
   YamlMap host_link = system.map("host_link");
   result.host_link = link_in(host_link);
   if (host_link.has("issue")) result.host_issue = host_link.time("issue");

@@ -216,8 +216,9 @@ TEST_CASE("the keys on a path are those of its rows, by their shares", "[explain
                {.cause = sim::Cause::queue, .link_class = sim::UnitClass::ucie, .total = Time{180}},
                {.cause = sim::Cause::issue, .total = Time{19}},
                {.cause = sim::Cause::poll, .total = Time{1}}};
-  CHECK(variants::keys_on(path) == Words{"system.host_link.issue", "system.sip_link.bandwidth",
-                                         "system.host_link.latency", "sip.ucie.bandwidth"});
+  CHECK(variants::keys_on(Topology{}, path) ==
+        Words{"system.host_link.issue", "system.sip_link.bandwidth", "system.host_link.latency",
+              "sip.ucie.bandwidth"});
 }
 
 TEST_CASE("what-if wants one run and a time", "[whatif][errors]") {

@@ -29,6 +29,13 @@ struct Shape {
   bool adds_up = false;    // its switch does
 };
 
+// The topology with these links at 10 GB/s and 2 us.
+Topology with_slow(Topology topology, UnlikeLinks links) {
+  links.link = {Bandwidth{10'000'000'000}, Time{2'000'000}};
+  topology.system.unlike_links = {links};
+  return topology;
+}
+
 // Returns the shapes of the shipped files, and those that no file has, in several sizes.
 std::vector<Shape> every_shape() {
   std::vector<Shape> all;
@@ -54,6 +61,15 @@ std::vector<Shape> every_shape() {
   all.push_back({in_nodes(joined_topology(SipTopology::full_mesh, 6), 3), false, false});
   all.push_back({in_nodes(joined_topology(SipTopology::switched, 8), 4), true, false});
   all.push_back({in_nodes(joined_topology(SipTopology::switched, 12), 4), false, false});
+  all.push_back(
+      {with_slow(joined_topology(SipTopology::full_mesh, 5), {UnlikeLinks::Of::pair, 1, 3, {}}),
+       false, false});
+  all.push_back({with_slow(round_topology(SipTopology::torus_2d, 4, 2),
+                           {UnlikeLinks::Of::dimension, 0, 0, {}}),
+                 true, true});
+  all.push_back(
+      {with_slow(joined_topology(SipTopology::torus_3d, 2, 3, 2), {UnlikeLinks::Of::sip, 4, 0, {}}),
+       false, false});
   for (auto& [topology, has_powers, is_small, adds_up] : all) {
     topology.cube.pe_per_corner = 2;
     topology.cube.hbm.channels = 2;

@@ -3,10 +3,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <numeric>
+#include <vector>
 
 #include "ccl/backend/choice.h"
+#include "ccl/core/algorithm.h"
 #include "ccl/core/lower_bound.h"
+#include "ccl/steps/plan_walk.h"
 #include "runtime/torch/run_ranks.h"
 #include "test/ccl/all_reduce_under_test.h"
 #include "test/ccl/closed_form.h"
@@ -133,6 +138,40 @@ TEST_CASE("SIPs that share a link to other nodes share its bandwidth", "[ccl][ti
   const Time shared = simulated(topology, by("hierarchical_allreduce"), kBytes);
   CHECK(shared > 3 * apart);
   CHECK(shared >= ccl::all_reduce_lower_bound(topology, kBytes));
+}
+
+TEST_CASE("in a full mesh with a slow pair, direct takes 2 (A + n/P B)", "[ccl][timing][network]") {
+  Topology mesh = joined_topology(SipTopology::full_mesh, 4);
+  constexpr Time kSlow{2'000'000};
+  constexpr Time kSlowByte{100};
+  mesh.system.unlike_links = {{UnlikeLinks::Of::pair, 3, 1, {Bandwidth{10 * kGBs}, kSlow}}};
+  for (const Bytes bytes : {1024, 4096}) {
+    CAPTURE(bytes);
+    CHECK(simulated(mesh, by("direct_allreduce"), bytes) == 2 * (kSlow + bytes / 4 * kSlowByte));
+  }
+}
+
+// Data that go along rows of 4 first load a row's links with 3/4 of themselves, and a column's with
+// 3/16, each of which takes `slowness` times as long.
+TEST_CASE("a torus whose columns are slow sends more data along rows first", "[ccl][network]") {
+  Topology torus = link_topology(SipTopology::torus_2d, 4, 4);
+  std::vector<int> sips(16);
+  std::iota(sips.begin(), sips.end(), 0);
+  const auto load = [&](Bandwidth columns) {
+    torus.system.unlike_links = {{UnlikeLinks::Of::dimension, 1, 0, {columns, kAlpha}}};
+    return ccl::walk_plan(*ccl::find_algorithm("intercube_allreduce"), CollectiveKind::all_reduce,
+                          torus, ccl::shape_of_sips(torus, sips), sips)
+        .load_of_block();
+  };
+  const auto by_hand = [](double rows_first, double slowness) {
+    const double along_rows = rows_first * 3 / 4 + (1 - rows_first) * 3 / 16;
+    const double along_columns = rows_first * 3 / 16 + (1 - rows_first) * 3 / 4;
+    return std::max(along_rows, slowness * along_columns);
+  };
+  CHECK(load(Bandwidth{50 * kGBs}) == by_hand(0.5, 1));
+  CHECK(load(Bandwidth{25 * kGBs}) == by_hand(0.75, 2));
+  CHECK(load(Bandwidth{25 * kGBs / 2}) == by_hand(1, 4));
+  CHECK(load(Bandwidth{100 * kGBs}) == by_hand(0.25, 0.5));
 }
 
 TEST_CASE("a protocol adds its start, its latency per message and its share of the link",

@@ -10,6 +10,7 @@
 
 #include "runtime/torch/run_ranks.h"
 #include "sim_engine/config/yaml_document.h"
+#include "sim_engine/topology/unlike_links.h"
 #include "test/ccl/all_reduce_under_test.h"
 #include "test/ccl/group_under_test.h"
 #include "test/ccl/random_machine.h"
@@ -89,6 +90,47 @@ TEST_CASE("on 100 random machines of nodes sums are exact, and no bound is beate
     CHECK(Topology::parse(to_yaml(all_reduce.topology), "links.yaml") == all_reduce.topology);
   }
   CHECK(machines == 100);
+}
+
+// The machine with one or two kinds of links unlike the others.
+Topology with_random_links(Topology topology, Pick& pick) {
+  Topology::System& system = topology.system;
+  const std::size_t count = pick.coin() ? 2 : 1;
+  for (int tries = 0; tries < 40 && system.unlike_links.size() < count; ++tries) {
+    UnlikeLinks links{static_cast<UnlikeLinks::Of>(pick(0, 2)),
+                      pick(0, system.sip_count - 1),
+                      0,
+                      {pick.gigabytes(5, 90), Time{pick(0, 900) * 1000}}};
+    if (links.of == UnlikeLinks::Of::pair) links.second = pick(0, system.sip_count - 1);
+    if (links.of == UnlikeLinks::Of::dimension && links.first > 2) continue;
+    const auto has_its_name = [&](const UnlikeLinks& one) {
+      return to_string(one) == to_string(links);
+    };
+    const bool is_new = std::ranges::none_of(system.unlike_links, has_its_name);
+    if (is_new && describe_missing_links(system, links).empty()) {
+      system.unlike_links.push_back(links);
+    }
+  }
+  return topology;
+}
+
+TEST_CASE("on 150 random machines with unlike links sums are exact, and no bound is beaten",
+          "[ccl][random][network]") {
+  for (int i = 0; i < 150; ++i) {
+    Drawn drawn(i);
+    if (drawn.topology.system.sip_count < 2) continue;
+    AllReduce& all_reduce = drawn.all_reduce;
+    all_reduce.topology = with_random_links(drawn.topology, drawn.pick);
+    for (const char* name : {"auto", "intercube_allreduce", "ring_allreduce", "tree_allreduce"}) {
+      all_reduce.config = by_name(name, drawn.protocols.text());
+      CAPTURE(i, all_reduce.text(), drawn.protocols.text());
+      const AllReduceResult result = run(all_reduce);
+      CHECK(wrong_sums(all_reduce, result) == "");
+      CHECK(differing_copies(all_reduce, result) == "");
+    }
+    CHECK_FALSE(all_reduce.topology.system.unlike_links.empty());
+    CHECK(Topology::parse(to_yaml(all_reduce.topology), "links.yaml") == all_reduce.topology);
+  }
 }
 
 // Rates of a whole number of picoseconds for each byte, so that no time is rounded.

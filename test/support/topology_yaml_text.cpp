@@ -43,6 +43,10 @@ std::string to_text(const Topology::System& system) {
       to_text(system.sip_link.latency), system.links_per_pair, to_text(system.host_link.bandwidth),
       to_text(system.host_link.latency), to_text(system.host_issue));
   if (system.topology == SipTopology::switched) text += to_text(system.network_switch);
+  if (!system.unlike_links.empty()) text += "  sip_links:\n";
+  for (const UnlikeLinks& links : system.unlike_links) {
+    text += fmt::format("    {}: {}\n", to_string(links), to_text(links.link));
+  }
   if (system.nodes.count > 1) {
     text += fmt::format("  nodes: {{count: {}, link: {}, sips_per_link: {}}}\n", system.nodes.count,
                         to_text(system.nodes.link), system.nodes.sips_per_link);

@@ -109,6 +109,78 @@ TEST_CASE("what does not fit together is refused with its place", "[topology][er
   CHECK_THROWS_WITH(by_hand.check(), Contains("KB-Y037") && Contains("system.nodes"));
 }
 
+TEST_CASE("links may be unlike the others, by dimension, pair or SIP", "[topology][network]") {
+  const std::string links = "\n  sip_links:\n    ";
+  const std::string slow = ": {bandwidth: 9 GB/s, latency: 7 ns}";
+  const LinkSpec spec{Bandwidth{9 * kGBs}, Time{7'000}};
+  const Topology torus = Topology::parse(with_sips(kSips, links + "y" + slow), "t");
+  CHECK(torus.system.unlike_links ==
+        std::vector<UnlikeLinks>{{UnlikeLinks::Of::dimension, 1, 0, spec}});
+  const sim::SipNetwork network(torus);
+  CHECK(network.spec({4, static_cast<int>(sim::Compass::north)}) == spec);
+  CHECK(network.spec({4, static_cast<int>(sim::Compass::east)}) == torus.system.sip_link);
+  // The later entry counts: SIPs 0 and 1 have the link that a pair has.
+  const Topology pair = Topology::parse(
+      with_sips(kSips, links + "sip0: {bandwidth: 1 GB/s, latency: 1 ns}\n    sip1-sip0" + slow),
+      "t");
+  const sim::SipNetwork joined(pair);
+  CHECK(joined.spec({0, static_cast<int>(sim::Compass::east)}) == spec);
+  CHECK(joined.spec({1, static_cast<int>(sim::Compass::west)}) == spec);
+  CHECK(joined.spec({3, static_cast<int>(sim::Compass::north)}).latency == Time{1'000});
+  CHECK(joined.spec({1, static_cast<int>(sim::Compass::east)}) == pair.system.sip_link);
+  CHECK(joined.find_unlike({1, static_cast<int>(sim::Compass::east)}) == nullptr);
+}
+
+TEST_CASE("links that a machine does not have are refused", "[topology][network][errors]") {
+  using Catch::Matchers::Contains;
+  const auto error_of = [](const std::string& sips, const std::string& name) {
+    return topology_error_of(
+        with_sips(sips, "\n  sip_links:\n    " + name + ": {bandwidth: 9 GB/s, latency: 7 ns}"));
+  };
+  CHECK_THAT(error_of(kSips, "w"),
+             Contains("[KB-Y020]") && Contains("system.sip_links.w") && Contains("sip0-sip1"));
+  CHECK_THAT(error_of(kSips, "sip1-"), Contains("[KB-Y020]"));
+  CHECK_THAT(error_of(kSips, "z"), Contains("[KB-Y038]") && Contains("this dimension of torus_2d"));
+  CHECK_THAT(error_of(kSips, "sip6"), Contains("[KB-Y038]") && Contains("there are 6"));
+  CHECK_THAT(error_of(kSips, "sip0-sip4"), Contains("[KB-Y038]") && Contains("no neighbours"));
+  CHECK_THAT(error_of(kSips, "sip2-sip2"), Contains("[KB-Y038]") && Contains("no neighbours"));
+  CHECK_THAT(error_of("{count: 6, topology: full_mesh}", "x"),
+             Contains("[KB-Y038]") && Contains("full_mesh has no dimensions"));
+  CHECK_THAT(error_of("{count: 6, topology: switch}\n  switch: {latency: 7 ns}", "sip0-sip1"),
+             Contains("[KB-Y038]") && Contains("joins no two SIPs directly"));
+  CHECK_THAT(error_of("{count: 6, topology: full_mesh}\n  nodes: {count: 2, link: {bandwidth: 9 "
+                      "GB/s, latency: 7 ns}}",
+                      "sip2-sip3"),
+             Contains("[KB-Y038]") && Contains("full_mesh of a node"));
+  Topology by_hand = joined_topology(SipTopology::full_mesh, 4);
+  by_hand.system.unlike_links = {{UnlikeLinks::Of::sip, 4, 0, {}}};
+  CHECK_THROWS_WITH(by_hand.check(), Contains("KB-Y037") && Contains("system.sip_links.sip4"));
+}
+
+TEST_CASE("rates and latencies of a network with unlike links", "[topology][network]") {
+  constexpr auto kDimension = UnlikeLinks::Of::dimension;
+  Topology topology = joined_topology(SipTopology::torus_3d, 4, 3, 2);  // 50 GB/s, 500 ns
+  topology.system.unlike_links = {{kDimension, 2, 0, {Bandwidth{5 * kGBs}, Time{2'000'000}}}};
+  const sim::SipNetwork torus(topology);
+  CHECK(torus.rate_across() == Bandwidth{12 * 5 * kGBs});     // z: 4 x 3 links
+  CHECK(torus.rate_of(0) == Bandwidth{(4 * 50 + 5) * kGBs});  // one link along z
+  CHECK(torus.rate() == Bandwidth{24 * (4 * 50 + 5) * kGBs});
+  CHECK(torus.latency(0, 23) == 2 * Time{500'000} + Time{2'000'000});
+  CHECK(torus.extra_latency(0, 23) == Time{1'500'000});
+  CHECK(torus.diameter() == 3 * Time{500'000} + Time{2'000'000});
+  CHECK(torus.to_neighbour() == Time{500'000});
+  // A ring is cut at its two slowest borders.
+  topology = link_topology(SipTopology::ring_1d, 5);
+  topology.system.unlike_links = {
+      {UnlikeLinks::Of::pair, 0, 4, {Bandwidth{2 * kGBs}, Time{100'000}}},
+      {UnlikeLinks::Of::pair, 1, 2, {Bandwidth{3 * kGBs}, Time{500'000}}}};
+  const sim::SipNetwork ring(topology);
+  CHECK(ring.rate_across() == Bandwidth{5 * kGBs});
+  CHECK(ring.fastest() == Bandwidth{50 * kGBs});
+  CHECK(ring.slowest(0) == Bandwidth{2 * kGBs});
+  CHECK(ring.to_neighbour() == Time{100'000});
+}
+
 TEST_CASE("links, degrees, cuts and latencies of each network", "[topology][network]") {
   const auto network = [](SipTopology kind, int w, int h = 1, int d = 1) {
     return sim::SipNetwork(joined_topology(kind, w, h, d));
@@ -116,7 +188,7 @@ TEST_CASE("links, degrees, cuts and latencies of each network", "[topology][netw
   const auto mesh = network(SipTopology::full_mesh, 5);
   CHECK(mesh.link_count() == 20);
   CHECK(mesh.degree(3) == 4);
-  CHECK(mesh.cut_width() == 4);
+  CHECK(mesh.rate_across() == mesh.rate_of(3));  // four links
   CHECK(mesh.diameter() == Time{500'000});
   CHECK(mesh.hops(0, 4) == 1);
   const auto star = network(SipTopology::switched, 5);
@@ -126,7 +198,8 @@ TEST_CASE("links, degrees, cuts and latencies of each network", "[topology][netw
   CHECK(star.latency(1, 4) == Time{1'000'000});
   const auto torus = network(SipTopology::torus_3d, 4, 3, 2);
   CHECK(torus.link_count() == 24 * 5);  // two ways in x and y, one in z
-  CHECK(torus.cut_width() == 12);       // z: 4 x 3 links
+  CHECK(torus.rate_across(2, 0).per_second == 12 * torus.fastest().per_second);  // z: 4 x 3 links
+  CHECK(torus.rate_across() == torus.rate_across(2, 0));
   CHECK(torus.diameter() == (2 + 1 + 1) * Time{500'000});
   CHECK(torus.hops(0, 23) == 1 + 1 + 1);
 }
