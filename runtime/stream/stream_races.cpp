@@ -19,7 +19,7 @@ void StreamRaces::access(const sim::MemoryStore& memory, sim::RegionId region,
                          const std::string& tensor, const std::string& where) {
   OfRegion& known = regions_[region.index];
   if (known.region != region) known = {region, {}};  // the index is used again
-  const auto check = [&](const StreamAccess& earlier, const sim::ElementRange&) {
+  const auto check = [&](const StreamAccess& earlier) {
     const bool is_hazard = earlier.writes || access.writes;
     if (!is_hazard || are_ordered(access.by, earlier.by)) return;
     throw DeviceError(
@@ -29,10 +29,10 @@ void StreamRaces::access(const sim::MemoryStore& memory, sim::RegionId region,
         where, access.writes ? "writes" : "reads", to_string(elements), tensor, *earlier.what,
         earlier.writes ? "writes" : "reads", access.by.slot->stream(), earlier.by.slot->stream());
   };
-  known.accesses.visit_overlapping(elements, check);
   // An access that is covered by a later one which follows it need not be kept: what races with the
   // earlier one races with the later one, or follows it.
   const auto is_covered = [&](const StreamAccess& earlier, const sim::ElementRange& its) {
+    check(earlier);
     return (access.writes || !earlier.writes) && elements.contains(its) &&
            (access.by.follows(earlier.by) || access.by.is_on_stream_of(earlier.by));
   };

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -23,10 +24,14 @@ struct ElementRange {
     return count() == 0 ? begin : begin + (rows - 1) * pitch + columns;
   }
   bool is_contiguous() const { return rows <= 1 || pitch == columns; }
-  // True if all elements of `part` are among these.  A range with gaps answers false, since it may
-  // not contain them.
+  // True if all elements of `part` are among these.  Of two ranges with gaps that are not rectangles
+  // of one matrix it answers false.
   bool contains(const ElementRange& part) const {
-    return is_contiguous() && begin <= part.begin && part.end() <= end();
+    if (is_contiguous()) return begin <= part.begin && part.end() <= end();
+    if (part.begin < begin || (part.rows > 1 && part.pitch != pitch)) return false;
+    const std::int64_t first_row = (part.begin - begin) / pitch;
+    const std::int64_t first_column = (part.begin - begin) % pitch;
+    return first_column + part.columns <= columns && first_row + part.rows <= rows;
   }
   ElementRange row(std::int64_t index) const { return {begin + index * pitch, columns}; }
   // The same elements, as one row if they follow each other.
@@ -38,9 +43,21 @@ struct ElementRange {
 // The first contiguous stretch in both ranges; it has no elements if they do not overlap.
 ElementRange common_stretch(const ElementRange& a, const ElementRange& b);
 
+// The same for rectangles of one matrix, with pitch > 0: row i of `a` meets row j of `b` if
+// offset - a.columns < (i - j) pitch < offset + b.columns.
+inline bool rectangles_overlap(const ElementRange& a, const ElementRange& b) {
+  const std::int64_t offset = b.begin - a.begin;
+  const std::int64_t above = offset - a.columns;
+  const std::int64_t floor = above / a.pitch - (above % a.pitch < 0 ? 1 : 0);
+  const std::int64_t shift = std::max(floor + 1, 1 - b.rows);
+  return shift < a.rows && shift * a.pitch < offset + b.columns;
+}
+
 inline bool overlap(const ElementRange& a, const ElementRange& b) {
   if (a.begin >= b.end() || b.begin >= a.end()) return false;
-  if (a.rows == 1 && b.rows == 1) return a.columns > 0 && b.columns > 0;
+  if (a.count() == 0 || b.count() == 0) return false;
+  if (a.rows == 1 && b.rows == 1) return true;
+  if (a.pitch == b.pitch) return rectangles_overlap(a, b);
   return common_stretch(a, b).columns > 0;
 }
 

@@ -1,5 +1,6 @@
 #include "sim_engine/values/element_range.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <set>
 #include <vector>
@@ -60,6 +61,25 @@ TEST_CASE("ranges overlap if they have an element in common, and the first ones 
       const ElementRange stretch = common_stretch(a, b);
       wrong += stretch.begin != *common.begin();
       for (const std::int64_t element : elements_of(stretch)) wrong += !common.contains(element);
+    }
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("a range contains only what it has, and all of it where pitches are equal",
+          "[element_range]") {
+  int wrong = 0;
+  const std::vector<ElementRange> ranges = small_ranges(3);
+  for (const ElementRange& a : ranges) {
+    if (a.count() == 0) continue;
+    const std::set<std::int64_t> in_a = elements_of(a);
+    for (const ElementRange& b : ranges) {
+      if (b.count() == 0) continue;
+      const bool is_part =
+          std::ranges::all_of(elements_of(b), [&](std::int64_t i) { return in_a.contains(i); });
+      wrong += a.contains(b) && !is_part;
+      const bool are_alike = a.is_contiguous() || b.rows == 1 || a.pitch == b.pitch;
+      wrong += are_alike && is_part && !a.contains(b);
     }
   }
   CHECK(wrong == 0);
