@@ -8,9 +8,12 @@
 
 namespace kernbench::ccl {
 
-// all_reduce, all_gather, reduce_scatter.  A member passes on what goes to, or comes from, its
-// column: the members with its place in other nodes.
+// Of all_reduce, all_gather and reduce_scatter a member passes on what goes to, or comes from, its
+// column: the members with its place in other nodes.  Of broadcast, reduce, gather and scatter the
+// links of all members of the root's node carry a share.
 void plan_hierarchical(const PlanRequest& request, Plan& plan);
+// broadcast and reduce of little: the root's links carry all, and no message waits for a share.
+void plan_hierarchical_whole(const PlanRequest& request, Plan& plan);
 // Needs several nodes with the same places taken in each.
 std::string_view misfit_of_hierarchical(const GroupShape& shape);
 

@@ -14,7 +14,10 @@ std::int64_t pages_of(const HbmPart& part, Bytes page) {
   const auto page_of = [&](std::int64_t element) {
     return (part.buffer.address + element * size) / page;
   };
-  if (page_of(elements.begin) == page_of(elements.end() - 1)) return 1;
+  // Rows that begin at most a page apart leave out no page.
+  if (elements.rows == 1 || elements.pitch * size <= page) {
+    return page_of(elements.end() - 1) - page_of(elements.begin) + 1;
+  }
   std::int64_t pages = 0;
   Bytes translated = -1;  // the last page
   for (std::int64_t i = 0; i < elements.rows; ++i) {

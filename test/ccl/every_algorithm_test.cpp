@@ -96,7 +96,9 @@ const std::map<std::string_view, Served>& served() {
       {"hello_send", {{}}},  // it shifts, which no collective does
       {"direct_allreduce", {{all_reduce}}},
       {"hierarchical_allreduce", {{all_reduce}, Needs::nodes}},
-      {"hierarchical", {{all_gather, reduce_scatter}, Needs::nodes}},
+      {"hierarchical",
+       {{all_gather, reduce_scatter, broadcast, reduce, gather, scatter}, Needs::nodes}},
+      {"hierarchical_whole", {{broadcast, reduce}, Needs::nodes}},
       {"switch_allreduce", {{all_reduce}, Needs::sums}},
       {"swing_allreduce", {{all_reduce}, Needs::powers_of_two}},
       {"swing_whole_allreduce", {{all_reduce}, Needs::powers_of_two}},

@@ -327,6 +327,11 @@ TEST_CASE("auto goes straight where all are neighbours, and through a switch tha
   CHECK(chosen(nodes, 1 << 20, CollectiveKind::all_reduce) == "hierarchical_allreduce");
   CHECK(chosen(nodes, 1 << 20, CollectiveKind::all_gather) == "hierarchical");
   CHECK(chosen(nodes, 1 << 20, CollectiveKind::reduce_scatter) == "hierarchical");
+  for (const CollectiveKind kind : {CollectiveKind::broadcast, CollectiveKind::reduce}) {
+    CHECK(chosen(nodes, 1 << 10, kind) == "hierarchical_whole");
+    CHECK(chosen(nodes, 1 << 20, kind) == "hierarchical");
+  }
+  CHECK(chosen(nodes, 1 << 20, CollectiveKind::gather) == "hierarchical");
 }
 
 TEST_CASE("nobody's choice is the fastest by the model", "[ccl][auto][network]") {
