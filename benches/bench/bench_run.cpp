@@ -149,6 +149,7 @@ void BenchRun::check_contract(std::string_view name) const {
 std::optional<std::string> BenchRun::unused_algorithm() const {
   if (!request.ccl_is_given && !settings.is_set("algorithm")) return std::nullopt;
   if (!request.ccl.names_algorithm()) return std::nullopt;
+  if (request.ccl.choice_text() == ccl::kAuto) return std::nullopt;  // as if nobody named one
   const std::vector<AlgorithmRun> runs = statistics().algorithms;
   if (std::ranges::any_of(runs, &AlgorithmRun::is_configured)) return std::nullopt;
   const std::string& choice = request.ccl.choice_text();

@@ -262,7 +262,7 @@ void run_ddp(Bench& bench) {
       "{}: {} layers, hidden {}, {} tokens per rank, {}, {}", name_of(points[0].model), size.layers,
       size.hidden, size.tokens(), name_of(points[0].dtype), describe_sip(bench.topology()));
   bench.note("model", what);
-  bench.note("ranks", "each point has a ring of `world` SIPs, a rank on each");
+  bench.note("ranks", "each point has `world` of these SIPs, a rank on each");
   bench.note("device", train::describe(points[0].on, bench.topology()));
   Sweep sweep(bench, "ddp");
   for (const StepInput& input : points) {

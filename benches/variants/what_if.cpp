@@ -33,8 +33,13 @@ struct Resource {
   bool is_time = false;
 };
 
+// The times of a protocol are the machine's too, though ccl.yaml has them.
+bool is_of_machine(const Key& key) {
+  return key.owner == KeyOwner::topology || key.name.starts_with("protocols.");
+}
+
 std::optional<Resource> parse_resource(const Key& key, const std::string& value) {
-  if (key.owner != KeyOwner::topology) return std::nullopt;
+  if (!is_of_machine(key)) return std::nullopt;
   const auto read = [&](const Quantity& quantity, bool is_time) -> std::optional<Resource> {
     const ParsedScalar parsed = parse_quantity(value, quantity);
     const bool is_infinite = value == "unlimited" || parsed.value == 0;

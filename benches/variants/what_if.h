@@ -17,9 +17,10 @@ namespace kernbench::benches::variants {
 // cells `resource` and `speed`.
 //   resource                 speed
 //   none                     x1          as it is
-//   a key of the topology    x2, x4, infinite, or "all but it": all others are infinite
+//   a key of the machine     x2, x4, infinite, or "all but it": all others are infinite
 //   all                      infinite
-// Resources are the bandwidths, clocks and times of the topology file that are not infinite yet.
+// Resources are the bandwidths, clocks and times of the topology file, and the times of ccl.yaml's
+// protocols, that are not infinite yet.
 // x2 of a time is half of it.
 std::vector<Variant> what_if_variants(const VariantMaker& maker);
 

@@ -24,8 +24,8 @@ struct ElementRange {
     return count() == 0 ? begin : begin + (rows - 1) * pitch + columns;
   }
   bool is_contiguous() const { return rows <= 1 || pitch == columns; }
-  // True if all elements of `part` are among these.  Of two ranges with gaps that are not rectangles
-  // of one matrix it answers false.
+  // True if all elements of `part` are among these.  Of ranges with gaps that are not rectangles of
+  // one matrix it answers false.
   bool contains(const ElementRange& part) const {
     if (is_contiguous()) return begin <= part.begin && part.end() <= end();
     if (part.begin < begin || (part.rows > 1 && part.pitch != pitch)) return false;

@@ -95,6 +95,16 @@ TEST_CASE("what-if says what each resource buys, the most first", "[whatif]") {
   CHECK_THAT(folder.read("out/whatif.gp"), Contains("'system.sip_link.bandwidth'"));
 }
 
+TEST_CASE("the times of a protocol are resources", "[whatif]") {
+  const Json report =
+      report_of({"whatif", "--bench", "collectives", "--topology", "h100_8", "--set", "begin=64Ki",
+                 "end=64Ki", "check=0", "--json", "-"});
+  const double as_it_is = row_of(report, "none", "x1")["in_place_time_ns"];
+  const double halved = row_of(report, "protocols.LL128.start", "x2")["in_place_time_ns"];
+  CHECK(as_it_is - halved == 11'500.0 / 2);  // a call waits for it once
+  CHECK(row_of(report, "protocols.LL.start", "x2")["in_place_time_ns"] == as_it_is);
+}
+
 TEST_CASE("what-if says why a faster resource makes a run slower", "[whatif]") {
   const ProgramResult result =
       run_program({"whatif", "--bench", "ccl-allreduce", "--topology", "tiny", "--set",
