@@ -23,7 +23,7 @@ TEST_CASE("list --json holds the same for machines", "[cli][list]") {
         Json::parse(R"({"key": "dtype", "default": "f16", "help": "f16, bf16 or f32"})"));
   CHECK(list["algorithms"][0]["collective"] == "all_reduce");
   CHECK(list["algorithms"][0]["groups"] == "any group");
-  CHECK(list["topologies"].size() == 24);
+  CHECK(list["topologies"].size() == 25);
   for (const Json& topology : list["topologies"]) {
     CHECK(topology["summary"].get<std::string>().ends_with('.'));
   }

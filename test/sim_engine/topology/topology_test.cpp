@@ -116,6 +116,7 @@ TEST_CASE("every shipped topology loads and is what its name says", "[topology]"
       {"a100_8", SipTopology::switched, 8, 8, 1, 1, 4},
       {"corners", SipTopology::ring_1d, 2, 2, 1, 16, 8},
       {"default", SipTopology::ring_1d, 2, 2, 1, 16, 8},
+      {"h100_128_16nodes", SipTopology::switched, 128, 8, 16, 1, 4},
       {"h100_8", SipTopology::switched, 8, 8, 1, 1, 4},
       {"mesh_2d_no_wrap_2x3", SipTopology::mesh_2d_no_wrap, 6, 2, 3, 16, 8},
       {"original_6sip", SipTopology::torus_2d, 6, 2, 3, 16, 1},
