@@ -9,6 +9,7 @@
 #include "benches/cli/run_outputs.h"
 #include "benches/cli/shell_word.h"
 #include "benches/page/page.h"
+#include "runtime/profiler/energy.h"
 
 namespace kernbench::benches::cli {
 
@@ -37,7 +38,8 @@ std::string make_page(const RunArguments& arguments, const Report& report, const
   page::Heading heading{.title = fmt::format("kernbench: {}", report.bench),
                         .facts = {},
                         .rows = report.rows,
-                        .gains = work.gains == nullptr ? Gains() : *work.gains};
+                        .gains = work.gains == nullptr ? Gains() : *work.gains,
+                        .energy = runtime::measure_energy(simulation)};
   const auto add = [&](std::string name, std::string value) {
     heading.facts.emplace_back(std::move(name), std::move(value));
   };

@@ -1,9 +1,10 @@
-// The page's charts of kernels and of memory.
+// The page's charts of kernels, of memory and of energy.
 
 #pragma once
 
 #include <string>
 
+#include "runtime/profiler/energy.h"
 #include "runtime/profiler/profile.h"
 #include "runtime/simulation/run_log.h"
 #include "sim_engine/topology/topology.h"
@@ -17,5 +18,8 @@ std::string roofline(const runtime::Profile& profile, const Topology& topology);
 // The HBM that tensors hold over time, by owner, on the device that holds most; the owners at its
 // peak, and the peaks of all devices.
 std::string memory(const runtime::RunLog& log, Time end);
+
+// A bar for each kind of unit that has used energy.  Empty if none is counted.
+std::string energy(const runtime::EnergyUse& use);
 
 }  // namespace kernbench::benches::page

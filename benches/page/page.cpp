@@ -182,7 +182,7 @@ std::string row_table(const std::vector<Row>& rows) {
 }
 
 std::string write_sections(const Profile& profile, const runtime::Simulation& simulation,
-                           const std::vector<ResourceGain>& gains) {
+                           const Heading& heading) {
   const runtime::RunLog& log = *simulation.run_log();
   std::string text = section("What each rank did",
                              fmt::format("At every moment one of four.{}", describe_time(profile)),
@@ -203,9 +203,9 @@ std::string write_sections(const Profile& profile, const runtime::Simulation& si
     text += section("Critical path", "What the time that is shown was spent on, over all ranks.",
                     strip);
   }
-  if (!gains.empty()) {
+  if (!heading.gains.empty()) {
     text += section("What if", "The run again, with one resource of the machine faster.",
-                    what_if(gains));
+                    what_if(heading.gains));
   }
   text += section("Kernels, collectives and messages", "",
                   operation_table(profile) + of_all(kMostRows, profile.operations.size(), "rows"));
@@ -214,6 +214,10 @@ std::string write_sections(const Profile& profile, const runtime::Simulation& si
                   heat_map(simulation.machine()));
   text += section("Units", "Busy with kernels, of the time in which kernels ran, in the whole run.",
                   unit_table(profile));
+  if (const std::string chart = energy(heading.energy); !chart.empty()) {
+    text +=
+        section("Energy", "Of what is timed: work, times what the topology says it takes.", chart);
+  }
   if (const std::string chart = roofline(profile, simulation.topology()); !chart.empty()) {
     text += section("Roofline", "A point for each kernel.", chart);
   }
@@ -236,7 +240,7 @@ std::string report_page(const Heading& heading, const runtime::Simulation& simul
       "<body>\n{}{}{}</body>\n</html>\n",
       escaped(heading.title), style_sheet(), write_head(heading),
       heading.rows.empty() ? "" : section("Results", "", row_table(heading.rows)),
-      write_sections(profile, simulation, heading.gains));
+      write_sections(profile, simulation, heading));
 }
 
 }  // namespace kernbench::benches::page

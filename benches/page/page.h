@@ -9,6 +9,7 @@
 
 #include "benches/bench/row.h"
 #include "benches/page/what_if.h"
+#include "runtime/profiler/energy.h"
 #include "runtime/profiler/profile.h"
 
 namespace kernbench::runtime {
@@ -23,6 +24,7 @@ struct Heading {
   std::vector<std::pair<std::string, std::string>> facts;  // pairs (name, value): command, topology
   std::vector<Row> rows = {};                              // of the bench
   std::vector<ResourceGain> gains = {};  // of `kernbench whatif`, the largest first
+  runtime::EnergyUse energy = {};        // of the page's simulation, if it is counted
 };
 
 // The page of a simulation that was profiled; under 500 KB, however long the run.

@@ -64,6 +64,15 @@ TEST_CASE("a report says which point it shows, and what it leaves out", "[cli][p
   }
 }
 
+TEST_CASE("a report shows the energy by unit, if it is asked for", "[cli][page][energy]") {
+  std::vector<std::string> words = {"--bench", "gemm", "--set", "m=64", "n=64", "k=64"};
+  CHECK_FALSE(has(page_of(words), "<h2>Energy"));
+  words.emplace_back("--energy");
+  const std::string page = page_of(words);
+  CHECK(has(page, "<h2>Energy"));
+  CHECK(has(page, "524288 FLOP"));  // 2 * 64^3
+}
+
 TEST_CASE("the report of whatif has its curves, and the run as it is", "[cli][page][whatif]") {
   const TemporaryFolder folder;
   const std::vector<std::string> words = {"--bench",  "ccl-allreduce", "--topology",
