@@ -28,12 +28,21 @@ std::string listed(const std::vector<std::pair<Time, std::string_view>>& times) 
   return text;
 }
 
+std::vector<GroupNetwork> networks_by_root(const Topology& topology, const Config& config,
+                                           bool are_pes) {
+  std::vector<GroupNetwork> networks;
+  for (const Root root : config.roots()) {
+    networks.push_back(make_group_network(topology, config.with_root(root), are_pes));
+  }
+  return networks;
+}
+
 }  // namespace
 
 AlgorithmChoice::AlgorithmChoice(const Topology& topology, const Config& config,
                                  const GroupShape& shape, std::vector<int> sips, std::string group)
     : config_(config),
-      network_(make_group_network(topology, config, shape.is_of_pes)),
+      networks_(networks_by_root(topology, config, shape.is_of_pes)),
       shape_(shape),
       sips_(std::move(sips)),
       group_(std::move(group)) {}
@@ -57,7 +66,7 @@ void AlgorithmChoice::check_fits(const Rule* rule, const Algorithm& algorithm) c
   std::string_view why = describe_misfit(algorithm, shape_);
   // A rank alone sends nothing through a switch.
   const bool needs_sums = algorithm.network == Network::adds_up && shape_.size > 1;
-  if (needs_sums && !provides(network_.topology, algorithm.network)) why = kNeedsSums;
+  if (needs_sums && !provides(topology(), algorithm.network)) why = kNeedsSums;
   if (why.empty()) return;
   config_.refuse_algorithm(
       rule, fmt::format("the algorithm '{}' cannot serve the group '{}' of {} ranks: {}; a rule "
@@ -71,11 +80,11 @@ const std::vector<Candidate>& AlgorithmChoice::candidates(distributed::Collectiv
   for (const Algorithm* algorithm : algorithms()) {
     if (!algorithm->suits_auto || !serves(*algorithm, kind)) continue;
     const bool is_made_for_more = algorithm->network != Network::any && shape_.is_of_pes;
-    if (is_made_for_more || !provides(network_.topology, algorithm->network)) continue;
+    if (is_made_for_more || !provides(topology(), algorithm->network)) continue;
     if (!describe_misfit(*algorithm, shape_).empty()) continue;
     known->second.push_back({algorithm, {}});
     if (algorithm->plan == nullptr) continue;
-    known->second.back().walk = walk_plan(*algorithm, kind, network_.topology, shape_, sips_);
+    known->second.back().walk = walk_plan(*algorithm, kind, topology(), shape_, sips_);
   }
   return known->second;
 }
@@ -83,15 +92,32 @@ const std::vector<Candidate>& AlgorithmChoice::candidates(distributed::Collectiv
 Time AlgorithmChoice::time_of(const Candidate& candidate, distributed::CollectiveKind kind,
                               const Moved& moved) const {
   const Protocol* const protocol = protocol_for(kind, moved.bytes, size_of(kind, moved.bytes));
-  return plan_time(candidate.walk, network_, protocol, moved);
+  Time least = Time::max();
+  for (const GroupNetwork& network : networks_) {
+    least = std::min(least, plan_time(candidate.walk, network, protocol, moved));
+  }
+  return least;
+}
+
+Root AlgorithmChoice::root_for(const Algorithm& algorithm, distributed::CollectiveKind kind,
+                               const Moved& moved) {
+  if (networks_.size() == 1 || algorithm.plan == nullptr) return networks_.front().root;
+  const std::vector<Candidate>& known = candidates(kind);
+  const auto candidate = std::ranges::find(known, &algorithm, &Candidate::algorithm);
+  if (candidate == known.end()) return networks_.front().root;
+  const Protocol* const protocol = protocol_for(kind, moved.bytes, size_of(kind, moved.bytes));
+  return std::ranges::min_element(networks_, {},
+                                  [&](const GroupNetwork& network) {
+                                    return plan_time(candidate->walk, network, protocol, moved);
+                                  })
+      ->root;
 }
 
 std::optional<Time> AlgorithmChoice::time_of(const Algorithm& algorithm,
                                              distributed::CollectiveKind kind,
                                              const Moved& moved) const {
   if (algorithm.plan == nullptr) return std::nullopt;
-  return time_of({&algorithm, walk_plan(algorithm, kind, network_.topology, shape_, sips_)}, kind,
-                 moved);
+  return time_of({&algorithm, walk_plan(algorithm, kind, topology(), shape_, sips_)}, kind, moved);
 }
 
 const Algorithm& AlgorithmChoice::choose(distributed::CollectiveKind kind, const Moved& moved) {

@@ -72,6 +72,8 @@ class AlgorithmChoice {
   // The time of an algorithm by the model; nullopt of a kernel.
   std::optional<Time> time_of(const Algorithm& algorithm, distributed::CollectiveKind kind,
                               const Moved& moved) const;
+  // The root of the trees over cubes: the one that ccl.yaml names, or the fastest by the model.
+  Root root_for(const Algorithm& algorithm, distributed::CollectiveKind kind, const Moved& moved);
   // The protocol of the messages of a collective whose blocks have `bytes` bytes, where a rank
   // gives or takes `size` bytes in all; nullptr if there is none.
   const Protocol* protocol_for(distributed::CollectiveKind kind, Bytes bytes, Bytes size) const {
@@ -83,6 +85,8 @@ class AlgorithmChoice {
   void check_fits(const Rule* rule, const Algorithm& algorithm) const;
   // True if nobody names the algorithm of such a collective, or ccl.yaml says auto.
   bool is_open(distributed::CollectiveKind kind) const;
+
+  const Topology& topology() const { return networks_.front().topology; }
 
   using TimedName = std::pair<Time, std::string_view>;
 
@@ -100,7 +104,7 @@ class AlgorithmChoice {
   }
 
   const Config config_;
-  const GroupNetwork network_;
+  const std::vector<GroupNetwork> networks_;  // by root that a collective may have
   const GroupShape shape_;
   const std::vector<int> sips_;
   const std::string group_;

@@ -134,11 +134,15 @@ Bytes GroupCommunicator::count_bytes(const CollectiveCall& request) const {
   return has_single_driver() ? bytes / static_cast<Bytes>(devices_.pes.size()) : bytes;
 }
 
-const Algorithm& GroupCommunicator::algorithm_for(const CollectiveCall& request) {
+Moved GroupCommunicator::moved_by(const CollectiveCall& request) const {
   const Block* block = find_block(request);
   const Bytes bytes = count_bytes(request);
   const bool is_on_one = block == nullptr || has_single_driver();
-  const Moved moved = is_on_one ? Moved{bytes} : moved_of(torch_.topology(), block->tensor, bytes);
+  return is_on_one ? Moved{bytes} : moved_of(torch_.topology(), block->tensor, bytes);
+}
+
+const Algorithm& GroupCommunicator::algorithm_for(const CollectiveCall& request) {
+  const Moved moved = moved_by(request);
   const Algorithm& chosen = choice_.choose(request.kind, moved);
   if (!serves(chosen, request.kind)) {
     throw CollectiveError("KB-C012",
@@ -244,8 +248,9 @@ std::shared_ptr<GroupCommunicator::Meeting> GroupCommunicator::meet(const Collec
   if (entry == nullptr) {
     const Protocol* const protocol =
         choice_.protocol_for(call.kind, count_bytes(call), size_of_call(call));
-    const auto settings = CallSettings::of(launcher_.config(), algorithm, call.kind,
-                                           is_default_ && protocol == nullptr);
+    auto settings = CallSettings::of(launcher_.config(), algorithm, call.kind,
+                                     is_default_ && protocol == nullptr);
+    settings.root = choice_.root_for(algorithm, call.kind, moved_by(call));
     entry =
         std::make_shared<Meeting>(Meeting{{torch_.topology(), cuts_, plans_, devices_, settings}});
     entry->protocol = protocol;

@@ -56,6 +56,7 @@ class GroupCommunicator : public distributed::Communicator {
   int caller_count() const { return has_single_driver() ? 1 : static_cast<int>(ranks_.size()); }
   void check(const distributed::CollectiveCall& request) const;
   Bytes count_bytes(const distributed::CollectiveCall& request) const;
+  Moved moved_by(const distributed::CollectiveCall& request) const;
   const Algorithm& algorithm_for(const distributed::CollectiveCall& request);
   const Algorithm& barrier_algorithm();
 

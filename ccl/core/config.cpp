@@ -32,7 +32,8 @@ std::string_view name_of(Participants participants) {
 }
 
 std::string_view name_of(Root root) {
-  constexpr std::array<std::string_view, 3> kNames = {"center", "corner", "first_corner"};
+  constexpr std::array<std::string_view, kRootChoices.size()> kNames = {"center", "corner",
+                                                                        "first_corner", "auto"};
   return name_in(kNames, root);
 }
 
@@ -251,7 +252,13 @@ Participants Config::participants() const {
 }
 
 Root Config::root() const {
-  return state_->setting(&Settings::root).value_or(Root::center);
+  return roots().front();
+}
+
+std::vector<Root> Config::roots() const {
+  const Root root = state_->setting(&Settings::root).value_or(Root::center);
+  if (root != Root::automatic) return {root};
+  return {kRoots.begin(), kRoots.end()};
 }
 
 std::vector<Neighbours> Config::neighbours() const {
@@ -346,7 +353,7 @@ Config Config::with_world_size(int world_size) const {
 }
 
 Config Config::with_root(Root root) const {
-  check_choice("root", root, kRoots);
+  check_choice("root", root, kRootChoices);
   return with([&](State& state) { state.overrides.root = root; });
 }
 

@@ -23,7 +23,7 @@
 //                   Without it a rank is a SIP.
 //   participants    of a SIP: shard_holders, or one_pe_per_sip, whose ports between SIPs are called
 //                   east, west, north and south.  Not together with world_size.
-//   root            of the tree over cubes: center, corner or first_corner
+//   root            of the tree over cubes: center, corner, first_corner or auto
 //   neighbours      rank = PE: how the PEs are joined, as a ring, grid or tree; else as the
 //                   algorithm wants it.  auto gives each algorithm what it wants.
 //
@@ -59,6 +59,8 @@ inline constexpr std::array kParticipants = {Participants::shard_holders,
 std::string_view name_of(Participants participants);
 
 inline constexpr std::array kRoots = {Root::center, Root::corner, Root::first_corner};
+inline constexpr std::array kRootChoices = {Root::center, Root::corner, Root::first_corner,
+                                            Root::automatic};
 std::string_view name_of(Root root);
 
 // The name that selects the fastest algorithm.
@@ -107,7 +109,10 @@ class Config : public distributed::BackendConfig {
   std::vector<std::int64_t> n_elem() const;
   std::optional<int> world_size() const;  // set with rank = PE; else a rank is a SIP
   Participants participants() const;
+  // The center where the file says auto.
   Root root() const;
+  // Those that a collective may have: one, or all where the file says auto.
+  std::vector<Root> roots() const;
   std::vector<Neighbours> neighbours() const;  // those of all candidates, each once, in order
   // Names of entries that have a kernel of their own but are not the algorithm in force.
   std::vector<std::string> unused_entries() const;

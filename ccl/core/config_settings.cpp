@@ -51,7 +51,7 @@ Settings read_settings(YamlMap& map, const Settings& inherited) {
     settings.world_size = map.integer("world_size", 1, kMaxWorldSize);
   }
   if (map.has("participants")) settings.participants = map.choice("participants", kParticipants);
-  if (map.has("root")) settings.root = map.choice("root", kRoots);
+  if (map.has("root")) settings.root = map.choice("root", kRootChoices);
   if (map.has("neighbours")) settings.neighbours = map.choice("neighbours", kNeighbours);
   check_ranks(map, inherited, settings);
   return settings;

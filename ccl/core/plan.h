@@ -21,9 +21,10 @@ namespace kernbench::ccl {
 // in floor(w/2) + floor(h/2) steps; a corner in (w - 1) + (h - 1), if nothing wraps around.
 // `corner` is the last node, (w - 1, h - 1): of a SIP whose IO chiplet is on the west or the north
 // edge, the cube farthest from it.  `first_corner` is node 0, beside that chiplet.
-enum class Root : std::uint8_t { center, corner, first_corner };
+// Each collective has the fastest of the three by the model where a file says `auto`.
+enum class Root : std::uint8_t { center, corner, first_corner, automatic };
 
-// Returns the root among the first `count` nodes of a grid.
+// Returns the root among the first `count` nodes of a grid.  REQUIRES: it is not automatic
 int root_of(const sim::Grid& grid, int count, Root root);
 
 // GroupShape says how the members of a group lie to each other, which is all that an algorithm

@@ -62,6 +62,18 @@ TEST_CASE("inside a SIP the centre is faster than a corner with 96 KiB per cube"
   CHECK(center.launch_to_end < corner.launch_to_end);
 }
 
+TEST_CASE("root: auto takes the root that is the fastest by the model", "[ccl][root]") {
+  const ccl::Config config = ccl::Config().with_algorithm("intercube_allreduce");
+  const auto time_of = [&](const std::string& name, Root root) {
+    return all_reduce(Topology::load(KERNBENCH_ROOT "/topologies/" + name + ".yaml"), root, config)
+        .launch_to_end;
+  };
+  CHECK(time_of("original_6sip", Root::automatic) == time_of("original_6sip", Root::first_corner));
+  CHECK(time_of("original_6sip", Root::automatic) < time_of("original_6sip", Root::center));
+  CHECK(time_of("torus_2d_2x3", Root::automatic) == time_of("torus_2d_2x3", Root::center));
+  CHECK(ccl::Config::parse("defaults: {root: auto}").roots().size() == ccl::kRoots.size());
+}
+
 TEST_CASE("on six SIPs the centre is faster than the corner by every measure", "[ccl][root]") {
   const std::string name = GENERATE("torus_2d_2x3", "ring_1d_6", "mesh_2d_no_wrap_2x3");
   const auto topology = Topology::load(KERNBENCH_ROOT "/topologies/" + name + ".yaml");
