@@ -124,6 +124,7 @@ EngineStatistics BenchRun::statistics() const {
     sum.timed += one.timed;
     sum.events += one.events;
     sum.energy += one.energy;
+    add_effects(sum.faults, one.faults);
     sum.fingerprint = (sum.fingerprint ^ one.fingerprint) * 0x9e3779b97f4a7c15;
     if (one.busiest.kernel_time > sum.busiest.kernel_time) sum.busiest = one.busiest;
     sum.algorithms.insert(sum.algorithms.end(), one.algorithms.begin(), one.algorithms.end());

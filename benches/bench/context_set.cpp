@@ -8,6 +8,7 @@
 #include "runtime/torch/internals.h"
 #include "runtime/torch/profiler.h"
 #include "sim_engine/base/check.h"
+#include "sim_engine/components/machine_faults.h"
 
 namespace kernbench::benches {
 
@@ -28,6 +29,8 @@ EngineStatistics collect_statistics(RuntimeContext& torch) {
   const std::set<int>& rules = simulation_of(torch).rules_used();
   statistics.rules.assign(rules.begin(), rules.end());
   statistics.energy = runtime::measure_energy(simulation_of(torch));
+  const sim::MachineFaults* const faults = simulation_of(torch).machine().faults();
+  if (faults != nullptr) statistics.faults = faults->effects();
   return statistics;
 }
 

@@ -34,6 +34,13 @@ std::string describe_busiest(const EngineStatistics& engine) {
   return text;
 }
 
+// A flip whose run passes all checks is told to have been silent.
+std::string describe_effect(const FaultEffect& effect, bool ok) {
+  const std::string text = describe(effect);
+  if (!effect.is_flip || effect.count == 0) return text;
+  return text + (ok ? "; no check has seen it" : "; a check has failed");
+}
+
 }  // namespace
 
 std::string with_commas(std::uint64_t count) {
@@ -65,6 +72,7 @@ std::string head(const BenchInfo& info, BenchRun& run, const Variation& variatio
   for (const auto& [key, value] : variation.fixed) {
     if (!run.settings.is_set(key)) text += note_line("set", fmt::format("{}={}", key, value));
   }
+  for (const Fault& fault : topology.faults) text += note_line("fault", fault.text);
   for (const std::string& axis : variation.axes) text += note_line("varies", axis);
   if (run.request.shuffle_ties) {
     text += note_line("ties", fmt::format("shuffled, seed {}", *run.request.shuffle_ties));
@@ -85,6 +93,11 @@ Report make_report(const BenchInfo& info, BenchRun& run, std::span<const Assignm
                 .artifacts = {},
                 .engine = run.statistics()};
   report.engine.wall_s = wall_s;
+  std::vector<FaultEffect> not_met;
+  for (const Fault& fault : run.request.topology.faults) {
+    not_met.push_back({.fault = fault.text, .detail = "no machine of this bench has it"});
+  }
+  add_missing_effects(report.engine.faults, not_met);
   return report;
 }
 
@@ -106,6 +119,9 @@ std::string foot(const Report& report) {
   text += note_line("wall", fmt::format("{:.3f} s, {:.2f} M events/s", engine.wall_s,
                                         engine.events_per_s() / 1e6));
   text += note_line("busiest unit", describe_busiest(engine));
+  for (const FaultEffect& effect : engine.faults) {
+    text += note_line("fault", describe_effect(effect, report.ok));
+  }
   text += note_line("fingerprint", fmt::format("{:016x}", engine.fingerprint));
   for (const std::string& name : report.artifacts) text += note_line("wrote", name);
   return text;

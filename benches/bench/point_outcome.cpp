@@ -53,6 +53,28 @@ runtime::EnergyUse parse_energy(const Json& json) {
   return energy;
 }
 
+Json faults_json(const std::vector<FaultEffect>& faults) {
+  Json list = Json::array();
+  for (const FaultEffect& one : faults) {
+    list.push_back(
+        {one.fault, one.count, one.added.count(), one.first.count(), one.detail, one.is_flip});
+  }
+  return list;
+}
+
+std::vector<FaultEffect> parse_faults(const Json& json) {
+  std::vector<FaultEffect> faults;
+  for (const Json& one : json) {
+    faults.push_back({.fault = one.at(0).get<std::string>(),
+                      .count = one.at(1).get<std::int64_t>(),
+                      .added = Time{one.at(2).get<std::int64_t>()},
+                      .first = Time{one.at(3).get<std::int64_t>()},
+                      .detail = one.at(4).get<std::string>(),
+                      .is_flip = one.at(5).get<bool>()});
+  }
+  return faults;
+}
+
 Json outcome_json(const NamedOutcome& named) {
   Json systems = Json::array();
   for (const EngineStatistics& one : named.outcome.systems) {
@@ -62,8 +84,8 @@ Json outcome_json(const NamedOutcome& named) {
     }
     systems.push_back({one.simulated.count(), one.events, hex(one.fingerprint), one.busiest.unit,
                        one.busiest.busy.count(), one.busiest.kernel_time.count(),
-                       std::move(algorithms), one.rules, one.timed.count(),
-                       energy_json(one.energy)});
+                       std::move(algorithms), one.rules, one.timed.count(), energy_json(one.energy),
+                       faults_json(one.faults)});
   }
   return {{"inputs", hex(named.inputs)},
           {"point", named.point},
@@ -89,6 +111,7 @@ NamedOutcome parse_outcome(const Json& json) {
     }
     one.rules = system.at(7).get<std::vector<int>>();
     one.energy = parse_energy(system.at(9));
+    one.faults = parse_faults(system.at(10));
     named.outcome.systems.push_back(std::move(one));
   }
   return named;

@@ -46,6 +46,20 @@ Json make_json(const runtime::EnergyUse& energy) {
           {"units", std::move(units)}};
 }
 
+Json make_json(const std::vector<FaultEffect>& faults, bool ok) {
+  Json list = Json::array();
+  for (const FaultEffect& effect : faults) {
+    Json one = {{"fault", effect.fault},
+                {"count", effect.count},
+                {"first_ns", effect.count > 0 ? Json(to_ns(effect.first)) : Json()},
+                {"added_ns", to_ns(effect.added)},
+                {"detail", effect.detail}};
+    if (effect.is_flip) one["seen"] = effect.count > 0 && !ok;
+    list.push_back(std::move(one));
+  }
+  return list;
+}
+
 }  // namespace
 
 double EngineStatistics::events_per_s() const {
@@ -76,6 +90,7 @@ std::string to_json(const Report& report) {
                  {"fingerprint", fmt::format("{:016x}", engine.fingerprint)},
                  {"busiest_unit", make_json(engine.busiest)}}}};
   if (engine.energy.is_counted()) json["energy"] = make_json(engine.energy);
+  if (!engine.faults.empty()) json["faults"] = make_json(engine.faults, report.ok);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 

@@ -15,6 +15,7 @@
 #include "runtime/profiler/energy.h"
 #include "sim_engine/base/units.h"
 #include "sim_engine/components/use_and_waits.h"
+#include "sim_engine/faults/fault.h"
 
 namespace kernbench::benches {
 
@@ -39,7 +40,8 @@ struct EngineStatistics {
   std::vector<AlgorithmRun> algorithms = {};  // without duplicates, sorted
   // The numbers of the rules of ccl.yaml that have decided, sorted (Config::number_of_rule()).
   std::vector<int> rules = {};
-  runtime::EnergyUse energy = {};  // of what is timed; not counted unless it was asked for
+  std::vector<FaultEffect> faults = {};  // what each fault has done
+  runtime::EnergyUse energy = {};        // of what is timed; not counted unless it was asked for
 
   double events_per_s() const;
 };

@@ -52,7 +52,8 @@ struct RunArguments {
   bool energy = false;
   bool whole_run = false;  // of --explain, --summary and --report
   std::string report;
-  std::string kineto;  // a folder
+  std::string kineto;               // a folder
+  std::vector<std::string> faults;  // "link=sip0.link.east bandwidth=x0.25"
   std::string seed = "0";
   std::string shuffle_ties;            // a seed; empty: they are not shuffled
   std::string tie_orders;              // empty: the bench says how many

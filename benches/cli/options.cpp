@@ -80,6 +80,10 @@ void add_run_options(CLI::App* app, RunArguments& arguments) {
       "ccl.yaml: the algorithm and its queues; else that of a shipped topology, as of h100_8");
   add(app, "--set,--vary", "KEY=VALUE", arguments.settings,
       "Keys of the bench, the topology or ccl.yaml, one or more;\nseveral values make a grid");
+  add(app, "--fault", "'KEY=VALUE ...'", arguments.faults,
+      "Let something go wrong, once or more: 'link=sip0.link.east bandwidth=x0.25 from=10us',\n"
+      "'rank=3 start=+50us'; besides those of the topology's section `faults`")
+      ->allow_extra_args(false);
   add_seed(app, arguments.seed);
   add_shuffle_ties(app, arguments.shuffle_ties);
   add(app, "--out", "DIR", arguments.output_folder,

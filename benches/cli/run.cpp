@@ -256,7 +256,8 @@ variants::VariantRequest variant_request(const BenchInfo& info, const RunArgumen
   return {.bench = &info,
           .topologies = arguments.topology,
           .ccl = arguments.ccl,
-          .assignments = arguments.settings};
+          .assignments = arguments.settings,
+          .faults = arguments.faults};
 }
 
 int perform(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* team,

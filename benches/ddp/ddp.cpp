@@ -187,7 +187,8 @@ Row bucket_row(const StepInput& input, const nn::parallel::BucketTimes& bucket, 
 
 // A collective that ends before its bound shows a fault of the simulator, so it fails the point.
 std::vector<Row> simulate(PointContext& point, const StepInput& input) {
-  const MeasuredStep measured = measure_step(point, input);
+  const MeasuredStep measured =
+      measure_step(point, input, with_sips(point.bench().topology(), input.world));
   const nn::parallel::StepTimes& step = measured.later;
   std::vector<Row> rows{step_row(input, measured)};
   for (std::size_t i = 0; i < step.buckets.size(); ++i) {

@@ -188,8 +188,7 @@ std::string collective_name(Scheme scheme, const BucketTimes& row) {
   return scheme == Scheme::ddp ? "all_reduce" : "reduce_scatter";
 }
 
-MeasuredStep measure_step(PointContext& point, const StepInput& input) {
-  const Topology topology = with_sips(point.bench().topology(), input.world);
+MeasuredStep measure_step(PointContext& point, const StepInput& input, const Topology& topology) {
   MeasuredStep measured;
   AllRanks all;
   run_on_ranks(point, topology, [&](RuntimeContext& torch, int rank) {

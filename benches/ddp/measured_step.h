@@ -10,6 +10,7 @@
 #include "benches/train/training.h"
 #include "runtime/parallel/logging_data.h"
 #include "sim_engine/base/units.h"
+#include "sim_engine/topology/topology.h"
 
 namespace kernbench::benches::ddp {
 
@@ -51,6 +52,7 @@ struct MeasuredStep {
   Time bound{0};  // of that
 };
 
-MeasuredStep measure_step(PointContext& point, const StepInput& input);
+// The machine is one of input.world SIPs.
+MeasuredStep measure_step(PointContext& point, const StepInput& input, const Topology& topology);
 
 }  // namespace kernbench::benches::ddp

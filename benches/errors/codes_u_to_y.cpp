@@ -139,6 +139,12 @@ constexpr std::array kYCodes = std::to_array<ErrorCode>({
     {"KB-Y049", ExitCode::configuration,
      "The scratch of communication leaves no TCM to users' kernels.",
      "Lower `communication.scratch`, or raise `pe.tcm.capacity`."},
+    {"KB-Y050", ExitCode::configuration, "An item of the section `faults` is no fault.",
+     "Write it as `--fault` takes it, such as 'rank=3 start=+50us'; the message says what is "
+     "wrong."},
+    {"KB-Y051", ExitCode::configuration,
+     "A fault names a link, a PE or a rank that the machine does not have.",
+     "Take the name that the message gives; `kernbench probe path` shows names of links."},
 });
 
 constexpr std::array<ErrorFamily, 3> kU_to_y = {{

@@ -20,6 +20,7 @@
 #include "runtime/random/generator.h"
 #include "runtime/torch/run_ranks.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/faults/fault.h"
 #include "sim_engine/values/element_format.h"
 
 namespace kernbench::benches::numerics {
@@ -58,6 +59,7 @@ Topology with_ranks(Topology topology, int ranks) {
   system.d = 1;
   system.sip_count = ranks;
   system.nodes = {};
+  let_parts_be_lacking(topology.faults);
   return topology;
 }
 

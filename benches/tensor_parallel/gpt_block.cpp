@@ -78,4 +78,28 @@ std::vector<tp::Parameter> GptBlock::parameters() const {
   return all;
 }
 
+RankModel build_gpt(RuntimeContext& torch, const StepInput& input, const GptSize& size) {
+  RankModel model;
+  std::vector<std::shared_ptr<const GptBlock>> blocks;
+  for (std::int64_t layer = 0; layer < size.layers; ++layer) {
+    blocks.push_back(std::make_shared<GptBlock>(
+        torch, GptBlockOptions{.hidden = size.hidden,
+                               .heads = size.heads,
+                               .sequence_parallel = input.sequence_parallel,
+                               .overlap = input.overlap,
+                               .dtype = input.dtype,
+                               .pes = input.pes,
+                               .name = fmt::format("block{}", layer)}));
+    for (const tp::Parameter& parameter : blocks.back()->parameters()) {
+      model.parameters.push_back(parameter);
+    }
+  }
+  model.forward = [blocks](const Tensor& x) {
+    Tensor y = x;
+    for (const auto& block : blocks) y = block->forward(y);
+    return y;
+  };
+  return model;
+}
+
 }  // namespace kernbench::benches::tensor_parallel

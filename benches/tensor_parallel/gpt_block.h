@@ -9,7 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "benches/tensor_parallel/dense_model.h"
 #include "benches/tensor_parallel/parallel_mlp.h"
+#include "benches/tensor_parallel/training_step.h"
 #include "tp/layers.h"
 
 namespace kernbench::benches::tensor_parallel {
@@ -61,5 +63,8 @@ class GptBlock {
   const LayerNorm mlp_norm_;
   const ParallelMlp mlp_;
 };
+
+// A rank's part of blocks that follow each other.
+RankModel build_gpt(RuntimeContext& torch, const StepInput& input, const GptSize& size);
 
 }  // namespace kernbench::benches::tensor_parallel

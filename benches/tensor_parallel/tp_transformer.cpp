@@ -15,30 +15,6 @@ namespace {
 constexpr std::int64_t kMostHidden = std::int64_t{1} << 16;
 constexpr std::int64_t kMostLayers = 100;
 
-RankModel build(RuntimeContext& torch, const StepInput& input, const GptSize& size) {
-  RankModel model;
-  std::vector<std::shared_ptr<const GptBlock>> blocks;
-  for (std::int64_t layer = 0; layer < size.layers; ++layer) {
-    blocks.push_back(std::make_shared<GptBlock>(
-        torch, GptBlockOptions{.hidden = size.hidden,
-                               .heads = size.heads,
-                               .sequence_parallel = input.sequence_parallel,
-                               .overlap = input.overlap,
-                               .dtype = input.dtype,
-                               .pes = input.pes,
-                               .name = fmt::format("block{}", layer)}));
-    for (const tp::Parameter& parameter : blocks.back()->parameters()) {
-      model.parameters.push_back(parameter);
-    }
-  }
-  model.forward = [blocks](const Tensor& x) {
-    Tensor y = x;
-    for (const auto& block : blocks) y = block->forward(y);
-    return y;
-  };
-  return model;
-}
-
 GptSize read_size(const Settings& settings) {
   const GptSize size{.sequence = settings.integer("seq", 1, kMostHidden),
                      .hidden = settings.integer("hidden", 1, kMostHidden),
@@ -76,7 +52,7 @@ void run_tp_transformer(Bench& bench) {
            "largest error in the type (ADR-0135)",
            kBoundOverSample),
        .build = [&size](RuntimeContext& torch,
-                        const StepInput& input) { return build(torch, input, size); },
+                        const StepInput& input) { return build_gpt(torch, input, size); },
        .draw = [&size, seed] { return random_gpt(size, seed); },
        .expect =
            [&size](const SingleRank& single, const StepInput& input) {

@@ -103,6 +103,7 @@ constexpr Help kTopology[] = {
     {"energy.ucie", "to pass a link between cubes, or to the IO chiplet"},
     {"energy.sip_link", "to pass a link between SIPs"},
     {"energy.host_link", "to pass the link to the host"},
+    {"faults", "what goes wrong, such as rank=3 start=+50us"},
     {"launch.blocking", "true: launches and collectives return when they are done"},
 };
 

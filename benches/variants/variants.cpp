@@ -10,6 +10,7 @@
 
 #include "benches/bench/inputs.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/components/machine_faults.h"
 #include "sim_engine/config/config_errors.h"
 #include "sim_engine/config/yaml_document.h"
 #include "sim_engine/config/yaml_key.h"
@@ -101,7 +102,7 @@ std::vector<std::string> list_topologies(const std::string& text) {
 }  // namespace
 
 VariantRequest make_request(const VariantRequest& whole, const Variant& variant) {
-  VariantRequest request{whole.bench, whole.topologies, whole.ccl, {}};
+  VariantRequest request{whole.bench, whole.topologies, whole.ccl, {}, whole.faults};
   for (const auto& [key, value] : variant.fixed) {
     request.assignments.push_back(fmt::format("{}={}", key, value));
   }
@@ -121,6 +122,14 @@ VariantMaker::VariantMaker(const VariantRequest& request)
       keys_({.bench = request.bench, .topology = topologies_.front(), .ccl = request.ccl}) {
   axes_.push_back({nullptr, topologies_});
   for (const std::string& text : request.assignments) add(parse_assignment(text));
+  for (const std::string& text : request.faults) {
+    ParsedFault parsed = parse_fault(text);
+    if (parsed.wrong.empty()) {
+      faults_.push_back(std::move(parsed.fault));
+    } else {
+      throw UsageError("KB-U012", "--fault {}: {}", in_quotes(text), parsed.wrong);
+    }
+  }
 }
 
 void VariantMaker::add(const Assignment& assignment) {
@@ -205,6 +214,14 @@ Variant VariantMaker::make(std::vector<Choice> choices, std::span<const Choice> 
 
 Topology VariantMaker::make_topology(const std::string& name,
                                      const std::vector<Choice>& changes) const {
+  Topology topology = read_topology(name, changes);
+  topology.faults.insert(topology.faults.end(), faults_.begin(), faults_.end());
+  sim::check_faults(topology);
+  return topology;
+}
+
+Topology VariantMaker::read_topology(const std::string& name,
+                                     const std::vector<Choice>& changes) const {
   if (changes.empty()) return load_topology(name);
   const bool is_shipped = find_shipped_topology(name) != nullptr;
   try {
@@ -241,6 +258,7 @@ std::string VariantMaker::inputs() const {
     text += fmt::format("\n{}={}", axis.key == nullptr ? kTopologyKey : axis.key->name,
                         axis.values.front());
   }
+  for (const Fault& fault : faults_) text += "\nfault " + fault.text;
   return text;
 }
 

@@ -14,6 +14,7 @@
 
 #include "benches/bench/bench.h"
 #include "benches/variants/keys.h"
+#include "sim_engine/faults/fault.h"
 
 namespace kernbench::benches::variants {
 
@@ -49,6 +50,7 @@ struct VariantRequest {
   std::string topologies = "default";  // one, or several between commas
   std::string ccl = {};
   std::vector<std::string> assignments = {};
+  std::vector<std::string> faults = {};  // besides those of the topologies
 };
 
 // The request of that variant alone.
@@ -57,7 +59,8 @@ VariantRequest make_request(const VariantRequest& whole, const Variant& variant)
 // Makes variants of the runs of a bench.
 class VariantMaker {
  public:
-  // Throws what the files' readers throw, and Keys::find().
+  // Throws what the files' readers throw, and Keys::find(); UsageError KB-U012 for a fault that is
+  // none, and makes none with one that names no part of its machine: ConfigError KB-Y051.
   explicit VariantMaker(const VariantRequest& request);
 
   const Keys& keys() const { return keys_; }
@@ -84,6 +87,7 @@ class VariantMaker {
   void add(const Assignment& assignment);
   Variant make(std::vector<Choice> choices, std::span<const Choice> more) const;
   Topology make_topology(const std::string& name, const std::vector<Choice>& changes) const;
+  Topology read_topology(const std::string& name, const std::vector<Choice>& changes) const;
   ccl::Config make_ccl(const std::string& name, const std::vector<Choice>& changes) const;
   std::vector<Choice> choices_at(std::size_t index) const;
 
@@ -91,6 +95,7 @@ class VariantMaker {
   std::vector<std::string> topologies_;
   const Keys keys_;
   std::vector<Axis> axes_;
+  std::vector<Fault> faults_;
 };
 
 }  // namespace kernbench::benches::variants

@@ -19,6 +19,7 @@
 #include "runtime/stream/rank_streams.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/visible_text.h"
+#include "sim_engine/components/machine_faults.h"
 
 namespace kernbench::multiprocessing {
 
@@ -71,6 +72,7 @@ class World final : private runtime::Watchdog::Ranks {
   };
 
   void start(int number);
+  void start_late(int number);
   void print_state(int descriptor) const override;
   void ended(Rank& rank, const FiberResult& result);
   void raised(const Rank& rank, const std::exception_ptr& exception);
@@ -146,11 +148,21 @@ void World::start(int number) {
       runtime::FiberName(runtime::write_name),
       [this, number] {
         simulation_.log(LogTopic::fiber, [] { return "begins"; });
+        start_late(number);
         body_(number);
         distributed_.state_->rank_ends();
         simulation_.log(LogTopic::fiber, [] { return "ends"; });
       },
       &rank.local, [this, &rank](Fiber&, const FiberResult& result) { ended(rank, result); });
+}
+
+// A fault may let the rank's worker begin later.
+void World::start_late(int number) {
+  sim::MachineFaults* const faults = simulation_.machine().faults();
+  if (faults == nullptr) [[likely]]
+    return;
+  simulation_.sleep(
+      faults->start_delay(number), [] { return std::string("its start"); }, sim::Cause::other);
 }
 
 void World::ended(Rank& rank, const FiberResult& result) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/simulation/simulation.h"
+#include "sim_engine/components/machine_faults.h"
 
 namespace kernbench::runtime {
 
@@ -150,12 +151,24 @@ std::string count(const std::vector<Fiber*>& fibers) {
   return fmt::format("{} and {}", text, plural(count_of(FiberLocal::Kind::kernel), "kernel"));
 }
 
+// Names what faults have done, which may be why.
+std::string describe_faults(sim::Machine& machine) {
+  std::string text;
+  if (machine.faults() == nullptr) return text;
+  machine.faults()->note_deaths(machine.engine().now());
+  for (const FaultEffect& effect : machine.faults()->effects()) {
+    if (effect.count > 0) text += "\n  fault: " + describe(effect);
+  }
+  return text;
+}
+
 }  // namespace
 
 DeadlockError deadlock_error(Simulation& simulation) {
   const std::vector<Fiber*> fibers = simulation.fibers().live();
   std::string text = fmt::format("deadlock: {} blocked, no event pending at t={}", count(fibers),
                                  to_string(simulation.now()));
+  text += describe_faults(simulation.machine());
   const std::set<sim::PeLocation> running = pes_that_run(fibers);
   std::size_t lines = 0;
   for (const bool wanted : {true, false}) {  // ranks first

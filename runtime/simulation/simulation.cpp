@@ -12,6 +12,7 @@
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/components/fabric.h"
+#include "sim_engine/components/machine_faults.h"
 #include "sim_engine/components/work_log.h"
 
 namespace kernbench::runtime {
@@ -102,11 +103,25 @@ void Simulation::wait_on_fiber(Fiber& fiber, Completion& completion, DescribeWai
     // A fiber may be woken for something else that it no longer waits for, so the condition is
     // checked again.
     while (!completion.done_) fibers_.park(describe);
+    if (machine_.faults() != nullptr) [[unlikely]]
+      stop_if_dead();
   } catch (...) {
     completion.waiter_ = nullptr;
     throw;
   }
   completion.waiter_ = nullptr;
+}
+
+// A rank that a fault has ended waits for ever.
+void Simulation::stop_if_dead() {
+  const FiberLocal& caller = local();
+  if (caller.kind != FiberLocal::Kind::rank) return;
+  const std::optional<Time> death = machine_.faults()->find_death(caller.rank);
+  if (!death || now() < *death) return;
+  machine_.faults()->note_deaths(now());
+  while (true) {
+    fibers_.park([&] { return fmt::format("nothing: it died at t={}", to_string(*death)); });
+  }
 }
 
 // Logs the wait of a rank's program, or of the driver's if there are no ranks.  Works and kernels
@@ -142,6 +157,8 @@ void Simulation::sleep(Time time, DescribeWait describe, sim::Cause cause) {
 bool Simulation::yield() {
   if (machine_.engine().is_idle() || local().kind == FiberLocal::Kind::kernel) return false;
   pollers_.wait();
+  if (machine_.faults() != nullptr) [[unlikely]]
+    stop_if_dead();
   return true;
 }
 

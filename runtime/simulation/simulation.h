@@ -188,6 +188,7 @@ class Simulation {
       fibers_.call_on_main([this] { executor_.bound_memory(); });
   }
   void drive(Completion& completion);
+  void stop_if_dead();
   void wait_on_fiber(Fiber& fiber, Completion& completion, DescribeWait describe);
   std::optional<RunLog::Id> log_wait(const Completion& completion, DescribeWait describe);
   [[noreturn]] void throw_failure();

@@ -75,6 +75,8 @@ void Fabric::send(const Path& path, Bytes bytes, const Event& delivered, Time de
       priority == Priority::communication && bytes <= packet_ ? Priority::express : priority;
   transfer.hop = 0;
   transfer.delivered = delivered;
+  if (faults_ != nullptr) [[unlikely]]
+    transfer.slowed = Time{0};
   // The event of a transfer with a delay lies in the future.  One without is at its first link now,
   // and must take its turn there among those of the same moment.
   transfer.arrivals[0] = {now + delay, now + delay};
@@ -230,22 +232,6 @@ inline Fabric::Visit* Fabric::serve_past(Link& link, Time now) {
   return true;
 }
 
-// Splits the time until the last byte lands into its causes: links that others use, latencies,
-// bytes.
-CauseLog::Id Fabric::cause_of_delivery(const Transfer& transfer) const {
-  CauseLog* const causes = engine_.causes();
-  if (causes == nullptr) [[likely]]
-    return {};
-  const Path& path = *transfer.path;
-  const Time landed = transfer.arrivals[path.hops.size()].tail;
-  if (path.is_of_launch) return causes->add(transfer.cause, landed, Cause::launch, path.slowest);
-  const Time alone = landed - path.time_of(transfer.bytes);  // when it could have been sent
-  CauseLog::Id id = causes->add(transfer.cause, alone, Cause::queue, path.slowest);
-  id = causes->add(id, alone + path.hbm_latency, Cause::hbm, path.slowest);
-  id = causes->add(id, alone + path.latency, Cause::latency, path.slowest);
-  return causes->add(id, landed, path.is_hbm_bound ? Cause::hbm : Cause::bytes, path.slowest);
-}
-
 // Serves what has arrived, and adds the visit of the next hop's link.
 Fabric::Visit& Fabric::replace_past(Transfer& transfer, Link& link) {
   if (Visit* const over = serve_past(link, engine_.now())) put_back(*over);
@@ -276,6 +262,8 @@ void Fabric::enter_link(Transfer& transfer) {
   let_pass(link, transfer);
   Visit& visit = *link.first;
   visit.start = link.server.next_start(visit.arrival);
+  if (faults_ != nullptr) [[unlikely]]
+    slow_down(id, visit, visit.start);
   serve_for_good(link, visit);
   if (packet_ > 0 && (visit.start > visit.arrival || is_waited_for(id))) {
     unlink(link, visit);
@@ -283,6 +271,8 @@ void Fabric::enter_link(Transfer& transfer) {
     return wait(id, visit);
   }
   if (trace_ != nullptr && visit.busy > Time{0}) record(id, visit.start, visit.busy, visit.bytes);
+  if (faults_ != nullptr && is_lost(id, visit)) [[unlikely]]
+    return retire(link, visit);
   pass(transfer, visit, link.spec.latency);
   retire(link, visit);
   make_way(link);
@@ -336,18 +326,6 @@ void Fabric::hand_over(Transfer& transfer) {
   transfer.next_free = std::exchange(free_transfer_, &transfer);
   delivered_ = &transfer;
   delivered.function(delivered.object, delivered.argument);
-}
-
-// A head waits where it leaves a link later than its arrival and the latency ask for.
-Fabric::Waiting Fabric::waiting_of_delivered() const {
-  const Path& path = *delivered_->path;
-  const std::vector<Arrival>& arrivals = delivered_->arrivals;
-  const Time all = arrivals[path.hops.size()].head - arrivals[0].head - path.latency;
-  if (path.hbm_hop < 0 || all == Time{0}) return {all, Time{0}};
-  const auto hop = static_cast<std::size_t>(path.hbm_hop);
-  const Time latency = links_[path.hops[hop]].spec.latency;
-  const Time hbm = arrivals[hop + 1].head - arrivals[hop].head - latency;
-  return {all - hbm, hbm};
 }
 
 void Fabric::unlink(Link& link, Visit& visit) {

@@ -43,6 +43,7 @@
 
 namespace kernbench::sim {
 
+class MachineFaults;
 class TraceRecorder;
 class WorkLog;
 
@@ -86,6 +87,10 @@ class Fabric {
   // Enters the bytes of what is sent from now on, once for each link of its way, in `log`.
   // REQUIRES: it outlives this
   void keep_work(WorkLog& log) { work_ = &log; }
+
+  // Lets links have faults from now on.
+  // REQUIRES: nothing has been sent; they outlive this
+  void set_faults(MachineFaults& faults);
 
   // Drops the transfers under way and the reservations beyond now (see Engine::clear()).
   void reset();
@@ -140,6 +145,8 @@ class Fabric {
     std::uint32_t hop = 0;  // the first that is not booked
     EventHandle pending{};  // its entering of `hop`, or its delivery
     CauseLog::Id cause{};   // of its sending
+    Time slowed{0};         // by a fault of a link, if links have any
+    LinkId slow_link = 0;   // which that is
     Event delivered;
     std::vector<Arrival> arrivals;  // by hop, up to `hop`; behind the last hop, the delivery
     Transfer* next_free = nullptr;
@@ -192,6 +199,9 @@ class Fabric {
   std::tuple<int, std::uint32_t, std::uint64_t> sender_seen_from(int sip,
                                                                  const Transfer& transfer) const;
   std::uint64_t draw_order(const Visit& visit) const;
+  void slow_down(LinkId id, Visit& visit, Time start);
+  void retime_waiting(LinkId id, LinkArbiter& arbiter);
+  bool is_lost(LinkId id, const Visit& visit);
   void record(LinkId link, Time start, Time busy, Bytes bytes);
   void note_work(const Path& path, Bytes bytes);
 
@@ -204,6 +214,7 @@ class Fabric {
   std::vector<Link> links_;
   std::unique_ptr<UseOverTime> use_;
   WorkLog* work_ = nullptr;                         // null: it is not kept
+  MachineFaults* faults_ = nullptr;                 // null: no link has any
   std::vector<std::unique_ptr<Meeting>> meetings_;  // by link; null where none has been
   std::deque<Transfer> transfers_;                  // addresses stay
   Transfer* free_transfer_ = nullptr;

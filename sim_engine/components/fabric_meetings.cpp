@@ -42,6 +42,8 @@ void Fabric::decide(std::uint64_t id) {
     while (void* const ended = meeting.arbiter.take_ended(now)) {
       put_back(*static_cast<Visit*>(ended));
     }
+    if (faults_ != nullptr) [[unlikely]]
+      retime_waiting(static_cast<LinkId>(id), meeting.arbiter);
     void* const next = meeting.arbiter.begin_next(now);
     if (next == nullptr) break;
     begin_waiting(static_cast<LinkId>(id), *static_cast<Visit*>(next), meeting);
@@ -63,6 +65,8 @@ void Fabric::begin_waiting(LinkId id, Visit& visit, const Meeting& meeting) {
   Transfer& transfer = *visit.transfer;
   visit.start = engine_.now();
   if (trace_ != nullptr && visit.busy > Time{0}) record(id, visit.start, visit.busy, visit.bytes);
+  if (faults_ != nullptr && is_lost(id, visit)) [[unlikely]]
+    return;
   pass(transfer, visit, links_[id].spec.latency);
   go_on(transfer);
 }

@@ -42,4 +42,36 @@ void Fabric::record(LinkId link, Time start, Time busy, Bytes bytes) {
   trace_->span(track, trace_->label(fmt::format("{} B", bytes), bytes), start, start + busy);
 }
 
+// Splits the time until the last byte lands into its causes: links that others use, latencies,
+// bytes.
+CauseLog::Id Fabric::cause_of_delivery(const Transfer& transfer) const {
+  CauseLog* const causes = engine_.causes();
+  if (causes == nullptr) [[likely]]
+    return {};
+  const Path& path = *transfer.path;
+  const Time landed = transfer.arrivals[path.hops.size()].tail;
+  if (path.is_of_launch) return causes->add(transfer.cause, landed, Cause::launch, path.slowest);
+  // When it could have been sent; a slow link's bytes are its own.
+  const Time alone = landed - path.time_of(transfer.bytes) - transfer.slowed;
+  CauseLog::Id id = causes->add(transfer.cause, alone, Cause::queue, path.slowest);
+  id = causes->add(id, alone + path.hbm_latency, Cause::hbm, path.slowest);
+  id = causes->add(id, alone + path.latency, Cause::latency, path.slowest);
+  const bool is_slowed = transfer.slowed > Time{0};
+  if (is_slowed)
+    id = causes->add(id, alone + path.latency + transfer.slowed, Cause::bytes, transfer.slow_link);
+  return causes->add(id, landed, path.is_hbm_bound ? Cause::hbm : Cause::bytes, path.slowest);
+}
+
+// A head waits where it leaves a link later than its arrival and the latency ask for.
+Fabric::Waiting Fabric::waiting_of_delivered() const {
+  const Path& path = *delivered_->path;
+  const std::vector<Arrival>& arrivals = delivered_->arrivals;
+  const Time all = arrivals[path.hops.size()].head - arrivals[0].head - path.latency;
+  if (path.hbm_hop < 0 || all == Time{0}) return {all, Time{0}};
+  const auto hop = static_cast<std::size_t>(path.hbm_hop);
+  const Time latency = links_[path.hops[hop]].spec.latency;
+  const Time hbm = arrivals[hop + 1].head - arrivals[hop].head - latency;
+  return {all - hbm, hbm};
+}
+
 }  // namespace kernbench::sim

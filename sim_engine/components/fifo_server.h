@@ -19,6 +19,12 @@ class FifoServer {
     return start;
   }
 
+  // What it is occupied with ends so much later, or earlier.
+  void prolong(Time more, bool counts) {
+    free_at_ += more;
+    if (counts) busy_ += more;
+  }
+
   // The time at which a request that comes at `now` would be served.
   Time next_start(Time now) const { return std::max(now, free_at_); }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "sim_engine/base/check.h"
+#include "sim_engine/components/machine_faults.h"
 #include "sim_engine/components/math_timing.h"
 
 namespace kernbench::sim {
@@ -16,6 +17,8 @@ KernelRun::KernelRun(ProcessingElement& pe, const Event& wake, const Operation& 
       started_(pe.services().engine.now()),
       cpu_clock_(started_) {
   pe.services().begin_kernel();
+  MachineFaults* const faults = pe.services().faults;
+  if (faults != nullptr && !operation.is_collective) faults->begin_kernel(pe.location());
   if (const CauseLog* const causes = pe.services().engine.causes()) {
     clock_cause_ = causes->current();
   }

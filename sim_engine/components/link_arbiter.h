@@ -53,6 +53,14 @@ class LinkArbiter {
   bool is_in_use() const { return !under_way_.empty() || is_waited_for(); }
   bool is_waited_for() const;
 
+  // Calls retime(entry) for the next transfer of each priority, which may change its `busy`.
+  template <class Retime>
+  void for_each_next(const Retime& retime) {
+    for (auto& queue : waiting_) {
+      if (!queue.empty()) retime(queue.front());
+    }
+  }
+
   // Begins the transfer that is due now, and prolongs those that it interrupts; nullptr if none is
   // due.  REQUIRES: take_ended(now) is nullptr
   void* begin_next(Time now);

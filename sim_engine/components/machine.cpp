@@ -14,6 +14,7 @@
 #include "sim_engine/components/hbm_allocator.h"
 #include "sim_engine/components/ipcq.h"
 #include "sim_engine/components/launcher.h"
+#include "sim_engine/components/machine_faults.h"
 #include "sim_engine/components/processing_element.h"
 #include "sim_engine/components/queue_memory.h"
 #include "sim_engine/components/switch_sum.h"
@@ -41,6 +42,7 @@ struct Machine::Parts {
   Parts(Machine& machine, const MachineOptions& options)
       : trace(options.trace ? std::make_unique<TraceRecorder>() : nullptr),
         fabric(machine.engine_, machine.topology_, trace.get()),
+        faults(MachineFaults::make(machine.topology_, fabric.routing())),
         launcher(machine.engine_, fabric, machine.topology_),
         hbm(make_hbm(machine.topology_)),
         queue_memory(machine.topology_, hbm),
@@ -54,7 +56,10 @@ struct Machine::Parts {
                  {machine.topology_, fabric, queue_memory},
                  {},
                  {},
-                 {}} {}
+                 {}} {
+    services.faults = faults.get();
+    if (faults != nullptr && faults->has_links()) fabric.set_faults(*faults);
+  }
 
   // Calls visit(class, busy, name) for each unit, where name() makes its name.
   template <class Visit>
@@ -75,6 +80,7 @@ struct Machine::Parts {
   std::unique_ptr<TraceRecorder> trace;
   std::unique_ptr<WorkLog> work = nullptr;
   Fabric fabric;
+  const std::unique_ptr<MachineFaults> faults;
   Launcher launcher;
   std::vector<HbmAllocator> hbm;  // by SIP
   QueueMemory queue_memory;
@@ -198,6 +204,13 @@ void Machine::count_work() {
   parts_->work = std::make_unique<WorkLog>();
   parts_->services.work = parts_->work.get();
   parts_->fabric.keep_work(*parts_->work);
+}
+
+MachineFaults* Machine::faults() {
+  return parts_->faults.get();
+}
+const MachineFaults* Machine::faults() const {
+  return parts_->faults.get();
 }
 
 const WorkLog* Machine::work() const {

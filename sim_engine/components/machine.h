@@ -24,6 +24,7 @@ class Fabric;
 class HbmAllocator;
 class IpcqChannel;
 class Launcher;
+class MachineFaults;
 class ProcessingElement;
 class SwitchSum;
 class TraceRecorder;
@@ -86,6 +87,10 @@ class Machine {
   void count_work();
   // The work that has been counted; null if none is.
   const WorkLog* work() const;
+
+  // The topology's faults; null if it has none.
+  MachineFaults* faults();
+  const MachineFaults* faults() const;
 
   // Makes a queue and enters it in both PEs' tables.  Its slots occupy the memory that they lie in
   // until disconnect_all(), unless they are reserved already (IpcqParams).  Throws DeviceError

@@ -285,7 +285,9 @@ void PeScheduler::compute(ComputeUnit& unit, Command& command, Time cycles,
   const Bandwidth port = services_.topology.pe.tcm.compute_bandwidth;
   const Time reading = transfer_time(traffic.read, port);
   const Time writing = transfer_time(traffic.written, port);
-  const Time duration = std::max({cycles, reading, writing});
+  Time duration = std::max({cycles, reading, writing});
+  if (services_.faults != nullptr) [[unlikely]]
+    duration = slowed_down(command, unit.server.next_start(now), duration);
   // A wait for a unit that a port of TCM holds until its end is one for that port.
   const Time ports_free = std::max(unit.read_port.next_start(now), unit.write_port.next_start(now));
   const Cause wait = ports_free == unit.server.next_start(now) ? Cause::tcm : Cause::busy;
@@ -333,14 +335,18 @@ void PeScheduler::take_effect(const Command& command) {
                    }
                  },
                  [&](const work::Store& store) {
-                   store_value(services_.memory, store, command.operands[0]->value);
+                   store_value(services_.memory, store, value_to_store(command));
                    end_access(store);
                  },
                  [&](const work::Send& send) {
-                   send.channel->deliver(send.number, make_message(command, send));
+                   IpcqMessage message = make_message(command, send);
+                   if (!arrives(*send.channel, message)) return;
+                   send.channel->deliver(send.number, message);
                  },
                  [&](const work::CopyTo& copy) {
-                   copy.channel->deliver_in_place(copy.number, make_message(command, copy));
+                   IpcqMessage message = make_message(command, copy);
+                   if (!arrives(*copy.channel, message)) return;
+                   copy.channel->deliver_in_place(copy.number, message);
                  },
                  [](const work::Receive& receive) { receive.channel->release_slot(); },
                  [](const auto&) {},

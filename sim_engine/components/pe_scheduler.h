@@ -20,8 +20,10 @@
 
 #include "sim_engine/components/command.h"
 #include "sim_engine/components/fifo_server.h"
+#include "sim_engine/components/ipcq_message.h"
 #include "sim_engine/components/pe_services.h"
 #include "sim_engine/components/use_and_waits.h"
+#include "sim_engine/values/value.h"
 
 namespace kernbench::sim {
 
@@ -109,6 +111,9 @@ class PeScheduler {
   void end_access(const work::HbmAccess& access);
 
   void take_effect(const Command& command);
+  Time slowed_down(const Command& command, Time start, Time alone);
+  bool arrives(const IpcqChannel& channel, IpcqMessage& message);
+  Value value_to_store(const Command& command);
   void record(const Command& command);
 
   PeServices& services_;

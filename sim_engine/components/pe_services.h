@@ -17,6 +17,7 @@
 
 namespace kernbench::sim {
 
+class MachineFaults;
 class TraceRecorder;
 class WorkLog;
 
@@ -33,7 +34,8 @@ struct PeServices {
   CommandPool commands;
   MemoryOrder memory_order;
   TileChoices tile_choices = {};
-  WorkLog* work = nullptr;  // null unless energy is counted
+  WorkLog* work = nullptr;          // null unless energy is counted
+  MachineFaults* faults = nullptr;  // null if there are none
   std::uint32_t next_arrow = 0;
   std::uint64_t kernel_count = 0;  // kernels started so far
 

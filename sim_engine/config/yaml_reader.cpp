@@ -255,6 +255,17 @@ std::vector<std::string> YamlMap::choices(std::string_view key,
   return reader_.choices(*node, names);
 }
 
+std::vector<const YamlNode*> YamlMap::texts(std::string_view key, std::string_view example) {
+  record(key, "list", "texts such as " + std::string(example));
+  const YamlNode* const node = ask(key, example);
+  std::vector<const YamlNode*> texts;
+  if (node == nullptr) return texts;
+  for (const YamlNode* item : reader_.list(*node, example)) {
+    if (reader_.is_scalar(*item, example)) texts.push_back(item);
+  }
+  return texts;
+}
+
 std::optional<TextMark> YamlMap::find_mark(std::string_view key) const {
   const YamlNode* const value = is_map() ? node_->find(key) : nullptr;
   return value == nullptr ? std::nullopt : std::optional(value->mark);

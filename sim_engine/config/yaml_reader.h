@@ -116,6 +116,11 @@ class YamlMap {
   }
   bool boolean(std::string_view key);  // true or false
   std::vector<std::string> choices(std::string_view key, std::span<const std::string_view> names);
+  // The texts of a list, of which those that are wrong are told by fail_at().
+  std::vector<const YamlNode*> texts(std::string_view key, std::string_view example);
+  void fail_at(const YamlNode& node, std::string_view code, std::string_view text) {
+    reader_.fail_at(node, code, text);
+  }
 
   // Returns where the value of a key is written; nullopt if it is not there.
   std::optional<TextMark> find_mark(std::string_view key) const;

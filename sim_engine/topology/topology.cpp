@@ -60,7 +60,7 @@ struct NamedCount {
 
 // The numbers that must be at least 1 in every topology.
 std::vector<NamedCount> list_counts(const Topology& topology) {
-  const auto& [name, system, sip, cube, pe, communication, launch, energy] = topology;
+  const auto& [name, system, sip, cube, pe, communication, launch, energy, faults] = topology;
   return {{"system.sips.count", system.sip_count},
           {"system.sips.w", system.w},
           {"system.sips.h", system.h},
@@ -167,6 +167,7 @@ Topology in_ring(Topology topology, int sip_count) {
   topology.system.h = topology.system.d = 1;
   topology.system.nodes = {};
   topology.system.unlike_links.clear();
+  let_parts_be_lacking(topology.faults);
   return topology;
 }
 
@@ -185,6 +186,7 @@ Topology with_sips(Topology topology, int sip_count) {
   std::erase_if(system.unlike_links, [&](const UnlikeLinks& links) {
     return !describe_missing_links(system, links).empty();
   });
+  let_parts_be_lacking(topology.faults);
   return topology;
 }
 

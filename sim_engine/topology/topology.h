@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sim_engine/base/units.h"
+#include "sim_engine/faults/fault.h"
 
 namespace kernbench {
 
@@ -288,6 +289,8 @@ struct Topology {
   } launch;
 
   EnergySpec energy;
+
+  std::vector<Fault> faults;  // what goes wrong in it, in the order in which it was given
 
   int cube_count() const { return sip.cubes_w * sip.cubes_h; }
   int pe_count() const { return static_cast<int>(cube.corners.size()) * cube.pe_per_corner; }

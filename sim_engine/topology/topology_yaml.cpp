@@ -300,6 +300,19 @@ EnergySpec read_energy(YamlMap& file) {
   return result;
 }
 
+std::vector<Fault> read_faults(YamlMap& file) {
+  std::vector<Fault> faults;
+  if (!file.has("faults")) return faults;
+  for (const YamlNode* node : file.texts("faults", "[rank=3 start=+50us]")) {
+    ParsedFault parsed = parse_fault(node->text);
+    if (parsed.wrong.empty())
+      faults.push_back(std::move(parsed.fault));
+    else
+      file.fail_at(*node, "KB-Y050", parsed.wrong);
+  }
+  return faults;
+}
+
 // Links of a full mesh grow with the square of the SIPs.
 void check_full_mesh(YamlMap& file, const Topology::System& system) {
   if (system.topology != SipTopology::full_mesh || system.sip_count <= kMaxFullMesh) return;
@@ -328,7 +341,8 @@ Topology read_topology(YamlMap file, std::string name) {
                     .pe = read_pe(file.map("pe")),
                     .communication = {},
                     .launch = read_launch(file),
-                    .energy = read_energy(file)};
+                    .energy = read_energy(file),
+                    .faults = read_faults(file)};
   topology.communication = read_communication(file, topology.pe.tcm);
   check_size(file, topology);
   check_full_mesh(file, topology.system);

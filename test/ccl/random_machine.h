@@ -84,7 +84,7 @@ class RandomProtocols {
 // Calls rate(r) for each rate of a machine and time(t) for each of its times.
 template <class OnRate, class OnTime>
 void visit_rates_and_times(Topology& topology, const OnRate& rate, const OnTime& time) {
-  auto& [name, system, sip, cube, pe, communication, launch, energy] = topology;
+  auto& [name, system, sip, cube, pe, communication, launch, energy, faults] = topology;
   const auto link = [&](LinkSpec& spec) {
     rate(spec.bandwidth);
     time(spec.latency);

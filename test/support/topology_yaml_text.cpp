@@ -128,12 +128,19 @@ std::string to_text(const EnergySpec& energy) {
   return fmt::format("energy: {{{}}}\n", text);
 }
 
+std::string to_text(const std::vector<Fault>& faults) {
+  if (faults.empty()) return "";
+  std::string text = "faults:\n";
+  for (const Fault& fault : faults) text += fmt::format("  - {}\n", fault.text);
+  return text;
+}
+
 }  // namespace
 
 std::string to_yaml(const Topology& topology) {
   return "kernbench_topology: 1\n" + to_text(topology.system) + to_text(topology.sip) +
          to_text(topology.cube) + to_text(topology.pe) + to_text(topology.communication) +
-         to_text(topology.launch) + to_text(topology.energy);
+         to_text(topology.launch) + to_text(topology.energy) + to_text(topology.faults);
 }
 
 }  // namespace kernbench::test
