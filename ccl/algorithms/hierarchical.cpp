@@ -120,8 +120,8 @@ void plan_from_root(const PlanRequest& request, Plan& plan) {
   }
 }
 
-// Blocks between the root and another node go by way of the member of the root's node whose links
-// between nodes nobody else's of that node need.
+// Blocks between the root and another node go by way of the member of the root's node that has the
+// same place in it as the other end: so all links of the root's node carry a share.
 void plan_to_root(const PlanRequest& request, Plan& plan) {
   const Nodes nodes(request.shape, request.root);
   const bool is_gather = request.kind == Plan::Kind::gather;
@@ -137,7 +137,7 @@ void plan_to_root(const PlanRequest& request, Plan& plan) {
     if (own == stops.end()) continue;
     Move& move = plan.moves.emplace_back();
     move.time = static_cast<int>(own - stops.begin());
-    move.stage = (member - request.self + request.shape.size) % request.shape.size;
+    move.stage = (member - request.root + request.shape.size) % request.shape.size;
     move.chunks = {0, 1, stops.front(), stops.back()};
     move.has_source = own == stops.begin();
     if (!move.has_source) move.from = {*(own - 1)};
@@ -183,7 +183,8 @@ void plan_hierarchical_whole(const PlanRequest& request, Plan& plan) {
 }
 
 std::string_view misfit_of_hierarchical(const GroupShape& shape) {
-  return shape.spans_nodes ? "" : "it needs SIPs of several nodes, the same places in each";
+  return shape.spans_nodes ? ""
+                           : "it needs two or more SIPs of several nodes, the same places in each";
 }
 
 }  // namespace kernbench::ccl

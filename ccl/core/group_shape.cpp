@@ -84,11 +84,14 @@ void add_lines(GroupShape& shape, const sim::Grid& grid, const std::vector<int>&
   shape.columns = make_lines(shape, ys, xs, flat.grid.h, grid.wraps);
 }
 
-// Columns of three dimensions go along two of them.
-double column_slowness(const sim::SipNetwork& network) {
+// Columns of three dimensions go along two of them.  A PE's way to its SIP's links bounds both.
+double column_slowness(const Topology& topology, const sim::SipNetwork& network) {
   if (!network.has_unlike_links()) return 1;
-  const auto seconds = [](Bandwidth rate) { return 1.0 / static_cast<double>(rate.per_second); };
-  return seconds(std::min(network.slowest(1), network.slowest(2))) / seconds(network.slowest(0));
+  const Bandwidth inside = std::min(topology.cube.noc.bandwidth, topology.sip.ucie.bandwidth);
+  const auto rate = [&](Bandwidth link) {
+    return static_cast<double>(std::min(link, inside).per_second);
+  };
+  return rate(network.slowest(0)) / rate(std::min(network.slowest(1), network.slowest(2)));
 }
 
 void add_tree_over_grid(GroupShape& shape) {
@@ -202,7 +205,7 @@ GroupShape shape_of_sips(const Topology& topology, const std::vector<int>& sips)
   shape.ring = {std::move(ring), wraps};
 
   add_lines(shape, grid, sips);
-  shape.column_slowness = column_slowness(network);
+  shape.column_slowness = column_slowness(topology, network);
   if (!is_rectangle(shape)) make_one_row(shape);
   add_tree_over_grid(shape);
   shape.ways = ways_of_sips(topology, sips);

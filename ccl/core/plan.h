@@ -93,7 +93,7 @@ struct GroupShape {
   // The grid, of which a ring or line is one row: members by row and column.
   std::vector<Row> rows;
   std::vector<Row> columns;
-  // The time of bytes on the slowest link along columns over that along rows.
+  // The time of bytes on the machine's slowest link along columns over that along rows.
   double column_slowness = 1;
   std::vector<Branch> tree;  // by member: the tree that reaches all in the fewest steps
   bool joins_all = false;    // any two members are neighbours: a switch or a full mesh

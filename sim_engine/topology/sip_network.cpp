@@ -14,6 +14,7 @@ namespace kernbench::sim {
 namespace {
 
 constexpr int kDimensions = 3;
+constexpr int kByOtherNode = 4;  // links of a way to a SIP of the same node by one of another node
 
 // The number of a SIP's link to greater coordinates of a dimension.
 int number_ahead(int dimension) {
@@ -42,12 +43,41 @@ SipNetwork::SipNetwork(const Topology& topology)
   if (!system_.unlike_links.empty()) find_specs();
 }
 
+// In a dimension of size 2 both directions lead to the same SIP.
+template <class Visit>
+void SipNetwork::for_each_link(int sip, Visit visit) const {
+  const int in_one = system_.sip_count / system_.nodes.count;
+  if (in_one == 1) return;
+  if (has_switch()) return visit(Link{sip, kToSwitch});
+  if (joins_all()) {
+    for (int other = node_of(sip) * in_one; other < (node_of(sip) + 1) * in_one; ++other) {
+      if (other != sip) visit(Link{sip, other});
+    }
+    return;
+  }
+  for (int i = 0; i < kCompassCount; ++i) {
+    const auto direction = static_cast<Compass>(i);
+    const int neighbour = grid_.neighbour(sip, direction);
+    if (neighbour < 0) continue;
+    const bool again = neighbour == grid_.neighbour(sip, opposite(direction));
+    if (!again || i % 2 == 0) visit(Link{sip, i});
+  }
+}
+
 void SipNetwork::find_specs() {
   for (int sip = 0; sip < system_.sip_count; ++sip) {
     for (int number = 0; number < links_in_node(); ++number) {
       const UnlikeLinks* const unlike = find_unlike({sip, number});
       specs_.push_back(unlike == nullptr ? system_.sip_link : unlike->link);
     }
+  }
+  least_latencies_.fill(Time::max());
+  for (int sip = 0; sip < system_.sip_count; ++sip) {
+    for_each_link(sip, [&](const Link& link) {
+      const bool is_of_grid = !joins_all();
+      Time& least = least_latencies_.at(is_of_grid ? static_cast<std::size_t>(link.number) / 2 : 0);
+      least = std::min(least, spec(link).latency);
+    });
   }
 }
 
@@ -118,10 +148,15 @@ int SipNetwork::hops(int from, int to) const {
          along(grid_.z_of(from), grid_.z_of(to), grid_.d);
 }
 
-// Whatever way is taken, a grid's has at least so many steps in each dimension.
 Time SipNetwork::latency(int from, int to) const {
   if (from == to) return Time{0};
   if (node_of(from) != node_of(to)) return 2 * system_.nodes.link.latency;
+  const Time within = latency_in_node(from, to);
+  return has_nodes() ? std::min(within, kByOtherNode * system_.nodes.link.latency) : within;
+}
+
+// Whatever way is taken, a grid's has at least so many steps in each dimension.
+Time SipNetwork::latency_in_node(int from, int to) const {
   if (has_switch()) {
     return spec({from, kToSwitch}).latency + in_switch() + spec({to, kFromSwitch}).latency;
   }
@@ -161,43 +196,13 @@ Time SipNetwork::in_switch() const {
 }
 
 Time SipNetwork::least_latency() const {
-  if (!has_unlike_links()) return system_.sip_link.latency;
-  Time least = Time::max();
-  for (int sip = 0; sip < system_.sip_count; ++sip) {
-    for_each_link(sip, [&](const Link& link) { least = std::min(least, spec(link).latency); });
-  }
-  return least;
+  return has_unlike_links() ? *std::ranges::min_element(least_latencies_)
+                            : system_.sip_link.latency;
 }
 
 Time SipNetwork::least_latency(int dimension) const {
-  if (!has_unlike_links()) return system_.sip_link.latency;
-  Time least = Time::max();
-  for (int sip = 0; sip < system_.sip_count; ++sip) {
-    const Link ahead{sip, number_ahead(dimension)};
-    if (neighbour_of(ahead) >= 0) least = std::min(least, spec(ahead).latency);
-  }
-  return least;
-}
-
-// In a dimension of size 2 both directions lead to the same SIP.
-template <class Visit>
-void SipNetwork::for_each_link(int sip, Visit visit) const {
-  const int in_one = system_.sip_count / system_.nodes.count;
-  if (in_one == 1) return;
-  if (has_switch()) return visit(Link{sip, kToSwitch});
-  if (joins_all()) {
-    for (int other = node_of(sip) * in_one; other < (node_of(sip) + 1) * in_one; ++other) {
-      if (other != sip) visit(Link{sip, other});
-    }
-    return;
-  }
-  for (int i = 0; i < kCompassCount; ++i) {
-    const auto direction = static_cast<Compass>(i);
-    const int neighbour = grid_.neighbour(sip, direction);
-    if (neighbour < 0) continue;
-    const bool again = neighbour == grid_.neighbour(sip, opposite(direction));
-    if (!again || i % 2 == 0) visit(Link{sip, i});
-  }
+  return has_unlike_links() ? least_latencies_.at(static_cast<std::size_t>(dimension))
+                            : system_.sip_link.latency;
 }
 
 int SipNetwork::degree(int sip) const {

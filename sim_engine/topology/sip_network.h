@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -85,6 +86,7 @@ class SipNetwork {
   Bandwidth rate_across(int dimension) const;
   int size_of(int dimension) const;
   Time in_node() const;  // to_neighbour() of the same node
+  Time latency_in_node(int from, int to) const;
   Time in_switch() const;
   Time least_latency() const;
   Time least_latency(int dimension) const;
@@ -92,6 +94,7 @@ class SipNetwork {
   const Topology::System system_;
   const Grid grid_;
   std::vector<LinkSpec> specs_;  // by SIP and number; empty: all in a node are system_.sip_link
+  std::array<Time, 3> least_latencies_{};  // by dimension, of links where they are unlike
 };
 
 }  // namespace kernbench::sim

@@ -20,8 +20,9 @@ std::optional<int> parse_sip(std::string_view text) {
   text.remove_prefix(kSip.size());
   int sip = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), sip);
-  const bool is_whole = error == std::errc() && end == text.data() + text.size() && sip >= 0;
-  return is_whole ? std::optional(sip) : std::nullopt;
+  const bool is_whole = error == std::errc() && end == text.data() + text.size();
+  const bool is_plain = is_whole && text == fmt::to_string(sip);  // each SIP has one name
+  return is_plain ? std::optional(sip) : std::nullopt;
 }
 
 bool are_neighbours(const Topology::System& system, int a, int b) {
@@ -57,7 +58,7 @@ std::optional<UnlikeLinks> parse_unlike_links(std::string_view name) {
   if (!first) return std::nullopt;
   if (dash == name.npos) return UnlikeLinks{UnlikeLinks::Of::sip, *first, 0, {}};
   const std::optional<int> second = parse_sip(name.substr(dash + 1));
-  if (!second) return std::nullopt;
+  if (!second || *second < *first) return std::nullopt;
   return UnlikeLinks{UnlikeLinks::Of::pair, *first, *second, {}};
 }
 

@@ -11,7 +11,7 @@
 namespace kernbench {
 
 // The inverse of to_string(), without the links' bandwidth and latency; nullopt if `name` has
-// another form.
+// another form, such as a pair whose greater number comes first: the same links have one name.
 std::optional<UnlikeLinks> parse_unlike_links(std::string_view name);
 
 // Says why a machine has no such links: "SIPs 0 and 5 are no neighbours"; empty if it has some.

@@ -8,6 +8,7 @@
 #include <catch2/catch.hpp>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "ccl/core/algorithm.h"
 #include "ccl/core/config.h"
@@ -157,10 +158,10 @@ std::vector<Tensor> pieces(const Member& m, const Tensor& whole, bool are_there 
 }
 
 // Runs the collective on a member, and says what is wrong with its elements.
-std::string wrong_after(CollectiveKind kind, const Member& m) {
+std::string wrong_after(CollectiveKind kind, const Member& m, int root) {
   auto& dist = m.torch.distributed;
   const std::int64_t whole = m.size() * kCount;
-  const bool is_first = m.rank == 0;
+  const bool is_root = m.rank == root;
   const Tensor x = giving(m, kCount);
   const Tensor all = giving(m, whole);
   const Tensor taken = m.torch.zeros({whole}, {.dtype = DType::f32});
@@ -170,11 +171,11 @@ std::string wrong_after(CollectiveKind kind, const Member& m) {
       dist.all_reduce(all);
       return wrong(all, sums_of(m, whole));
     case CollectiveKind::reduce:
-      dist.reduce(all, 0);
-      return is_first ? wrong(all, sums_of(m, whole)) : "";
+      dist.reduce(all, root);
+      return is_root ? wrong(all, sums_of(m, whole)) : "";
     case CollectiveKind::broadcast:
-      dist.broadcast(all, 0);
-      return wrong(all, elements_of(0, whole));
+      dist.broadcast(all, root);
+      return wrong(all, elements_of(root, whole));
     case CollectiveKind::all_gather:
       dist.all_gather_into_tensor(taken, x);
       return wrong(taken, parts(m, false));
@@ -185,13 +186,13 @@ std::string wrong_after(CollectiveKind kind, const Member& m) {
       dist.all_to_all_single(taken, all);
       return wrong(taken, parts(m, true));
     case CollectiveKind::gather:
-      dist.gather(x, pieces(m, taken, is_first));
-      return is_first ? wrong(taken, parts(m, false)) : "";
+      dist.gather(x, pieces(m, taken, is_root), {.dst = root});
+      return is_root ? wrong(taken, parts(m, false)) : "";
     default:
       break;
   }
-  dist.scatter(part, pieces(m, all, is_first));
-  return wrong(part, elements_of(0, kCount, m.rank * kCount));
+  dist.scatter(part, pieces(m, all, is_root), {.src = root});
+  return wrong(part, elements_of(root, kCount, m.rank * kCount));
 }
 
 std::shared_ptr<const ccl::Config> by(const Algorithm& algorithm, CollectiveKind kind) {
@@ -208,13 +209,21 @@ std::vector<int> all_ranks(const Topology& topology) {
   return ranks;
 }
 
-// Returns what is wrong with the elements, or the text of the error.
+// Returns what is wrong with the elements, or the text of the error, with several roots if the
+// collective has one.
 std::string run(const Topology& topology, const Algorithm& algorithm, CollectiveKind kind) {
+  const int size = topology.system.sip_count;
+  std::set<int> roots = {0};
+  if (traits_of(kind).root != distributed::Root::none) roots.insert({size / 3, size - 1});
   try {
-    const auto wrong = run_group(topology, all_ranks(topology),
-                                 [&](const Member& m) { return wrong_after(kind, m); },
-                                 {.ccl = by(algorithm, kind)});
-    return fmt::format("{}", fmt::join(wrong, "\n"));
+    std::string wrong;
+    for (const int root : roots) {
+      const auto of_members = run_group(topology, all_ranks(topology),
+                                        [&](const Member& m) { return wrong_after(kind, m, root); },
+                                        {.ccl = by(algorithm, kind)});
+      wrong += fmt::format("{}", fmt::join(of_members, "\n"));
+    }
+    return wrong;
   } catch (const Error& error) {
     return error.what();
   }

@@ -144,7 +144,7 @@ TEST_CASE("in a full mesh with a slow pair, direct takes 2 (A + n/P B)", "[ccl][
   Topology mesh = joined_topology(SipTopology::full_mesh, 4);
   constexpr Time kSlow{2'000'000};
   constexpr Time kSlowByte{100};
-  mesh.system.unlike_links = {{UnlikeLinks::Of::pair, 3, 1, {Bandwidth{10 * kGBs}, kSlow}}};
+  mesh.system.unlike_links = {{UnlikeLinks::Of::pair, 1, 3, {Bandwidth{10 * kGBs}, kSlow}}};
   for (const Bytes bytes : {1024, 4096}) {
     CAPTURE(bytes);
     CHECK(simulated(mesh, by("direct_allreduce"), bytes) == 2 * (kSlow + bytes / 4 * kSlowByte));

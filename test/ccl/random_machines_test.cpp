@@ -101,7 +101,7 @@ Topology with_random_links(Topology topology, Pick& pick) {
                       pick(0, system.sip_count - 1),
                       0,
                       {pick.gigabytes(5, 90), Time{pick(0, 900) * 1000}}};
-    if (links.of == UnlikeLinks::Of::pair) links.second = pick(0, system.sip_count - 1);
+    if (links.of == UnlikeLinks::Of::pair) links.second = pick(links.first, system.sip_count - 1);
     if (links.of == UnlikeLinks::Of::dimension && links.first > 2) continue;
     const auto has_its_name = [&](const UnlikeLinks& one) {
       return to_string(one) == to_string(links);

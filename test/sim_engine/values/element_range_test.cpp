@@ -28,6 +28,7 @@ std::vector<ElementRange> small_ranges(std::int64_t rows) {
         for (std::int64_t pitch = columns; pitch < columns + 3; ++pitch) {
           ranges.push_back({begin, columns, row_count, pitch});
         }
+        if (row_count == 1) ranges.push_back({begin, columns});
       }
     }
   }
