@@ -43,7 +43,7 @@ install(FILES ${PROJECT_SOURCE_DIR}/runtime/kernbench_gdb.py
 set(guides README.md README.ko.md ARCHITECTURE.md ARCHITECTURE.ko.md CHANGELOG.md GLOSSARY.md GLOSSARY.ko.md LICENSE
   how-far-to-trust-the-times.md how-far-to-trust-the-times.ko.md training-a-model.md training-a-model.ko.md
   questions-and-answers.md questions-and-answers.ko.md gallery.md gallery.ko.md
-  reading-a-report.md reading-a-report.ko.md
+  reading-a-report.md reading-a-report.ko.md testing.md testing.ko.md
   debugging.md error-codes.md from-pytorch.md from-pytorch.ko.md CONTRIBUTING.md
   runtime/README.md runtime/profiler/trace-queries.md runtime/fiber/README.md
   sim_engine/README.md ccl/README.md ccl/ccl.yaml

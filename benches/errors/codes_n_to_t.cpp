@@ -29,6 +29,16 @@ constexpr std::array kNCodes = std::to_array<ErrorCode>({
      "The condition of `--fail-if` holds for a row, or a row is gone.",
      "Find what has changed in the rows that the message names, or take the new report as the "
      "baseline."},
+    {"KB-N060", ExitCode::values,
+     "What a program computes, or whether it fails, depends on its schedule: `explore()` or "
+     "`exhaustive()` has found one that ends otherwise than the usual one.",
+     "The message names the first difference, the choices that lead to it and the line that "
+     "repeats it: wait for what is needed, or name the sender."},
+    {"KB-N061", ExitCode::values,
+     "Two runs of one schedule differ, so the program depends on more than its schedule.",
+     "Make in each run what a run changes; take no address, clock or unseeded number into values."},
+    {"KB-N062", ExitCode::numerics, "A `KB_SOMETIMES` has held in no run of an exploration.",
+     "Vary what leads there, allow more runs, or take the condition away if it cannot hold."},
 });
 
 constexpr std::array kOCodes = std::to_array<ErrorCode>({

@@ -60,6 +60,11 @@ constexpr std::array kUCodes = std::to_array<ErrorCode>({
     {"KB-U022", ExitCode::usage,
      "A fit has more parameters than half of its rows, or one that moves no row.",
      "Fit fewer keys, or give more rows, of collectives and sizes that depend on them."},
+    {"KB-U030", ExitCode::usage,
+     "KERNBENCH_REPLAY holds no schedule, or that of another program or version.",
+     "Give the line that the failed exploration has printed, and run the test that it names."},
+    {"KB-U031", ExitCode::usage, "A number of `ExploreOptions` is less than 1.",
+     "Give 1 at least: of runs, depth, deepest and slowest_percent, and one kind to vary."},
 });
 
 constexpr std::array kXCodes = std::to_array<ErrorCode>({

@@ -345,6 +345,13 @@ Config Config::with_buffer_kind(sim::BufferKind kind) const {
   return with([&](State& state) { state.overrides.buffer_kind = kind; });
 }
 
+Config Config::with_depth(int depth) const {
+  if (depth < 1 || depth > kMaxDepth) {
+    throw ConfigError("KB-Y020", "depth: {} not in [1, {}]", depth, kMaxDepth);
+  }
+  return with([&](State& state) { state.overrides.depth = depth; });
+}
+
 Config Config::with_world_size(int world_size) const {
   if (world_size < 1 || world_size > kMaxWorldSize) {
     throw ConfigError("KB-Y020", "world_size: {} not in [1, {}]", world_size, kMaxWorldSize);

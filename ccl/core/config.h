@@ -144,6 +144,7 @@ class Config : public distributed::BackendConfig {
   // be used beside the defaults.
   Config with_algorithm(std::string_view name) const;
   Config with_buffer_kind(sim::BufferKind kind) const;
+  Config with_depth(int depth) const;  // of queues; throws ConfigError KB-Y020 outside of [1, 1024]
   Config with_world_size(int world_size) const;
   Config with_root(Root root) const;
 

@@ -4,7 +4,6 @@ namespace kernbench::ccl {
 
 namespace {
 
-constexpr int kMaxDepth = 1024;
 constexpr Bytes kMaxSlot = Bytes{1} << 30;
 constexpr Bytes kMaxEager = Bytes{1} << 20;
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 40;

@@ -12,6 +12,7 @@
 namespace kernbench::ccl {
 
 inline constexpr int kMaxWorldSize = 1 << 20;
+inline constexpr int kMaxDepth = 1024;
 
 // Settings as written in the file; settings that are absent are inherited.
 struct Settings {

@@ -159,6 +159,18 @@ struct DistributedContext::State {
   void prepare(std::vector<MessageCall>& calls, const std::vector<P2POp>& ops) const;
   void deliver(Group& group, const Message& later, const Message& earlier);
 
+  // Schedules that are explored (explored.cpp); without one they do nothing.
+
+  // The caller's next call takes longer than usual.
+  void delay_call() const;
+  void observe(const CollectiveCall& call) const;
+  // The message is in the group's mailbox, or will be.
+  void note_message(const Group& group, const Message& message) const;
+  // Puts a receive from any rank aside until all else of this moment has happened.  Returns false,
+  // and does nothing, for another message.
+  bool put_aside(Group& group, Message& message);
+  struct SettleLater;
+
   DistributedContext& context;
   RuntimeContext& torch;
   const std::shared_ptr<runtime::Simulation> simulation;

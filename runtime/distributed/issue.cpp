@@ -187,6 +187,7 @@ struct DistributedContext::State::Issued {
 
 // A rank's collectives of one group run one after the other, as on a stream of their own.
 Work DistributedContext::State::issue(CollectiveCall call) {
+  delay_call();
   if (backend->runs_on_streams()) runtime::issue(*simulation);
   const bool queued = is_queued(call);
   if (!queued) wait_for_stream(call);
@@ -277,6 +278,7 @@ void DistributedContext::State::run(const Issued& issued) const {
     issued.record.runs_by(issued.communicator->runs_by(call));
     run_on_snapshots_if_aliased(*issued.communicator, call);
   }
+  observe(call);
   issued.record.ended();
   if (!call.event.is_async) issued.record.completed(describe);  // else its Work completes it
 }

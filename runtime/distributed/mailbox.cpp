@@ -3,10 +3,37 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/distributed/fingerprint.h"
 
 namespace kernbench::distributed {
+
+namespace {
+
+bool fits(const Message& receive, const Message& send) {
+  return receive.event.peer < 0 || receive.event.peer == send.own;
+}
+
+Message take(std::deque<Message>& messages, std::deque<Message>::iterator at) {
+  Message taken = std::move(*at);
+  messages.erase(at);
+  return taken;
+}
+
+// Returns the earliest send of each sender, in the order of ranks.
+std::vector<std::deque<Message>::iterator> first_sends(std::deque<Message>& sends) {
+  std::vector<std::deque<Message>::iterator> firsts;
+  for (auto send = sends.begin(); send != sends.end(); ++send) {
+    const bool is_first = std::ranges::none_of(
+        firsts, [&](const auto& earlier) { return earlier->own == send->own; });
+    if (is_first) firsts.push_back(send);
+  }
+  std::ranges::sort(firsts, {}, [](const auto& send) { return send->own; });
+  return firsts;
+}
+
+}  // namespace
 
 Mailbox::Address Mailbox::make_address(const Message& message) {
   return {.receiver = message.is_send ? message.event.peer : message.own,
@@ -18,18 +45,48 @@ std::optional<Message> Mailbox::take_match(const Message& message) {
   const auto at = waiting_.find(make_address(message));
   if (at == waiting_.end()) return std::nullopt;
   std::deque<Message>& others = message.is_send ? at->second.receives : at->second.sends;
+  // A receive that is deferred has come before this one, or could take this send.
+  if (!message.is_send && std::ranges::any_of(at->second.receives, &Message::is_deferred)) {
+    return std::nullopt;
+  }
   // Messages between two ranks with one tag must not overtake each other, so the oldest match is
   // taken.
   const auto found = std::ranges::find_if(others, [&](const Message& other) {
-    const Message& receive = message.is_send ? other : message;
-    const Message& send = message.is_send ? message : other;
-    return receive.event.peer < 0 || receive.event.peer == send.own;
+    return message.is_send ? fits(other, message) : fits(message, other);
   });
-  if (found == others.end()) return std::nullopt;
-  Message match = std::move(*found);
-  others.erase(found);
+  if (found == others.end() || found->is_deferred) return std::nullopt;
+  Message match = take(others, found);
   if (at->second.sends.empty() && at->second.receives.empty()) waiting_.erase(at);
   return match;
+}
+
+std::vector<Mailbox::Match> Mailbox::settle(
+    const Address& address, runtime::FunctionRef<std::size_t(std::span<const int>)> choose) {
+  auto& [sends, receives] = waiting_[address];
+  const auto deferred = std::ranges::find_if(receives, &Message::is_deferred);
+  std::vector<Match> matches;
+  if (deferred == receives.end()) return matches;
+  deferred->is_deferred = false;
+  const auto senders = first_sends(sends);
+  if (!senders.empty()) {
+    std::vector<int> ranks;
+    for (const auto& send : senders) ranks.push_back(send->own);
+    Message send = take(sends, senders[ranks.size() == 1 ? 0 : choose(ranks)]);
+    matches.push_back({take(receives, deferred), std::move(send)});
+  }
+  for (auto receive = receives.begin(); receive != receives.end() && !receive->is_deferred;) {
+    const auto send =
+        std::ranges::find_if(sends, [&](const Message& one) { return fits(*receive, one); });
+    if (send == sends.end()) {
+      ++receive;
+      continue;
+    }
+    Message taken = take(sends, send);
+    matches.push_back({std::move(*receive), std::move(taken)});
+    receive = receives.erase(receive);
+  }
+  if (sends.empty() && receives.empty()) waiting_.erase(address);
+  return matches;
 }
 
 void Mailbox::put(Message message) {

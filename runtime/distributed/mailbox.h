@@ -13,12 +13,15 @@
 #include <memory>
 #include <optional>
 #include <source_location>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/distributed/collective.h"
 #include "runtime/distributed/options.h"
 #include "runtime/distributed/work.h"
+#include "runtime/fiber/function_ref.h"
 
 namespace kernbench::distributed {
 
@@ -29,6 +32,7 @@ struct Message {
   int own = 0;  // global rank
   Block block = {};
   std::shared_ptr<std::any> objects = nullptr;  // replaces the block: the objects
+  bool is_deferred = false;                     // a receive that waits for settle()
   std::shared_ptr<Work::State> work = nullptr;  // finishes when the message has arrived
 };
 
@@ -38,7 +42,6 @@ class Mailbox {
   std::optional<Message> take_match(const Message& message);
   void put(Message message);
 
- private:
   // The fields that must be equal for messages to match, except the sender.
   struct Address {
     int receiver = 0;
@@ -46,12 +49,22 @@ class Mailbox {
     bool is_of_objects = false;
     auto operator<=>(const Address&) const = default;
   };
+  static Address make_address(const Message& message);
+  struct Match {
+    Message receive;
+    Message send;
+  };
+  // Ends the deferral of the earliest deferred receive at this address: it takes the earliest send
+  // of the sender that choose() says, of the ranks, ascending, of two or more.  Without a sender it
+  // waits on.  Returns all matches that then follow.
+  std::vector<Match> settle(const Address& address,
+                            runtime::FunctionRef<std::size_t(std::span<const int>)> choose);
+
+ private:
   struct Waiting {  // in the order of their calls
     std::deque<Message> sends;
     std::deque<Message> receives;
   };
-
-  static Address make_address(const Message& message);
 
   std::map<Address, Waiting> waiting_;
 };

@@ -95,6 +95,7 @@ Work DistributedContext::State::post(const MessageCall& wanted, const Tensor& x,
                                      std::shared_ptr<std::any> objects) {
   Group* const group = group_of_caller(wanted.function, wanted.group);
   if (group == nullptr) return {};
+  delay_call();
   const bool has_tensor = objects == nullptr;
   if (has_tensor) check_tensor(wanted.function, x);
   runtime::synchronize_current_stream(*simulation, has_tensor ? x.device() : local().device);
@@ -115,6 +116,8 @@ Work DistributedContext::State::post(const MessageCall& wanted, const Tensor& x,
     message.work->keep(x, !wanted.is_send);
   }
   const Work work(message.work, wanted.is_send ? std::vector<Tensor>() : std::vector{x});
+  note_message(*group, message);
+  if (put_aside(*group, message)) return work;
   if (const auto earlier = group->mailbox.take_match(message)) {
     deliver(*group, message, *earlier);
   } else {

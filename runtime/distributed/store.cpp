@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -39,6 +40,16 @@ Store::Store(const Store& of, std::string prefix)
   checked();
 }
 
+// Other orders of what ranks do to one key may give other values.
+void Store::touch(std::string_view key, bool writes) const {
+  constexpr std::uint64_t kKeys = 2;
+  runtime::ScheduleChoices* const choices = simulation_->choices();
+  if (choices == nullptr) return;
+  const std::uint64_t object = runtime::shared_object(kKeys, std::hash<std::string>()(full(key)));
+  choices->touches(object, writes ? runtime::ScheduleChoices::Touch::writes
+                                  : runtime::ScheduleChoices::Touch::reads);
+}
+
 Store::State& Store::checked() const {
   if (state_ == nullptr) misuse("the Store is None: make one, as HashStore(torch)");
   const runtime::FiberLocal& caller = simulation_->local();
@@ -50,6 +61,7 @@ Store::State& Store::checked() const {
 
 void Store::set(std::string_view key, std::string value) const {
   State& state = checked();
+  touch(key, true);
   state.values[full(key)] = std::move(value);
   state.changed.notify_all();
 }
@@ -62,6 +74,7 @@ std::string Store::get(std::string_view key) const {
 void Store::wait(const std::vector<std::string>& keys,
                  std::optional<std::chrono::milliseconds>) const {
   State& state = checked();
+  for (const std::string& key : keys) touch(key, false);
   // A key that was set may be deleted again while the others are waited for.
   for (;;) {
     const auto missing = std::ranges::find_if(
@@ -76,6 +89,7 @@ void Store::wait(const std::vector<std::string>& keys,
 
 std::int64_t Store::add(std::string_view key, std::int64_t amount) const {
   std::string& value = checked().values[full(key)];
+  touch(key, true);
   std::int64_t sum = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), sum);
   const bool is_number = value.empty() || (error == std::errc() && *end == 0);
@@ -93,6 +107,7 @@ std::int64_t Store::add(std::string_view key, std::int64_t amount) const {
 std::string Store::compare_set(std::string_view key, const std::string& expected,
                                const std::string& desired) const {
   const std::map<std::string, std::string>& values = checked().values;
+  touch(key, true);
   const auto found = values.find(full(key));
   if (found == values.end() && !expected.empty()) return expected;
   if (found != values.end() && found->second != expected) return found->second;
@@ -101,7 +116,9 @@ std::string Store::compare_set(std::string_view key, const std::string& expected
 }
 
 bool Store::delete_key(std::string_view key) const {
-  return checked().values.erase(full(key)) > 0;
+  State& state = checked();
+  touch(key, true);
+  return state.values.erase(full(key)) > 0;
 }
 
 std::int64_t Store::num_keys() const {

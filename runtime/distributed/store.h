@@ -55,6 +55,7 @@ class Store {
  private:
   struct Named;
   State& checked() const;
+  void touch(std::string_view key, bool writes) const;
   std::string full(std::string_view key) const { return prefix_ + std::string(key); }
 
   std::shared_ptr<runtime::Simulation> simulation_;

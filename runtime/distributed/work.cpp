@@ -38,6 +38,7 @@ bool Work::State::will_write(const Tensor& tensor) const {
 }
 
 void Work::State::finish(std::exception_ptr how) {
+  touch(runtime::ScheduleChoices::Touch::writes);
   is_done = true;
   failure = std::move(how);
   ended = simulation.now();
@@ -56,6 +57,14 @@ void Work::State::finish(std::exception_ptr how) {
   }
   release();
   done.notify_all();
+}
+
+// Whether a rank's works are done depends on the order of events.
+void Work::State::touch(runtime::ScheduleChoices::Touch how) const {
+  constexpr std::uint64_t kWorks = 1;
+  runtime::ScheduleChoices* const choices = simulation.choices();
+  if (choices == nullptr) return;
+  choices->touches(runtime::shared_object(kWorks, static_cast<std::uint64_t>(record.rank())), how);
 }
 
 void Work::State::release() {
@@ -157,6 +166,7 @@ bool Work::wait_on_host() const {
 }
 
 bool Work::is_completed() const {
+  checked().touch(runtime::ScheduleChoices::Touch::reads);
   if (!checked().is_done) {
     state_->looks.look(
         state_->simulation, [this] { return state_->is_done; },

@@ -45,6 +45,8 @@ struct Work::State final : runtime::Activity {
   // shares.
   bool will_write(const Tensor& tensor) const;
   void finish(std::exception_ptr how);
+  // Tells what explores schedules.
+  void touch(runtime::ScheduleChoices::Touch how) const;
   // Ends the use of all tensors: the work is done, or the run is over.
   void release();
   std::string describe() const override { return description; }

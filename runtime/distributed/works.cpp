@@ -78,7 +78,7 @@ void DistributedContext::State::start(const std::shared_ptr<Work::State>& work,
                                       std::function<void()> body) const {
   const auto fiber_local = std::make_shared<FiberLocal>();
   fiber_local->kind = FiberLocal::Kind::work;
-  fiber_local->rank = local().rank;
+  fiber_local->rank = work->record.rank();
   fiber_local->device = local().device;
   fiber_local->write = simulation->next_write();
   work->note_writes(fiber_local->write);

@@ -69,6 +69,12 @@ class FiberScheduler {
     return {&FiberScheduler::on_resume, &fiber, fiber.generation_};
   }
 
+  // Returns the fiber that the event starts or resumes; nullptr if it does neither.
+  static const Fiber* fiber_of(const sim::Event& event) {
+    const bool is_of_fiber = event.function == &on_start || event.function == &on_resume;
+    return is_of_fiber ? static_cast<const Fiber*>(event.object) : nullptr;
+  }
+
   // Runs `function` on the main stack, at once, and returns when it has returned; what it throws
   // is thrown here.  It serves work that needs a larger stack than a fiber's, or must not run on a
   // fiber.  `function` must not park, since current() is nullptr in it.

@@ -41,8 +41,10 @@ void Event::notify_all() {
 }
 
 Simulation::Simulation(const Topology& topology, const sim::MachineOptions& options,
-                       int evaluation_threads, const RunLimits& limits)
+                       int evaluation_threads, const RunLimits& limits,
+                       std::shared_ptr<ScheduleChoices> choices)
     : log_(std::getenv("KERNBENCH_LOG")),
+      choices_(std::move(choices)),
       flight_recorder_(std::getenv("KERNBENCH_FLIGHT_RECORDER")),
       machine_(topology, options),
       activity_(machine_.engine(), topology.system.sip_count),
@@ -51,6 +53,10 @@ Simulation::Simulation(const Topology& topology, const sim::MachineOptions& opti
       command_budget_(limits.commands),
       watchdog_(fibers_, limits) {
   if (options.profile) keep_run_log();
+  if (choices_ != nullptr) {
+    choices_->begins(*this);
+    machine_.engine().choose_ties(*choices_, choices_->link_seed());
+  }
   watchdog_.start();  // from now on the process's watch handles signals
 }
 

@@ -30,6 +30,7 @@
 #include "runtime/simulation/pollers.h"
 #include "runtime/simulation/results.h"
 #include "runtime/simulation/run_log.h"
+#include "runtime/simulation/schedule_choices.h"
 #include "runtime/simulation/timed_parts.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/components/machine.h"
@@ -72,9 +73,10 @@ class Event {
 
 class Simulation {
  public:
-  // `evaluation_threads` is the value in RuntimeOptions.
+  // `evaluation_threads` and `choices` are the values in RuntimeOptions.
   Simulation(const Topology& topology, const sim::MachineOptions& options,
-             int evaluation_threads = 0, const RunLimits& limits = {});
+             int evaluation_threads = 0, const RunLimits& limits = {},
+             std::shared_ptr<ScheduleChoices> choices = nullptr);
   ~Simulation();
 
   sim::Machine& machine() { return machine_; }
@@ -112,6 +114,9 @@ class Simulation {
   // Acts as fail() with Error KB-S001 and this exit code, now or when the engine is driven next.
   // No other method may be called from another thread.
   void interrupt(ExitCode reason);
+
+  // What explores this run's schedules; null: nothing does.
+  ScheduleChoices* choices() const { return choices_.get(); }
 
   CommandBudget& command_budget() { return command_budget_; }
   Watchdog& watchdog() { return watchdog_; }
@@ -194,6 +199,7 @@ class Simulation {
   [[noreturn]] void throw_failure();
 
   const Log log_;
+  const std::shared_ptr<ScheduleChoices> choices_;  // the machine asks it
   FlightRecorder flight_recorder_;
   sim::Machine machine_;
   ActivityMeter activity_;

@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "runtime/simulation/call_site.h"
+#include "runtime/testing/explore.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/base/roundoff.h"
 #include "sim_engine/topology/topology.h"
@@ -36,6 +37,14 @@ std::string index_text(std::int64_t position, const Shape& shape) {
 
 std::string describe_place(const std::source_location& location) {
   return runtime::call_site(location);
+}
+
+// The elements of a tensor that an assertion was given, which no schedule may change.
+Elements read_for(std::string_view assertion, const Tensor& tensor,
+                  const std::source_location& location) {
+  Elements elements = tensor.to_vector();
+  observe(tensor, fmt::format("{} at {}", assertion, describe_place(location)), elements);
+  return elements;
 }
 
 bool are_nan(double actual, double expected) {
@@ -101,7 +110,7 @@ void assert_close(const Tensor& actual, std::span<const float> expected,
   check_count(actual, expected.size());
   const Tolerance tolerance = given.value_or(default_tolerance(actual.dtype()));
   compare(
-      actual, actual.to_vector(), {expected.begin(), expected.end()},
+      actual, read_for("assert_close", actual, location), {expected.begin(), expected.end()},
       [&](std::size_t i) {
         return tolerance.absolute + tolerance.relative * std::abs(static_cast<double>(expected[i]));
       },
@@ -111,7 +120,7 @@ void assert_close(const Tensor& actual, std::span<const float> expected,
 void assert_equal(const Tensor& actual, std::span<const float> expected,
                   std::source_location location) {
   check_count(actual, expected.size());
-  const Elements elements = actual.to_vector();
+  const Elements elements = read_for("assert_equal", actual, location);
   for (std::size_t i = 0; i < elements.size(); ++i) {
     if (are_nan(elements[i], expected[i]) ||
         std::bit_cast<std::uint32_t>(elements[i]) == std::bit_cast<std::uint32_t>(expected[i])) {
@@ -142,7 +151,7 @@ void assert_is_sum(const Tensor& actual, const std::vector<Elements>& contributi
   const double additions = static_cast<double>(contributions.size()) - 1;
   const double unit = unit_roundoff(actual.dtype());
   compare(
-      actual, actual.to_vector(), sums,
+      actual, read_for("assert_is_sum", actual, location), sums,
       [&](std::size_t i) { return additions * unit * magnitudes[i]; }, true,
       "the sum of what was contributed", location);
 }
@@ -150,7 +159,8 @@ void assert_is_sum(const Tensor& actual, const std::vector<Elements>& contributi
 void assert_equal_on_ranks(RuntimeContext& torch, const Tensor& x,
                            const distributed::ProcessGroup& group, std::source_location location) {
   std::vector<Elements> all;
-  torch.distributed.all_gather_object(all, x.to_vector(), group, location);
+  torch.distributed.all_gather_object(all, read_for("assert_equal_on_ranks", x, location), group,
+                                      location);
   const std::vector<int> ranks = torch.distributed.get_process_group_ranks(group);
   for (std::size_t other = 1; other < all.size(); ++other) {
     if (all[other].size() != all.front().size()) {

@@ -197,7 +197,8 @@ RuntimeContext::RuntimeContext(const Topology& topology, RuntimeOptions options)
           options_.evaluation_threads,
           runtime::RunLimits{options_.command_limit, options_.kernel_time_limit,
                              options_.rank_notice_time,
-                             options_.rank_time_limit.value_or(runtime::RunLimits{}.rank_time)})) {
+                             options_.rank_time_limit.value_or(runtime::RunLimits{}.rank_time)},
+          options_.choices)) {
   const std::optional<bool> blocking =
       options_.launch_blocking ? options_.launch_blocking : launches_block_by_environment();
   simulation_->set_queues_launches(!blocking.value_or(topology.launch.blocking));

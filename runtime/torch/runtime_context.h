@@ -38,6 +38,7 @@ class BackendConfig;
 }
 namespace runtime {
 struct LaunchedTensors;
+class ScheduleChoices;
 class Simulation;
 }  // namespace runtime
 
@@ -66,9 +67,8 @@ struct RuntimeOptions {
   // standard error names the rank and its last call (KB-D004), and again each time that it has run
   // for twice as long.  0: never.
   std::chrono::milliseconds rank_notice_time = std::chrono::seconds(10);
-  // The host time after which such a rank ends the process with KB-D004 and exit code 20.  0: for
-  // ever.  The default is for ever too, since a rank is the host's program and may compute for as
-  // long as it likes; in a testing::World, which nobody watches, it is 60 s.
+  // The host time after which such a rank ends the process with KB-D004 and exit code 20.  0, and
+  // the default: for ever, as a rank may compute; in a testing::World, which nobody watches: 60 s.
   std::optional<std::chrono::milliseconds> rank_time_limit = std::nullopt;
   // A launch returns to its rank when it is issued, and a collective on devices does, as on every
   // device that PyTorch drives (ADR-0190).  True: when they are done.  Without a value the
@@ -78,6 +78,7 @@ struct RuntimeOptions {
   // A seed: what happens at the same simulated instant then happens in any legal order, drawn at
   // random, to find times that depend on it.  Equal seeds draw equally; no value depends on it.
   std::optional<std::uint64_t> shuffle_ties = std::nullopt;
+  std::shared_ptr<runtime::ScheduleChoices> choices = nullptr;  // testing::explore()'s; null: none
 };
 
 // The value of the environment's KERNBENCH_LAUNCH_BLOCKING; nullopt if it is not set, or empty.

@@ -61,7 +61,13 @@ class Engine {
     tie_seed_ = seed;
     queue_.shuffle_ties(seed);
   }
-  // nullopt: ties are not shuffled.
+  // Lets `chooser` decide the order of events of equal time: see EventQueue::choose_ties().
+  // `link_seed`: the value of tie_seed().
+  void choose_ties(TieChooser& chooser, std::optional<std::uint64_t> link_seed) {
+    tie_seed_ = link_seed;
+    queue_.choose_ties(chooser);
+  }
+  // nullopt: what the model decides by order is not drawn.
   std::optional<std::uint64_t> tie_seed() const { return tie_seed_; }
 
   // Drops a pending event.  REQUIRES: it is pending

@@ -53,6 +53,7 @@ Time EventQueue::next_time() const {
 }
 
 void EventQueue::advance() {
+  if (chooser_ != nullptr) return choose_due();
   shuffles_ ? draw_due() : find_due();
 }
 
@@ -82,6 +83,54 @@ void EventQueue::draw_due() {
   current_ = {due_.back(), due_.back()};
   nodes_[due_.back()].next = kNone;
   due_.pop_back();
+}
+
+// An event's name is a hash of its ancestry, which no order changes (SplitMix64's mixing).
+void EventQueue::name_for_chooser(Node& node) {
+  std::uint64_t mixed = chosen_ + ++pushed_ * 0x9e3779b97f4a7c15;
+  mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9;
+  mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111eb;
+  node.name = mixed ^ mixed >> 31;
+  node.pushed_by = choices_;
+}
+
+// Asks the chooser for the next event to run.  The events that are left keep their order.
+void EventQueue::choose_due() {
+  bool are_last = false;
+  do {
+    if (lane_.head != kNone || due_.empty()) {
+      are_last = lane_.head == kNone && last_.head != kNone;
+      find_due();
+      for (std::uint32_t i = current_.head; i != kNone; i = node(i).next) due_.push_back(i);
+      current_ = {};
+    }
+    std::erase_if(due_, [&](std::uint32_t index) {
+      if (node(index).event.function != &cancelled) return false;
+      node(index).next = std::exchange(free_node_, index);
+      return true;
+    });
+  } while (due_.empty());
+  offered_.clear();
+  for (const std::uint32_t index : due_) {
+    const Node& due = node(index);
+    offered_.push_back({&due.event, due.name, due.pushed_by});
+  }
+  const auto at = due_.begin() + static_cast<std::ptrdiff_t>(chooser_->choose(offered_));
+  current_ = {*at, *at};
+  node(*at).next = kNone;
+  chosen_ = node(*at).name;
+  pushed_ = 0;
+  ++choices_;
+  due_.erase(at);
+  if (are_last && chooser_->holds_back_last()) put_back_last();
+}
+
+void EventQueue::put_back_last() {
+  for (const std::uint32_t index : due_) {
+    node(index).next = kNone;
+    append(last_, index);
+  }
+  due_.clear();
 }
 
 // Finds the next events to run: the lane, then the bins of the next time.

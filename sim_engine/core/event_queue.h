@@ -22,6 +22,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "sim_engine/base/units.h"
@@ -39,6 +40,27 @@ struct Event {
 
 // Names an event as long as it is pending.
 enum class EventHandle : std::uint32_t {};
+
+// Decides which of several events that are due comes next, so that orders can be explored.
+class TieChooser {
+ public:
+  struct Due {
+    const Event* event = nullptr;
+    // Equal in all orders: it comes of the event that has pushed this one, and of how many that had
+    // pushed before.
+    std::uint64_t name = 0;
+    std::uint32_t pushed_by = 0;  // the number of that choice, from 1; 0: none
+  };
+
+  // Returns which of the events happens now; they are in the usual order.  It is called for a
+  // single one too.  What it throws leaves EventQueue::pop().
+  virtual std::size_t choose(std::span<const Due> due) = 0;
+  // True if an event of push_last() waits for all that its like have caused, too.
+  virtual bool holds_back_last() const { return false; }
+
+ protected:
+  ~TieChooser() = default;
+};
 
 class EventQueue {
  public:
@@ -75,6 +97,9 @@ class EventQueue {
   // legal as that of insertion, for what an event pushes still comes after it.  Equal seeds draw
   // equally.
   void shuffle_ties(std::uint64_t seed);
+  // Lets `chooser` decide from now on.  If it always takes the first event, the order is the usual
+  // one.  REQUIRES: the queue is empty, and the chooser outlives it
+  void choose_ties(TieChooser& chooser) { chooser_ = &chooser; }
 
   // Drops all events; now() stays.
   void clear();
@@ -91,6 +116,8 @@ class EventQueue {
     std::int64_t time = 0;
     std::uint32_t last = kNone;      // in the bin
     std::uint32_t next_bin = kNone;  // in the slot
+    std::uint32_t pushed_by = 0;     // for the chooser, as is its name
+    std::uint64_t name = 0;
   };
   struct List {
     std::uint32_t head = kNone;
@@ -137,6 +164,9 @@ class EventQueue {
   void advance();
   void find_due();
   void draw_due();
+  void choose_due();
+  void put_back_last();
+  void name_for_chooser(Node& node);
 
   std::int64_t now_ = 0;
   std::size_t size_ = 0;
@@ -146,12 +176,17 @@ class EventQueue {
   List last_;     // events pushed for the end of now_
   std::vector<Node> nodes_;
   std::uint32_t free_node_ = kNone;
+  TieChooser* chooser_ = nullptr;
   std::uint32_t used_levels_ = 0;  // a bit for each level that holds bins
   std::array<Level, kLevels> levels_;
   std::array<TableEntry, kTableSize> table_;
   bool shuffles_ = false;
   std::uint64_t draws_ = 0;         // the state of what draws
-  std::vector<std::uint32_t> due_;  // events at now_, if ties are shuffled
+  std::vector<std::uint32_t> due_;  // events at now_, if ties are shuffled or chosen
+  std::vector<TieChooser::Due> offered_;
+  std::uint32_t choices_ = 0;  // made so far
+  std::uint64_t chosen_ = 0;   // the name of the last one
+  std::uint64_t pushed_ = 0;   // by that event
 };
 
 inline std::uint32_t EventQueue::make_node(const Event& event, std::uint32_t cause) {
@@ -166,6 +201,8 @@ inline std::uint32_t EventQueue::make_node(const Event& event, std::uint32_t cau
   made.event = event;
   made.next = kNone;
   made.cause = cause;
+  if (chooser_ != nullptr) [[unlikely]]
+    name_for_chooser(made);
   return index;
 }
 

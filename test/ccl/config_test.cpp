@@ -191,6 +191,7 @@ defaults: {algorithm: mine, buffer_kind: hbm, root: corner}
 algorithms: {mine: {kernel: ring_allreduce, buffer_kind: sram, world_size: 4, root: corner}}
 )");
   CHECK(config.with_buffer_kind(sim::BufferKind::tcm).ipcq().buffer_kind == sim::BufferKind::tcm);
+  CHECK(config.with_depth(3).ipcq().depth == 3);
   CHECK(config.with_world_size(8).world_size() == 8);
   CHECK(config.with_root(Root::center).root() == Root::center);
   const Config all =
@@ -214,6 +215,8 @@ TEST_CASE("an entry of a name that was meant for another is refused, one of its 
 }
 
 TEST_CASE("a value that is none of an enumeration's is refused", "[ccl][config][errors]") {
+  CHECK_THAT(test::config_error_of([] { Config().with_depth(0); }),
+             test::Says("KB-Y020", "depth: 0 not in [1, 1024]"));
   CHECK_THAT(test::config_error_of([] { Config().with_buffer_kind(sim::BufferKind{7}); }),
              test::Says("KB-Y020", "buffer_kind", "7"));
   CHECK_THAT(test::config_error_of([] { Config().with_root(ccl::Root{9}); }),

@@ -19,6 +19,8 @@
 // A rank that loops on the host and calls nothing ends the process after 60 s, with its last call
 // (KB-D004, exit code 20); RuntimeOptions::rank_time_limit of the World changes the limit.
 //
+// explore() runs such a test in many schedules, exhaustive() in all that can differ: testing.md.
+//
 // REQUIRE and CHECK work in ranks, but do not name the rank; exceptions do, and so do the
 // assertions of this header.  INFO and CAPTURE do not work in ranks: Catch2 keeps them by thread,
 // and all ranks have one, so that a failure on one rank shows those of all.
@@ -29,17 +31,24 @@
 #error "include <catch2/catch.hpp>, or Catch2 3's headers, before <kernbench/testing.h>"
 #endif
 
+#if __has_include(<catch2/interfaces/catch_interfaces_capture.hpp>)  // of Catch2 3
+#include <catch2/interfaces/catch_interfaces_capture.hpp>
+#endif
 #if __has_include(<catch2/internal/catch_test_failure_exception.hpp>)  // of Catch2 3
 #include <catch2/internal/catch_test_failure_exception.hpp>
 #endif
 
 #include <exception>
 #include <functional>
+#include <memory>
+#include <optional>
+#include <source_location>
 #include <string_view>
 #include <utility>
 
 #include "kernbench/kernbench.h"
 #include "runtime/testing/assertions.h"
+#include "runtime/testing/explore.h"
 
 namespace kernbench::testing {
 
@@ -66,6 +75,7 @@ class World {
       torch.multiprocessing.spawn(
           [&](int rank) {
             torch.ahbm.set_device(rank);
+            wait_for_start(torch);
             body(rank);
           },
           {}, size());
@@ -73,6 +83,11 @@ class World {
       rethrow_if_reported(error.nested());
       throw;
     }
+  }
+
+  // Called by a rank: in an exploration, these elements must be the same in all schedules.
+  void observe(std::string_view name, const Tensor& tensor) const {
+    kernbench::testing::observe(name, tensor);
   }
 
   RuntimeContext torch;
@@ -93,5 +108,81 @@ class World {
     return options;
   }
 };
+
+using WorldBody = std::function<void(World& world)>;
+
+// Returns the settings of collectives with queues of `depth` slots.  REQUIRES: they are a
+// ccl::Config, or null
+inline std::shared_ptr<const distributed::BackendConfig> with_depth(
+    const std::shared_ptr<const distributed::BackendConfig>& settings, int depth) {
+  const auto* const config = dynamic_cast<const ccl::Config*>(settings.get());
+  return (config == nullptr ? ccl::Config() : *config).with_depth(depth);
+}
+
+// Makes a world for each run of an exploration, and lets the body run in it.
+inline Program program_of(std::string_view backend, const WorldBody& body) {
+  return [backend, &body](const ProgramRun& run) {
+    RuntimeOptions options = run.options;
+    if (run.depth > 0) options.ccl = with_depth(options.ccl, run.depth);
+    World world(run.topology, backend, options);
+    body(world);
+    run.ended();
+  };
+}
+inline ExploredTest current_test(const std::source_location& location) {
+  return {Catch::getResultCapture().getCurrentTestName(), location};
+}
+
+// Runs the body in options.runs schedules, each in a world of its own, and compares what it
+// computes: see explore_program().
+inline ExploreReport explore(
+    const ExploreOptions& options, const WorldBody& body,
+    const std::source_location& location = std::source_location::current()) {
+  return explore_program(options, program_of(options.backend, body), current_test(location));
+}
+
+// Runs the body in every schedule that can differ in what ranks see: see exhaust_program().
+inline ExploreReport exhaustive(
+    const ExhaustiveOptions& options, const WorldBody& body,
+    const std::source_location& location = std::source_location::current()) {
+  return exhaust_program(options, program_of(options.backend, body), current_test(location));
+}
+
+struct MinimumDepthOptions {
+  int ranks = 4;  // of small devices in a ring
+  std::optional<Topology> topology = std::nullopt;
+  RuntimeOptions options = {};
+  int deepest = 16;
+};
+
+// Returns the smallest depth of queues, up to options.deepest, with which the body does not
+// deadlock on devices; nullopt if it always does.  Throws what else the body throws.
+inline std::optional<int> minimum_depth(const MinimumDepthOptions& options, const WorldBody& body) {
+  const Topology topology = options.topology ? *options.topology : ring_of(options.ranks);
+  for (int depth = 1; depth <= options.deepest; ++depth) {
+    RuntimeOptions run = options.options;
+    run.ccl = with_depth(run.ccl, depth);
+    try {
+      World world(topology, "ahbm", run);
+      body(world);
+      return depth;
+    } catch (const DeadlockError&) {
+    }
+  }
+  return std::nullopt;
+}
+
+// Of an algorithm of all_reduce, with messages of several slots.
+inline std::optional<int> minimum_depth(std::string_view algorithm, int ranks) {
+  return minimum_depth(
+      {.ranks = ranks, .options = {.ccl = ccl::Config().with_algorithm(algorithm)}},
+      [](World& world) {
+        world.run([&](int rank) {
+          const Tensor x = world.torch.full({1 << 16}, rank);
+          world.torch.distributed.all_reduce(x);
+          world.torch.ahbm.synchronize();
+        });
+      });
+}
 
 }  // namespace kernbench::testing

@@ -80,6 +80,58 @@ TEST_CASE("shuffled ties run in every order in which causes come first", "[engin
   }
 }
 
+namespace {
+
+// Takes the events that it is told, then the first ones.
+struct ListedChooser final : TieChooser {
+  std::vector<std::size_t> choices = {};
+  std::vector<std::uint64_t> names = {};  // of what was taken
+  std::size_t taken = 0;
+
+  std::size_t choose(std::span<const Due> due) override {
+    const std::size_t chosen = taken < choices.size() ? choices[taken] : 0;
+    ++taken;
+    names.push_back(due[chosen].name);
+    return chosen;
+  }
+};
+
+std::vector<std::uint64_t> chosen_order(ListedChooser* chooser) {
+  Engine engine;
+  if (chooser != nullptr) engine.choose_ties(*chooser, std::nullopt);
+  Recorder recorder{engine, {}};
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    engine.schedule<&Recorder::record_and_follow>(Time{10}, &recorder, i);
+    engine.schedule<&Recorder::record_and_follow>(Time{20}, &recorder, 10 + i);
+  }
+  engine.cancel(engine.schedule(Time{10}, Engine::call<&Recorder::record>(&recorder, 2000)));
+  engine.schedule_last(Engine::call<&Recorder::record_and_follow>(&recorder, 20));
+  engine.schedule_last(Engine::call<&Recorder::record>(&recorder, 21));
+  engine.run();
+  std::vector<std::uint64_t> order;
+  for (const auto& [time, argument] : recorder.seen) order.push_back(argument);
+  return order;
+}
+
+}  // namespace
+
+TEST_CASE("a chooser decides each tie; the first of those that are due is the usual one",
+          "[engine][ties]") {
+  ListedChooser first;
+  const std::vector<std::uint64_t> usual = chosen_order(nullptr);
+  CHECK(chosen_order(&first) == usual);
+  CHECK(usual.size() == 15);
+  ListedChooser other;
+  other.choices = {0, 0, 0, 2, 2};  // of 0, 1, 2, then of 0, 1 and 102
+  const std::vector<std::uint64_t> order = chosen_order(&other);
+  CHECK(std::vector(order.begin() + 3, order.begin() + 5) == std::vector<std::uint64_t>{2, 102});
+  // The same events, by name, in another order.
+  std::ranges::sort(first.names);
+  std::ranges::sort(other.names);
+  CHECK(first.names == other.names);
+  CHECK(std::ranges::adjacent_find(first.names) == first.names.end());
+}
+
 TEST_CASE("the time of the next event is known, also while events run", "[engine]") {
   Engine engine;
   struct Watcher {

@@ -1,0 +1,259 @@
+// Every schedule that can differ in what ranks see, by dynamic partial-order reduction (Flanagan
+// and Godefroid 2005) with sleep sets (Godefroid 1996).
+//
+// A run is a path through a tree: at each state, an event is taken from those that are due.  When
+// a run has ended, two of its events race if they touch the same object in a way whose order
+// matters, and nothing else orders them.  Then another run is needed in which the later one, or
+// what it comes of, goes first.  An event that has been taken at a state sleeps in the runs that
+// take another one there, until an event is taken that races with it: without that, the runs would
+// differ in order alone.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "runtime/fiber/fiber_local.h"
+#include "runtime/fiber/fiber_scheduler.h"
+#include "runtime/testing/explored_runs.h"
+#include "runtime/testing/run_choices.h"
+
+namespace kernbench::testing {
+
+namespace {
+
+using Touch = runtime::ScheduleChoices::Touch;
+
+struct Access {
+  std::uint64_t object = 0;
+  Touch how = Touch::reads;
+};
+using Footprint = std::vector<Access>;
+
+// True if another order of the two would be another result.  What was given before something is
+// taken could as well come after it, which offers less, so that order is not needed.
+bool is_race(const Footprint& earlier, const Footprint& later) {
+  for (const Access& a : earlier) {
+    for (const Access& b : later) {
+      if (a.object != b.object) continue;
+      const bool both_give = a.how == Touch::gives && b.how == Touch::gives;
+      const bool both_read = a.how == Touch::reads && b.how == Touch::reads;
+      const bool is_offered = a.how == Touch::gives && b.how == Touch::takes;
+      if (!both_give && !both_read && !is_offered) return true;
+    }
+  }
+  return false;
+}
+
+using Sleeping = std::map<std::uint64_t, Footprint>;  // by the event's name
+
+// A state of the present run, and the event that was taken there.
+struct State {
+  std::vector<std::uint64_t> due = {};  // names
+  Sleeping sleeping = {};               // before anything is taken
+  Sleeping done = {};                   // taken in earlier runs
+  std::vector<std::uint64_t> to_take = {};
+  std::uint64_t taken = 0;
+  std::size_t pushed_by = 0;  // the number of the state, from 1, whose event has pushed it
+  std::uint64_t actor = 0;    // its fiber; 0: none
+  Footprint touched = {};
+  // The choices of senders in the event, each with the number of senders.
+  std::vector<std::pair<std::size_t, std::size_t>> matches = {};
+};
+
+// The tree as far as the present run, which takes what it says and then goes on by itself.
+class Tree {
+ public:
+  // Returns false if every schedule has been run.
+  bool next();
+  void begin_run() { depth_ = 0; }
+  void end_run();
+
+  std::size_t choose(std::span<const sim::TieChooser::Due> due);
+  std::size_t choose_match(std::size_t senders);
+  void touches(std::uint64_t object, Touch how);
+
+ private:
+  State make_state(std::span<const sim::TieChooser::Due> due) const;
+  void need_first(std::size_t earlier, std::size_t later);
+  void find_races();
+
+  std::vector<State> states_;
+  std::size_t depth_ = 0;     // of the present run
+  std::size_t replayed_ = 0;  // states whose choice is given
+  std::size_t match_ = 0;     // of the last state
+};
+
+std::uint64_t actor_of(const sim::Event& event) {
+  const runtime::Fiber* const fiber = runtime::FiberScheduler::fiber_of(event);
+  if (fiber == nullptr) return 0;
+  const auto& local = *static_cast<const runtime::FiberLocal*>(fiber->local());
+  if (local.kind != runtime::FiberLocal::Kind::rank) return 0;
+  return static_cast<std::uint64_t>(local.rank) + 1;
+}
+
+State Tree::make_state(std::span<const sim::TieChooser::Due> due) const {
+  State state;
+  for (const auto& event : due) state.due.push_back(event.name);
+  if (depth_ == 0) return state;
+  const State& before = states_[depth_ - 1];
+  for (const Sleeping* const asleep : {&before.sleeping, &before.done}) {
+    for (const auto& [name, touched] : *asleep) {
+      if (name != before.taken && !is_race(touched, before.touched)) state.sleeping[name] = touched;
+    }
+  }
+  return state;
+}
+
+std::size_t Tree::choose(std::span<const sim::TieChooser::Due> due) {
+  if (depth_ == states_.size()) {
+    State state = make_state(due);
+    const auto awake = std::ranges::find_if(
+        state.due, [&](std::uint64_t name) { return !state.sleeping.contains(name); });
+    if (awake == state.due.end()) throw Redundant();
+    state.taken = *awake;
+    states_.push_back(std::move(state));
+  }
+  State& state = states_[depth_++];
+  const auto at = std::ranges::find(state.due, state.taken) - state.due.begin();
+  const sim::TieChooser::Due& event = due[static_cast<std::size_t>(at)];
+  state.pushed_by = event.pushed_by;
+  state.actor = actor_of(*event.event);
+  state.touched.clear();
+  match_ = 0;
+  return static_cast<std::size_t>(at);
+}
+
+std::size_t Tree::choose_match(std::size_t senders) {
+  auto& matches = states_[depth_ - 1].matches;
+  if (match_ == matches.size()) matches.emplace_back(0, senders);
+  return matches[match_++].first;
+}
+
+void Tree::touches(std::uint64_t object, Touch how) {
+  if (depth_ > 0) states_[depth_ - 1].touched.push_back({object, how});
+}
+
+// Lets the event of `later`, or what it comes of, go before that of `earlier` in another run.
+void Tree::need_first(std::size_t earlier, std::size_t later) {
+  std::size_t ancestor = later;
+  while (states_[ancestor].pushed_by > earlier) ancestor = states_[ancestor].pushed_by - 1;
+  const std::uint64_t name = states_[ancestor].taken;
+  State& state = states_[earlier];
+  const bool is_due = std::ranges::find(state.due, name) != state.due.end();
+  if (!is_due || name == state.taken || state.sleeping.contains(name) ||
+      state.done.contains(name) || std::ranges::find(state.to_take, name) != state.to_take.end()) {
+    return;
+  }
+  state.to_take.push_back(name);
+}
+
+void Tree::find_races() {
+  // For each state those before it whose events happen before its own, whatever the order.
+  std::vector<std::vector<bool>> before(states_.size());
+  std::map<std::uint64_t, std::size_t> last_of;
+  const auto follows = [&](std::size_t later, std::size_t earlier) {
+    for (std::size_t i = 0; i < earlier; ++i) {
+      if (before[earlier][i]) before[later][i] = true;
+    }
+    before[later][earlier] = true;
+  };
+  for (std::size_t later = 0; later < states_.size(); ++later) {
+    const State& state = states_[later];
+    before[later].resize(later);
+    if (state.pushed_by > 0) follows(later, state.pushed_by - 1);
+    if (state.actor != 0) {
+      if (const auto last = last_of.find(state.actor); last != last_of.end()) {
+        follows(later, last->second);
+      }
+      last_of[state.actor] = later;
+    }
+    for (std::size_t earlier = later; !state.touched.empty() && earlier-- > 0;) {
+      if (before[later][earlier] || !is_race(states_[earlier].touched, state.touched)) continue;
+      need_first(earlier, later);
+      follows(later, earlier);
+    }
+  }
+}
+
+void Tree::end_run() {
+  states_.resize(depth_);
+  find_races();
+}
+
+bool Tree::next() {
+  for (; !states_.empty(); states_.pop_back()) {
+    State& state = states_.back();
+    while (!state.matches.empty()) {
+      auto& [chosen, senders] = state.matches.back();
+      if (++chosen < senders) return true;
+      state.matches.pop_back();
+    }
+    state.done[state.taken] = state.touched;
+    if (state.to_take.empty()) continue;
+    state.taken = state.to_take.back();
+    state.to_take.pop_back();
+    return true;
+  }
+  return false;
+}
+
+// A run's choices, which the tree makes.
+class TreeChoices final : public RunChoices {
+ public:
+  explicit TreeChoices(Tree& tree) : RunChoices({{ChoiceKind::aside, 0, 1}}, false), tree_(tree) {
+    tree_.begin_run();
+  }
+
+  std::size_t choose(std::span<const Due> due) override {
+    const std::size_t chosen = tree_.choose(due);
+    if (due.size() > 1) take(ChoiceKind::tie, ties_++, chosen);
+    return chosen;
+  }
+  std::size_t choose_match(std::span<const int> senders) override {
+    const std::size_t chosen = tree_.choose_match(senders.size());
+    take(ChoiceKind::match, matches_++, chosen);
+    return chosen;
+  }
+  void touches(std::uint64_t object, Touch how) override { tree_.touches(object, how); }
+
+ private:
+  Tree& tree_;
+};
+
+}  // namespace
+
+ExploreReport exhaust_program(const ExhaustiveOptions& options, const Program& program,
+                              const ExploredTest& test) {
+  ExploredRuns runs({.ranks = options.ranks,
+                     .backend = options.backend,
+                     .topology = options.topology,
+                     .options = options.options},
+                    program, test);
+  runs.run_usual();
+  if (runs.replay()) return runs.report;
+  runs.report.runs = 0;
+  constexpr std::int64_t kMostRedundant = 16;  // for each that is not
+  ExploreReport& report = runs.report;
+  Tree tree;
+  bool has_more = true;
+  while (has_more && report.runs < options.limit &&
+         report.redundant < kMostRedundant * options.limit) {
+    const Outcome outcome = runs.run(std::make_shared<TreeChoices>(tree));
+    if (outcome.is_redundant) {
+      ++report.redundant;
+    } else {
+      runs.check(outcome);
+    }
+    tree.end_run();
+    has_more = tree.next();
+  }
+  report.is_complete = !has_more;
+  runs.check_sometimes();
+  return report;
+}
+
+}  // namespace kernbench::testing
