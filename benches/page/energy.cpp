@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kNameWidth = 80;
 constexpr double kBarWidth = 620;
-constexpr double kRow = 20;
+constexpr double kEnergyRow = 20;
 
 double share_of(const runtime::UnitEnergy& one, Wide all) {
   return all == 0 ? 0 : static_cast<double>(one.femtojoules) / static_cast<double>(all);
@@ -25,7 +25,7 @@ std::string energy(const runtime::EnergyUse& use) {
   const Wide all = use.femtojoules();
   const auto rows = std::ranges::count_if(
       use.units, [](const runtime::UnitEnergy& one) { return one.amount > 0; });
-  Drawing drawing(1000, kRow * static_cast<double>(rows), "The energy of each kind of unit");
+  Drawing drawing(1000, kEnergyRow * static_cast<double>(rows), "The energy of each kind of unit");
   double y = 0;
   for (const EnergyUnit unit : kEnergyUnits) {
     const runtime::UnitEnergy& one = use.of(unit);
@@ -37,7 +37,7 @@ std::string energy(const runtime::EnergyUse& use) {
     drawing.text({0, y + 14}, name_of(unit));
     drawing.box({kNameWidth, y + 3, kBarWidth * share, 14}, "both", text);
     drawing.text({kNameWidth + kBarWidth * share + 8, y + 14}, text);
-    y += kRow;
+    y += kEnergyRow;
   }
   const auto watts = use.watts();
   return fmt::format("<p>{:.3f} uJ in {:.3f} us{}.</p>\n", runtime::to_microjoules(all),

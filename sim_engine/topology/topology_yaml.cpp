@@ -84,10 +84,8 @@ std::vector<UnlikeLinks> read_unlike_links(YamlMap given, const Topology::System
     const LinkSpec spec = read_link(given.map(*node));
     std::optional<UnlikeLinks> links = parse_unlike_links(node->key);
     if (!links) {
-      given.fail(
-          node->key, "KB-Y020",
-          "names no links: a dimension as z, two neighbours as sip0-sip1, the smaller number "
-          "first, or a SIP as sip3");
+      given.fail(node->key, "KB-Y020",
+                 "names no links, as z, sip0-sip1 (smaller first) or sip3 do");
       continue;
     }
     const std::string why = system == nullptr ? "" : describe_missing_links(*system, *links);
