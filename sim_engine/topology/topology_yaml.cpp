@@ -82,16 +82,14 @@ std::vector<UnlikeLinks> read_unlike_links(YamlMap given, const Topology::System
   std::vector<UnlikeLinks> all;
   for (const YamlNode* node : given.entries()) {
     const LinkSpec spec = read_link(given.map(*node));
-    std::optional<UnlikeLinks> links = parse_unlike_links(node->key);
+    auto links = parse_unlike_links(node->key);
     if (!links) {
-      given.fail(node->key, "KB-Y020",
-                 "names no links, as z, sip0-sip1 (smaller first) or sip3 do");
+      given.fail(node->key, "KB-Y020", "names no links; z, sip0-sip1 or sip3 would");
       continue;
     }
     const std::string why = system == nullptr ? "" : describe_missing_links(*system, *links);
     if (!why.empty()) given.fail(node->key, "KB-Y038", why);
-    links->link = spec;
-    all.push_back(*links);
+    all.emplace_back(*links).link = spec;
   }
   return all;
 }
