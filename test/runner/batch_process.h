@@ -34,7 +34,7 @@ class BatchProcess {
   const std::string& last_case() const { return last_case_; }
   // The cases that never began.
   std::vector<std::string> missed_cases() const;
-  // "signal 11", "exit code 3", "no end within 120 s"; empty if the process ended well, with or
+  // "signal 11", "exit code 3", "no end within 300 s"; empty if the process ended well, with or
   // without failed assertions.
   const std::string& failure() const { return failure_; }
   std::string output() const;

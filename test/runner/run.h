@@ -13,7 +13,7 @@ namespace kernbench::runner {
 
 struct RunOptions {
   int jobs = 2;
-  std::chrono::seconds limit{120};  // of one case
+  std::chrono::seconds limit{300};  // of one case
   std::filesystem::path folder;     // for what the processes leave behind; it exists
   std::string tag;                  // cases with this tag alone; empty: all
 };
