@@ -8,9 +8,9 @@
 
 namespace kernbench::ccl {
 
-// Of all_reduce, all_gather and reduce_scatter a member passes on what goes to, or comes from, its
-// column: the members with its place in other nodes.  Of broadcast, reduce, gather and scatter the
-// links of all members of the root's node carry a share.
+// A member passes on what goes to, or comes from, its column in all_reduce, all_gather and
+// reduce_scatter: the members with its place in other nodes.  In broadcast, reduce, gather and
+// scatter the links of all members of the root's node carry a share.
 void plan_hierarchical(const PlanRequest& request, Plan& plan);
 // broadcast and reduce of little: the root's links carry all, and no message waits for a share.
 void plan_hierarchical_whole(const PlanRequest& request, Plan& plan);

@@ -109,9 +109,9 @@ class Config : public distributed::BackendConfig {
   std::vector<std::int64_t> n_elem() const;
   std::optional<int> world_size() const;  // set with rank = PE; else a rank is a SIP
   Participants participants() const;
-  // The center where the file says auto.
+  // Returns the center where the file says auto.
   Root root() const;
-  // Those that a collective may have: one, or all where the file says auto.
+  // Returns the roots that a collective may have: one, or all where the file says auto.
   std::vector<Root> roots() const;
   std::vector<Neighbours> neighbours() const;  // those of all candidates, each once, in order
   // Names of entries that have a kernel of their own but are not the algorithm in force.

@@ -75,7 +75,7 @@ class LinkLoads {
     used_.clear();
     return std::max(most, std::exchange(largest_, 0));
   }
-  // Of a message between neighbours, by which chains are compared; 0 if all links are alike.
+  // Returns the time of a message by which chains are compared; 0 if all links are alike.
   Time step() const { return shares_ == nullptr ? Time{0} : shares_->step(); }
   std::int64_t most() const { return whole_chunks(*std::ranges::max_element(loads_), parallel_); }
   // Returns the number of times in which the busiest link carries messages.

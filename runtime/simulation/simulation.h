@@ -115,7 +115,7 @@ class Simulation {
   // No other method may be called from another thread.
   void interrupt(ExitCode reason);
 
-  // What explores this run's schedules; null: nothing does.
+  // Returns null if nobody explores this run's schedules.
   ScheduleChoices* choices() const { return choices_.get(); }
 
   CommandBudget& command_budget() { return command_budget_; }

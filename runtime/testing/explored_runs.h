@@ -33,7 +33,7 @@ struct Outcome {
 
 class ExploredRuns {
  public:
-  // What the names of KB_SOMETIMES have held for is counted as long as this lives.
+  // Conditions of KB_SOMETIMES are counted as long as this lives.
   ExploredRuns(ExploreOptions options, const Program& program, const ExploredTest& test);
   ~ExploredRuns();
   ExploredRuns(const ExploredRuns&) = delete;

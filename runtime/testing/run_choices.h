@@ -58,7 +58,7 @@ class RunChoices : public runtime::ScheduleChoices {
   // Draws all choices of the kinds of `options.vary`, or of some of these kinds.
   RunChoices(const ExploreOptions& options, const RunSize& usual, std::uint64_t seed);
 
-  // What has been chosen before the machine is made.
+  // Return the machine and the depth that were chosen before the run.
   Topology varied(Topology topology) const;
   int depth() const;  // of queues; 0: as usual
 

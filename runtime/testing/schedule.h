@@ -42,7 +42,7 @@ constexpr std::uint64_t number_of_call(std::uint64_t number) {
   return number & 0xffffffff;
 }
 
-// What KERNBENCH_REPLAY holds: "KBS1:9f86d081:t4=2,s1=5000".
+// A value of KERNBENCH_REPLAY: "KBS1:9f86d081:t4=2,s1=5000".
 struct Replay {
   std::uint32_t program = 0;  // a hash of the usual run
   Schedule schedule = {};

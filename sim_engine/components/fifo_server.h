@@ -19,7 +19,7 @@ class FifoServer {
     return start;
   }
 
-  // What it is occupied with ends so much later, or earlier.
+  // Lets the present work end so much later, or earlier.
   void prolong(Time more, bool counts) {
     free_at_ += more;
     if (counts) busy_ += more;

@@ -73,7 +73,7 @@ class MachineFaults {
   // Notes what a kernel stores, and may flip a bit of it.
   Value stored(const PeLocation& pe, const Value& value, Time now, MemoryStore& memory);
 
-  // What each fault has done, in the order in which they were given.
+  // Returns what each fault has done, in the order in which faults were given.
   const std::vector<FaultEffect>& effects() const { return effects_; }
 
  private:

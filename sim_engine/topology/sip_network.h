@@ -66,9 +66,9 @@ class SipNetwork {
   Bandwidth rate_of(int sip) const;
   Bandwidth rate() const;
   Bandwidth rate_across() const;
-  // Those of a grid from coordinate `border` of a dimension, of which x is 0, to the next, one way.
+  // Returns the rate from coordinate `border` of a dimension (x is 0) to the next one, one way.
   Bandwidth rate_across(int dimension, int border) const;
-  // Of one link in a node, the fastest if they are unlike; of one along a dimension, the slowest.
+  // Return the rate of the fastest link in a node, and of the slowest one along a dimension.
   Bandwidth fastest() const;
   Bandwidth slowest(int dimension) const;
   Time diameter() const;

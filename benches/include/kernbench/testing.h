@@ -172,7 +172,7 @@ inline std::optional<int> minimum_depth(const MinimumDepthOptions& options, cons
   return std::nullopt;
 }
 
-// Of an algorithm of all_reduce, with messages of several slots.
+// Finds the depth of an all_reduce by name, whose messages have several slots.
 inline std::optional<int> minimum_depth(std::string_view algorithm, int ranks) {
   return minimum_depth(
       {.ranks = ranks, .options = {.ccl = ccl::Config().with_algorithm(algorithm)}},
