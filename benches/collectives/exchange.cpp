@@ -193,10 +193,10 @@ void Exchange::add_model(Measurement& measured, const ccl::Algorithm& algorithm)
   const Topology& topology = torch_.topology();
   const auto& [gives, takes] = tensors_.front();
   const Bytes bytes = input_.blocks.count * size_of(input_.blocks.dtype);
-  const ccl::Moved moved =
-      config_.world_size()
-          ? ccl::Moved{bytes}
-          : ccl::moved_of(topology, takes.empty() ? gives.front() : takes.front(), bytes);
+  const int root = input_.blocks.root;
+  const Tensor& x = takes.empty() ? gives.front() : takes.front();
+  const ccl::Moved moved = config_.world_size() ? ccl::Moved{.bytes = bytes, .root = root}
+                                                : ccl::moved_of(topology, x, bytes, root);
   const auto kind = to_collective_kind(input_.blocks.collective);
   ccl::AlgorithmChoice choice =
       config_.world_size()

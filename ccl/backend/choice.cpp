@@ -74,8 +74,10 @@ void AlgorithmChoice::check_fits(const Rule* rule, const Algorithm& algorithm) c
                         algorithm.name, group_, shape_.size, why));
 }
 
-const std::vector<Candidate>& AlgorithmChoice::candidates(distributed::CollectiveKind kind) {
-  const auto [known, is_new] = candidates_.try_emplace(kind);
+const std::vector<Candidate>& AlgorithmChoice::candidates(distributed::CollectiveKind kind,
+                                                          int root) {
+  root = root_to_walk(topology(), shape_, root);
+  const auto [known, is_new] = candidates_.try_emplace({kind, root});
   if (!is_new) return known->second;
   for (const Algorithm* algorithm : algorithms()) {
     if (!algorithm->suits_auto || !serves(*algorithm, kind)) continue;
@@ -84,7 +86,7 @@ const std::vector<Candidate>& AlgorithmChoice::candidates(distributed::Collectiv
     if (!describe_misfit(*algorithm, shape_).empty()) continue;
     known->second.push_back({algorithm, {}});
     if (algorithm->plan == nullptr) continue;
-    known->second.back().walk = walk_plan(*algorithm, kind, topology(), shape_, sips_);
+    known->second.back().walk = walk_plan(*algorithm, kind, topology(), shape_, sips_, root);
   }
   return known->second;
 }
@@ -102,7 +104,7 @@ Time AlgorithmChoice::time_of(const Candidate& candidate, distributed::Collectiv
 Root AlgorithmChoice::root_for(const Algorithm& algorithm, distributed::CollectiveKind kind,
                                const Moved& moved) {
   if (networks_.size() == 1 || algorithm.plan == nullptr) return networks_.front().root;
-  const std::vector<Candidate>& known = candidates(kind);
+  const std::vector<Candidate>& known = candidates(kind, moved.root);
   const auto candidate = std::ranges::find(known, &algorithm, &Candidate::algorithm);
   if (candidate == known.end()) return networks_.front().root;
   const Protocol* const protocol = protocol_for(kind, moved.bytes, size_of(kind, moved.bytes));
@@ -117,7 +119,8 @@ std::optional<Time> AlgorithmChoice::time_of(const Algorithm& algorithm,
                                              distributed::CollectiveKind kind,
                                              const Moved& moved) const {
   if (algorithm.plan == nullptr) return std::nullopt;
-  return time_of({&algorithm, walk_plan(algorithm, kind, topology(), shape_, sips_)}, kind, moved);
+  return time_of({&algorithm, walk_plan(algorithm, kind, topology(), shape_, sips_, moved.root)},
+                 kind, moved);
 }
 
 const Algorithm& AlgorithmChoice::choose(distributed::CollectiveKind kind, const Moved& moved) {
@@ -137,7 +140,7 @@ bool AlgorithmChoice::is_open(distributed::CollectiveKind kind) const {
 std::vector<AlgorithmChoice::TimedName> AlgorithmChoice::times(distributed::CollectiveKind kind,
                                                                const Moved& moved) {
   std::vector<TimedName> times;
-  for (const Candidate& candidate : candidates(kind)) {
+  for (const Candidate& candidate : candidates(kind, moved.root)) {
     times.emplace_back(time_of(candidate, kind, moved), candidate.algorithm->name);
   }
   std::ranges::stable_sort(times, {}, &TimedName::first);
@@ -168,8 +171,8 @@ Chosen AlgorithmChoice::explain(distributed::CollectiveKind kind, const Moved& m
 
 // Cubes that hold copies or summands share a tree (PlannedCall::find_cubes()), and PEs that hold
 // copies share the bytes.
-Moved moved_of(const Topology& topology, const Tensor& x, Bytes bytes) {
-  Moved moved{.bytes = bytes, .has_sums = x.dp().cube == Shard::partial};
+Moved moved_of(const Topology& topology, const Tensor& x, Bytes bytes, int root) {
+  Moved moved{.bytes = bytes, .has_sums = x.dp().cube == Shard::partial, .root = root};
   if (!is_sharded(x.dp().cube)) moved.cubes = x.dp().cube_holders(topology);
   const auto& shards = x.shards();
   const auto holders =
@@ -197,7 +200,7 @@ const Algorithm& AlgorithmChoice::best(distributed::CollectiveKind kind, const M
   const Algorithm*& best = best_[{kind, moved}];
   if (best != nullptr) return *best;
   Time least = Time::max();
-  for (const Candidate& candidate : candidates(kind)) {
+  for (const Candidate& candidate : candidates(kind, moved.root)) {
     const Time time = time_of(candidate, kind, moved);
     if (time >= least) continue;
     least = time;

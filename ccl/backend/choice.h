@@ -33,7 +33,7 @@ struct Chosen {
 };
 
 // Returns the data of a collective whose blocks have `bytes` bytes each and lie as `x` does.
-Moved moved_of(const Topology& topology, const Tensor& x, Bytes bytes);
+Moved moved_of(const Topology& topology, const Tensor& x, Bytes bytes, int root = 0);
 
 // The algorithm of an all_reduce that nothing has run yet.
 const Algorithm& default_algorithm(const Config& config);
@@ -64,7 +64,7 @@ class AlgorithmChoice {
     return config_.number_of_rule(rule_for(kind, bytes));
   }
   // The library's algorithms that `auto` chooses among.
-  const std::vector<Candidate>& candidates(distributed::CollectiveKind kind);
+  const std::vector<Candidate>& candidates(distributed::CollectiveKind kind, int root = 0);
   // "ring_allreduce 12.1 us, mesh_allreduce 14.0 us, ...", the fastest first.
   std::string describe(distributed::CollectiveKind kind, const Moved& moved);
   // The same choice as choose(), with its reasons.
@@ -108,7 +108,8 @@ class AlgorithmChoice {
   const GroupShape shape_;
   const std::vector<int> sips_;
   const std::string group_;
-  std::map<distributed::CollectiveKind, std::vector<Candidate>> candidates_;
+  // By collective and the root to walk.
+  std::map<std::pair<distributed::CollectiveKind, int>, std::vector<Candidate>> candidates_;
   std::map<std::pair<distributed::CollectiveKind, Moved>, const Algorithm*> best_;
 };
 

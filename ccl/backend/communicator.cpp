@@ -137,8 +137,8 @@ Bytes GroupCommunicator::count_bytes(const CollectiveCall& request) const {
 Moved GroupCommunicator::moved_by(const CollectiveCall& request) const {
   const Block* block = find_block(request);
   const Bytes bytes = count_bytes(request);
-  const bool is_on_one = block == nullptr || has_single_driver();
-  return is_on_one ? Moved{bytes} : moved_of(torch_.topology(), block->tensor, bytes);
+  if (block == nullptr || has_single_driver()) return {.bytes = bytes, .root = request.root};
+  return moved_of(torch_.topology(), block->tensor, bytes, request.root);
 }
 
 const Algorithm& GroupCommunicator::algorithm_for(const CollectiveCall& request) {

@@ -34,6 +34,7 @@ struct Moved {
   int lanes = 1;          // PEs of each member that have it
   int cubes = 1;          // of each member that share a tree
   bool has_sums = false;  // each of these cubes has a summand; else all have copies
+  int root = 0;           // the member of a broadcast, reduce, gather or scatter; else 0
 
   friend auto operator<=>(const Moved&, const Moved&) = default;
 };

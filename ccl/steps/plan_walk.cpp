@@ -17,8 +17,12 @@ namespace kernbench::ccl {
 namespace {
 
 // The model looks at the plans of at most this many members.  Networks are regular, so the plans of
-// further members load the links alike.
+// further members load the links alike; but for links unlike the others, of which any may decide.
 constexpr int kMostMembers = 64;
+
+int members_to_walk(const Topology& topology, const GroupShape& shape) {
+  return topology.system.unlike_links.empty() ? std::min(shape.size, kMostMembers) : shape.size;
+}
 
 // The links of a group, and how many chunks they carry.  Members that are PEs have a port each way.
 class LinkLoads {
@@ -212,10 +216,11 @@ class Chains {
   Chain at_switch_;
 };
 
-std::vector<Plan> make_plans(const Algorithm& algorithm, Plan::Kind kind, const GroupShape& shape) {
+std::vector<Plan> make_plans(const Algorithm& algorithm, Plan::Kind kind, const GroupShape& shape,
+                             int root, int members) {
   std::vector<Plan> plans;
-  for (int self = 0; self < std::min(shape.size, kMostMembers); ++self) {
-    algorithm.plan({shape, kind, 0, self, {}}, plans.emplace_back(kind, self));
+  for (int self = 0; self < members; ++self) {
+    algorithm.plan({shape, kind, root, self, {}}, plans.emplace_back(kind, self));
   }
   return plans;
 }
@@ -237,9 +242,9 @@ std::vector<Chains::MemberMove> moves_by_time(const std::vector<Plan>& plans) {
 class Walk {
  public:
   Walk(const Algorithm& algorithm, Plan::Kind kind, const Topology& topology,
-       const GroupShape& shape, const std::vector<int>& sips)
-      : plans_(make_plans(algorithm, kind, shape)),
-        are_all_(shape.size <= kMostMembers),
+       const GroupShape& shape, const std::vector<int>& sips, int root)
+      : plans_(make_plans(algorithm, kind, shape, root, members_to_walk(topology, shape))),
+        are_all_(shape.size == static_cast<int>(plans_.size())),
         has_queues_(algorithm.network == Network::any && !has_pairs(kind)),
         links_(topology, shape, sips),
         eager_(plans_, links_.step(), false),
@@ -323,8 +328,17 @@ class Walk {
 }  // namespace
 
 PlanWalk walk_plan(const Algorithm& algorithm, Plan::Kind kind, const Topology& topology,
-                   const GroupShape& shape, const std::vector<int>& sips) {
-  return Walk(algorithm, kind, topology, shape, sips).walk();
+                   const GroupShape& shape, const std::vector<int>& sips, int root) {
+  return Walk(algorithm, kind, topology, shape, sips, root).walk();
+}
+
+int root_to_walk(const Topology& topology, const GroupShape& shape, int root) {
+  const Topology::System& system = topology.system;
+  const sim::Grid grid = sim::sip_grid(topology);
+  const bool is_regular = shape.joins_all || grid.wraps;
+  const bool are_alike = shape.is_of_pes || (is_regular && system.unlike_links.empty() &&
+                                             shape.size == system.sip_count);
+  return are_alike || members_to_walk(topology, shape) < shape.size ? 0 : root;
 }
 
 }  // namespace kernbench::ccl

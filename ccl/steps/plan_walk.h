@@ -50,8 +50,13 @@ struct PlanWalk {
   double load_of_block() const { return static_cast<double>(load) / kChunk / plan.chunk_count; }
 };
 
-// Walks the plans of a group of these SIPs, or of PEs.  REQUIRES: algorithm.plan != nullptr
+// Walks the plans of a group of these SIPs, or of PEs.  `root` is the member of a broadcast, reduce,
+// gather or scatter.  REQUIRES: algorithm.plan != nullptr
 PlanWalk walk_plan(const Algorithm& algorithm, Plan::Kind kind, const Topology& topology,
-                   const GroupShape& shape, const std::vector<int>& sips);
+                   const GroupShape& shape, const std::vector<int>& sips, int root = 0);
+
+// The root whose walk says as much: the first member where all of them stand alike, and where the
+// plans of so many members are not all looked at.
+int root_to_walk(const Topology& topology, const GroupShape& shape, int root);
 
 }  // namespace kernbench::ccl
