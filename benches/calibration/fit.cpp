@@ -64,7 +64,7 @@ class Fitter {
   bool try_switch(std::size_t parameter, const std::string& text, const Indices& beside);
   void search();
   Fit make_fit();
-  std::size_t count_moved_by_switch(std::size_t parameter);
+  std::size_t count_moved_by(const SwitchSearch& found) const;
   void add_estimates(Fit& fit);
   void judge(ParameterFit& fitted, const Parameter& parameter) const;
   void add_collinear(Fit& fit, const Estimates& estimates) const;
@@ -135,12 +135,17 @@ LeastSquares Fitter::make_problem(const Indices& moved, const Texts& at) {
   return problem;
 }
 
-[[noreturn]] void refuse_idle(const Parameter& parameter) {
+[[noreturn]] void refuse_idle(const Parameter& parameter,
+                              const std::vector<std::string>& refusals = {}) {
+  const std::string refused =
+      refusals.empty() ? ""
+                       : fmt::format("; {} values between cannot be simulated, such as {}",
+                                     refusals.size(), refusals.front());
   throw UsageError("KB-U022",
                    "--fit {}: it moves no row: between {} and {} all times stay what they are; "
-                   "leave it out, or give rows that depend on it",
+                   "leave it out, or give rows that depend on it{}",
                    parameter.name(), parameter.show(parameter.range.low),
-                   parameter.show(parameter.range.high));
+                   parameter.show(parameter.range.high), refused);
 }
 
 // Refuses a parameter that moves no row from where the fit begins, neither a little nor to a bound.
@@ -161,7 +166,8 @@ void Fitter::check_smooth_move() {
 // The same of switches, once the others are fitted: before, what they choose between may be equal.
 void Fitter::check_switches_move() {
   for (const std::size_t i : switches_) {
-    if (count_moved_by_switch(i) == 0) refuse_idle(parameters_[i]);
+    const SwitchSearch found = search_switch(times_, calibration_, parameters_, i, texts_);
+    if (count_moved_by(found) == 0) refuse_idle(parameters_[i], found.refusals);
   }
 }
 
@@ -280,8 +286,7 @@ void Fitter::add_collinear(Fit& fit, const Estimates& estimates) const {
 }
 
 // The rows that do not take the same time at all values of the switch.
-std::size_t Fitter::count_moved_by_switch(std::size_t parameter) {
-  const SwitchSearch found = search_switch(times_, calibration_, parameters_, parameter, texts_);
+std::size_t Fitter::count_moved_by(const SwitchSearch& found) const {
   std::size_t count = 0;
   for (std::size_t row = 0; row < calibration_.rows.size(); ++row)
     count += found.moves(row) ? 1 : 0;
@@ -301,7 +306,10 @@ void Fitter::add_estimates(Fit& fit) {
     fitted.moved_rows = static_cast<std::size_t>(
         std::ranges::count_if(fit_.jacobian, [&](const Numbers& row) { return row[i] != 0; }));
   }
-  for (const std::size_t i : switches_) fit.parameters[i].moved_rows = count_moved_by_switch(i);
+  for (const std::size_t i : switches_) {
+    fit.parameters[i].moved_rows =
+        count_moved_by(search_switch(times_, calibration_, parameters_, i, texts_));
+  }
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     judge(fit.parameters[i], parameters_[i]);
   }

@@ -154,7 +154,12 @@ variants::Variant make_variant(const Machine& machine, const std::vector<Paramet
       choices.push_back({&machine.maker.keys().find(key), texts[i]});
     }
   }
-  return machine.maker.first(choices);
+  variants::Variant variant = machine.maker.first(choices);
+  const int ranks = variant.topology.system.sip_count;
+  const int published = machine.as_given.topology.system.sip_count;
+  if (ranks == published) return variant;
+  throw UsageError("KB-U012", "{}: {} would have {} SIPs, and the rows of {} are those of {}",
+                   kOption, machine.topology, ranks, machine.file, published);
 }
 
 }  // namespace kernbench::benches::calibration

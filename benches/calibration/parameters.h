@@ -41,7 +41,8 @@ struct Parameter {
 std::vector<Parameter> read_parameters(const Calibration& calibration,
                                        const std::vector<std::string>& texts);
 
-// The machine with these values.  Throws what VariantMaker::first() does.
+// The machine with these values.  Throws what VariantMaker::first() does, and UsageError KB-U012 if
+// it has other ranks than the published rows.
 variants::Variant make_variant(const Machine& machine, const std::vector<Parameter>& parameters,
                                const Texts& texts);
 

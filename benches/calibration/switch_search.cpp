@@ -107,13 +107,14 @@ class Search {
   SwitchSearch& found_;
 };
 
-bool can_be_simulated(const Calibration& calibration, const std::vector<Parameter>& parameters,
-                      const Texts& texts) {
+// Returns why the machines with these values cannot be simulated; empty if they can.
+std::string find_refusal(const Calibration& calibration, const std::vector<Parameter>& parameters,
+                         const Texts& texts) {
   try {
     for (const Machine& machine : calibration.machines) make_variant(machine, parameters, texts);
-    return true;
-  } catch (const Error&) {
-    return false;
+    return {};
+  } catch (const Error& error) {
+    return error.what();
   }
 }
 
@@ -148,7 +149,12 @@ SwitchSearch search_switch(RowTimes& times, const Calibration& calibration,
   for (const double value : list_candidates(calibration, parameters[parameter])) {
     Texts texts = at;
     texts[parameter] = parameters[parameter].text_at(value);
-    if (can_be_simulated(calibration, parameters, texts)) found.texts.push_back(texts[parameter]);
+    std::string refusal = find_refusal(calibration, parameters, texts);
+    if (refusal.empty()) {
+      found.texts.push_back(texts[parameter]);
+    } else {
+      found.refusals.push_back(texts[parameter] + ": " + std::move(refusal));
+    }
   }
   const auto again = std::ranges::unique(found.texts);
   found.texts.erase(again.begin(), again.end());

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "benches/calibration/parameters.h"
@@ -19,6 +20,7 @@ std::vector<double> list_candidates(const Calibration& calibration, const Parame
 struct SwitchSearch {
   std::vector<std::string> texts;        // of the candidates that can be simulated
   std::vector<std::vector<Time>> times;  // of all rows, by candidate
+  std::vector<std::string> refusals;     // "3: <why>" of the others
 
   // True if the row does not take the same time at all candidates.
   bool moves(std::size_t row) const;

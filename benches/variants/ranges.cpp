@@ -102,12 +102,16 @@ Written split_range(std::string_view option, std::string_view text, const Keys& 
   if (written.low.empty() || written.high.empty()) {
     refuse_form(option, text, "a range has two ends, such as 250..900ns");
   }
+  for (const bool is_low : {true, false}) {
+    if ((is_low ? written.low : written.high) == "unlimited") {
+      refuse_end(written, is_low, "unlimited is no figure");
+    }
+  }
   return written;
 }
 
 std::int64_t parse_end(const Written& written, bool is_low, const Quantity& quantity) {
   const std::string& text = is_low ? written.low : written.high;
-  if (text == "unlimited") refuse_end(written, is_low, "unlimited is no figure");
   const ParsedScalar parsed = parse_quantity(text, quantity);
   if (!parsed.code.empty()) refuse_end(written, is_low, parsed.fault);
   return parsed.value;

@@ -82,7 +82,8 @@ const std::vector<Candidate>& AlgorithmChoice::candidates(distributed::Collectiv
   for (const Algorithm* algorithm : algorithms()) {
     if (!algorithm->suits_auto || !serves(*algorithm, kind)) continue;
     const bool is_made_for_more = algorithm->network != Network::any && shape_.is_of_pes;
-    if (is_made_for_more || !provides(topology(), algorithm->network)) continue;
+    const bool needs_sums = algorithm->network == Network::adds_up;
+    if (is_made_for_more || (needs_sums && !provides(topology(), algorithm->network))) continue;
     if (!describe_misfit(*algorithm, shape_).empty()) continue;
     known->second.push_back({algorithm, {}});
     if (algorithm->plan == nullptr) continue;

@@ -196,6 +196,12 @@ TEST_CASE("a fit that would say nothing is refused", "[calibration][errors]") {
   const ProgramResult idle = family.fit({"--fit", "pe.gemm.clock=1..2GHz"});
   CHECK(idle.exit_code == 2);
   CHECK_THAT(idle.err, Says("KB-U022", "--fit pe.gemm.clock", "moves no row", "leave it out"));
+  const ProgramResult ranks = family.fit({"--fit", "system.sips.count=2..3"});
+  CHECK(ranks.exit_code == 2);
+  CHECK_THAT(ranks.err, Says("KB-U012", "would have 2 SIPs", "are those of 4"));
+  const ProgramResult open = family.fit({"--fit", "sip_link.bandwidth=8..unlimited"});
+  CHECK(open.exit_code == 2);
+  CHECK_THAT(open.err, Says("KB-U012", "the high end", "unlimited is no figure"));
   const std::string few = family.folder.write("few.csv", "bytes,all_reduce_us\n1024,9\n4096,9\n");
   const ProgramResult many =
       calibrate({"tiny=" + few, "--fit", "sip_link.latency=1..2us,sip_link.bandwidth=1..2GB/s"});
