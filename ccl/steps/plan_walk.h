@@ -50,8 +50,8 @@ struct PlanWalk {
   double load_of_block() const { return static_cast<double>(load) / kChunk / plan.chunk_count; }
 };
 
-// Walks the plans of a group of these SIPs, or of PEs.  `root` is the member of a broadcast, reduce,
-// gather or scatter.  REQUIRES: algorithm.plan != nullptr
+// Walks the plans of a group of these SIPs, or of PEs.  `root` is the member of a broadcast,
+// reduce, gather or scatter.  REQUIRES: algorithm.plan != nullptr
 PlanWalk walk_plan(const Algorithm& algorithm, Plan::Kind kind, const Topology& topology,
                    const GroupShape& shape, const std::vector<int>& sips, int root = 0);
 

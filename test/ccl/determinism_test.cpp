@@ -38,11 +38,12 @@ TEST_CASE("the same run twice has the same fingerprint, times and tensors", "[cc
 }
 
 TEST_CASE("another size, type, depth or placement has another fingerprint", "[ccl][determinism]") {
-  const AllReduce base = usual(SipTopology::torus_2d);
+  AllReduce base = usual(SipTopology::torus_2d);
+  base.config = ccl::Config::parse("defaults: {algorithm: intercube_allreduce}");
   std::vector<AllReduce> others(4, base);
   others[0].shape = {5, 78};
   others[1].dtype = DType::bf16;
-  others[2].config = ccl::Config::parse("defaults: {depth: 1}");
+  others[2].config = ccl::Config::parse("defaults: {algorithm: intercube_allreduce, depth: 1}");
   others[3].dp.pe = Shard::row_wise;
   for (const AllReduce& other : others) {
     CHECK(run(other).fingerprint != run(base).fingerprint);
