@@ -121,7 +121,8 @@ Fabric::Visit& Fabric::announce(Transfer& transfer, Link& link) {
   visit.busy = busy_time(transfer, link);
   visit.hop = static_cast<std::uint16_t>(transfer.hop);
   visit.previous = link.last;
-  while (visit.previous != nullptr && precedes(visit, *visit.previous)) {
+  for (int steps = 1; visit.previous != nullptr && precedes(visit, *visit.previous); ++steps) {
+    if (steps % kLongWalk == 0) visit.previous = &find_nearer(link, *visit.previous, visit.arrival);
     visit.next = visit.previous;
     visit.previous = visit.previous->previous;
   }
@@ -189,6 +190,7 @@ inline Fabric::Visit* Fabric::serve_past(Link& link, Time now) {
     over = visit;
     serve_for_good(link, *visit);
     link.first = visit->next;
+    if (visit->is_guide) forget_guide(link, *visit);
     (link.first == nullptr ? link.last : link.first->previous) = nullptr;
     // Others may interrupt what is under way, where there are packets.
     if (packet_ == 0 || link.server.next_start(now) == now) continue;
@@ -308,9 +310,7 @@ void Fabric::undo(Visit& visit) {
   const auto known = std::min<std::size_t>(transfer.path->hops.size(), transfer.hop + 1);
   for (std::size_t hop = visit.hop + 1; hop < known; ++hop) {
     Link& link = links_[transfer.path->hops[hop]];
-    Visit* later = link.last;
-    while (later->number() != visit.number() || later->hop != hop) later = later->previous;
-    drop(link, *later);
+    drop(link, find_visit(link, transfer, hop));
   }
   visit.is_booked = false;
   transfer.hop = visit.hop;
@@ -329,6 +329,7 @@ void Fabric::hand_over(Transfer& transfer) {
 }
 
 void Fabric::unlink(Link& link, Visit& visit) {
+  if (visit.is_guide) forget_guide(link, visit);
   (visit.previous == nullptr ? link.first : visit.previous->next) = visit.next;
   (visit.next == nullptr ? link.last : visit.next->previous) = visit.previous;
 }
@@ -368,6 +369,7 @@ void Fabric::reset() {
   handed_over_.clear();
   transfers_.clear();
   free_transfer_ = nullptr;
+  guides_.clear();
   visits_.clear();
   free_visit_ = nullptr;
 }

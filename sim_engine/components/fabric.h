@@ -118,10 +118,13 @@ class Fabric {
     bool is_booked : 1 = false;
     bool counts : 1 = false;  // as kernels' use of the link
     Priority priority : 2 = Priority::bulk;
+    bool is_guide : 1 = false;  // see find_nearer()
     std::uint16_t hop = 0;
 
     std::uint64_t number() const { return std::uint64_t{number_high} << 32 | number_low; }
   };
+  // Walks along the visits of a link look for a guide after so many steps.
+  static constexpr int kLongWalk = 8;
   struct alignas(64) Link {
     FifoServer server;  // without what is booked
     LinkSpec spec;
@@ -165,6 +168,9 @@ class Fabric {
   static Visit visit_of(Transfer& transfer);
   Visit& take_visit();
   Visit& announce(Transfer& transfer, Link& link);
+  Visit& find_visit(Link& link, const Transfer& transfer, std::size_t hop);
+  Visit& find_nearer(Link& link, Visit& at, Time arrival);
+  void forget_guide(const Link& link, const Visit& visit);
   Visit& replace_past(Transfer& transfer, Link& link);
   void go_on(Transfer& transfer);
   static bool leaves_at_once(const Transfer& transfer, const Link& link);
@@ -223,6 +229,7 @@ class Fabric {
   const Transfer* delivered_ = nullptr;  // the one delivered last, still as it was
   std::size_t longest_way_ = 0;          // hops of the longest path, and one
   std::uint64_t next_number_ = 0;
+  std::unordered_map<const Link*, std::vector<Visit*>> guides_;  // never iterated
   std::deque<Visit> visits_;
   Visit* free_visit_ = nullptr;
   std::unordered_map<std::uint64_t, std::unique_ptr<const Path>> paths_;  // never iterated

@@ -28,6 +28,39 @@ bool Fabric::precedes(const Visit& a, const Visit& b) const {
   return sender_seen_from(here, first) < sender_seen_from(here, second);
 }
 
+// Some visits of a link that thousands of messages are going to reach are its guides, in the order
+// of their arrival.  Returns the one that arrives next after `arrival`, if it is nearer than `at`,
+// so that a walk back from `at` can go on there; else `at`, which becomes a guide.  No two guides
+// of a link arrive at one time.
+// REQUIRES: at.arrival >= arrival
+Fabric::Visit& Fabric::find_nearer(Link& link, Visit& at, Time arrival) {
+  std::vector<Visit*>& guides = guides_[&link];
+  const auto next = std::ranges::upper_bound(guides, arrival, {}, &Visit::arrival);
+  const bool has_nearer = next != guides.end() && (*next)->arrival <= at.arrival;
+  if (has_nearer && (*next)->arrival < at.arrival) return **next;
+  if (!has_nearer && at.arrival > arrival) {
+    guides.insert(next, &at);
+    at.is_guide = true;
+  }
+  return at;
+}
+
+void Fabric::forget_guide(const Link& link, const Visit& visit) {
+  std::vector<Visit*>& guides = guides_.find(&link)->second;
+  guides.erase(std::ranges::lower_bound(guides, visit.arrival, {}, &Visit::arrival));
+}
+
+// Returns the visit of a hop that the transfer has booked.
+Fabric::Visit& Fabric::find_visit(Link& link, const Transfer& transfer, std::size_t hop) {
+  const Time arrival = transfer.arrivals[hop].head;
+  Visit* visit = link.last;
+  for (int steps = 1; visit->number() != transfer.number || visit->hop != hop; ++steps) {
+    if (steps % kLongWalk == 0) visit = &find_nearer(link, *visit, arrival);
+    visit = visit->previous;
+  }
+  return *visit;
+}
+
 // Returns what orders transfers that reach a SIP at one time: from where they come as that SIP sees
 // it, so that SIPs which stand alike serve alike, then which was sent first.
 std::tuple<int, std::uint32_t, std::uint64_t> Fabric::sender_seen_from(
