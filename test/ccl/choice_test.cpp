@@ -83,6 +83,45 @@ TEST_CASE("small broadcasts go the shorter ways, large ones half each way", "[cc
   }
 }
 
+// A ring of five SIPs, of which the link from `slow` to the next one is a tenth as fast.  No two
+// SIPs are as far from each other one way round as the other.
+Topology ring_with_slow_link(int slow) {
+  Topology ring = link_topology(SipTopology::ring_1d, 5);
+  UnlikeLinks links{UnlikeLinks::Of::pair, slow, (slow + 1) % 5, ring.system.sip_link};
+  links.link.bandwidth = Bandwidth{links.link.bandwidth.per_second / 10};
+  ring.system.unlike_links = {links};
+  return ring;
+}
+
+Time modelled_time(const Topology& topology, CollectiveKind kind, int root) {
+  const bool has_pairs = kind == CollectiveKind::gather || kind == CollectiveKind::scatter;
+  return ccl::AlgorithmChoice::of_all(topology, kAuto)
+      .time_of(*ccl::find_algorithm(has_pairs ? "pairs" : "chain"), kind,
+               {.bytes = 1 << 20, .lanes = 16, .root = root})
+      .value();
+}
+
+TEST_CASE("a root's time is by its own place beside a slow link", "[ccl][auto]") {
+  using enum CollectiveKind;
+  for (const CollectiveKind kind : {broadcast, reduce, gather, scatter}) {
+    for (int root = 0; root < 5; ++root) {
+      const Time time = modelled_time(ring_with_slow_link(0), kind, root);
+      for (int by = 1; by < 5; ++by) {
+        CAPTURE(root, by);
+        CHECK(modelled_time(ring_with_slow_link(by), kind, (root + by) % 5) == time);
+      }
+    }
+  }
+  CHECK(modelled_time(ring_with_slow_link(0), gather, 0) >
+        modelled_time(ring_with_slow_link(0), gather, 3));
+}
+
+TEST_CASE("on a ring a small block goes straight, past the SIPs between", "[ccl][auto]") {
+  const Topology ring = shipped("ring_1d_6");
+  CHECK(chosen(ring, 64, CollectiveKind::all_gather) == "direct");
+  CHECK(chosen(ring, 1 << 20, CollectiveKind::all_gather) != "direct");
+}
+
 TEST_CASE("a choice leaves no trace in the run that asked for it", "[ccl][auto]") {
   AllReduce all_reduce{.topology = round_topology(SipTopology::torus_2d, 2, 2, 2, 1),
                        .dp = {.cube = Shard::partial, .pe = Shard::column_wise},
