@@ -128,7 +128,7 @@ class DistributedContext : public Facilities {
                            Location location = Location::current());
 
   // Arranges the first ranks, as many as the product of the shape, as a grid with a group along
-  // each dimension.
+  // each dimension.  A size of -1 is what the others leave of the world.
   DeviceMesh init_device_mesh(std::string_view device_type, const std::vector<int>& mesh_shape,
                               const std::vector<std::string>& mesh_dim_names = {},
                               Location location = Location::current());

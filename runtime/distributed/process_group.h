@@ -2,7 +2,9 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <source_location>
 #include <string>
@@ -116,30 +118,47 @@ class DeviceMesh {
   int size(const Dimension& dimension) const;
   const std::vector<int>& mesh() const;  // the ranks, row by row
 
-  // Return the caller's group along a dimension, and its rank there.  Both throw CollectiveError
-  // KB-C020 if there is no such dimension, or if the caller is not in the mesh.
+  // Return the caller's group along a dimension, and its rank there; a mesh of one dimension needs
+  // no name of it.  They throw CollectiveError KB-C020, in torch's words, if there is no such
+  // dimension, if none is given and the mesh has several, or if the caller is not in the mesh.
   const ProcessGroup& get_group(const Dimension& dimension) const;
+  const ProcessGroup& get_group() const;
   int get_local_rank(const Dimension& dimension) const;
+  int get_local_rank() const;
   // The caller's coordinate along every dimension; empty if the caller is not in the mesh.
   const std::vector<int>& get_coordinate() const;
 
-  // Returns the submesh of these dimensions, in the mesh's order, that contains the caller.
+  // Returns the submesh of these dimensions, in the mesh's order, that contains the caller.  The
+  // whole mesh also knows the names that _flatten() has given.
   DeviceMesh operator[](std::string_view name) const;
+  DeviceMesh operator[](std::initializer_list<std::string_view> names) const;
   DeviceMesh operator[](const std::vector<std::string>& names) const;
+
+  // Returns a mesh of one dimension with all ranks of this one, which has a group of its own:
+  // `mesh[{"dp_shard", "cp"}]._flatten("fsdp")`.  Without a name it is "dp_shard_cp".  All ranks of
+  // the whole mesh call it, as new_group(); another call with that name returns the same.  Throws
+  // CollectiveError KB-C020 for a mesh without names, and for a name that other dimensions have.
+  DeviceMesh _flatten(std::string name = {},
+                      std::source_location location = std::source_location::current()) const;
 
  private:
   const State& checked() const;
   std::size_t find_dimension(const Dimension& dimension) const;
+  int only_dimension(std::string_view text) const;
 
   std::shared_ptr<const State> state_;
 };
 
 struct DeviceMesh::State {
-  std::vector<int> shape;
-  std::vector<std::string> names;
-  std::vector<int> ranks;
-  std::vector<ProcessGroup> groups;  // the caller's, by dimension
-  std::vector<int> coordinate;
+  struct Whole;  // what slices of a mesh share
+
+  std::vector<int> shape = {};
+  std::vector<std::string> names = {};
+  std::vector<int> ranks = {};
+  std::vector<ProcessGroup> groups = {};  // the caller's, by dimension
+  std::vector<int> coordinate = {};
+  std::shared_ptr<Whole> whole = {};
+  std::vector<std::size_t> dimensions = {};  // of the whole mesh that it has
 };
 
 // Returns the coordinates of a row-major grid's point from its number.

@@ -61,6 +61,47 @@ TEST_CASE("ranks beyond the mesh are not in it", "[distributed][mesh]") {
   });
 }
 
+TEST_CASE("dimensions of a mesh are flattened to one, with a group of its own",
+          "[distributed][mesh]") {
+  LocalWorld world(8);
+  world.spawn([&](int rank) {
+    const DeviceMesh mesh = world.dist.init_device_mesh("ahbm", {2, -1, 2}, {"pp", "dp", "tp"});
+    CHECK(mesh.shape() == std::vector<int>{2, 2, 2});
+    const DeviceMesh flat = mesh[{"dp", "tp"}]._flatten();
+    const int first = rank / 4 * 4;
+    const std::vector<int> half{first, first + 1, first + 2, first + 3};
+    CHECK(flat.mesh_dim_names() == std::vector<std::string>{"dp_tp"});
+    CHECK(flat.shape() == std::vector<int>{4});
+    CHECK(flat.mesh() == half);
+    CHECK(flat.get_group().ranks() == half);
+    CHECK(flat.get_local_rank() == rank % 4);
+    CHECK(flat.get_coordinate() == std::vector<int>{rank % 4});
+    // Dimensions that are not neighbours: ranks 0, 1, 4, 5 and 2, 3, 6, 7.
+    const DeviceMesh outer = mesh[{"pp", "tp"}]._flatten("loss");
+    const int dp = rank / 2 % 2 * 2;
+    CHECK(outer.get_group("loss").ranks() == std::vector<int>{dp, dp + 1, dp + 4, dp + 5});
+    CHECK(outer.get_local_rank() == rank / 4 * 2 + rank % 2);
+    CHECK(mesh["loss"].get_group() == outer.get_group());
+    CHECK(mesh[{"pp", "tp"}]._flatten("loss").get_group() == outer.get_group());
+    Tensor x = world.tensor({static_cast<float>(rank)});
+    world.dist.all_reduce(x, ReduceOp::sum, {.group = mesh["loss"].get_group()});
+    CHECK(x.item() == static_cast<float>(4 * dp + 10));
+    CHECK(mesh["tp"].get_group() == mesh.get_group("tp"));
+  });
+}
+
+TEST_CASE("the rest of a mesh is what the other sizes leave of the world", "[distributed][mesh]") {
+  LocalWorld world(6);
+  CHECK(world.dist.init_device_mesh("ahbm", {-1, 3}).shape() == std::vector<int>{2, 3});
+  const auto refusal = [&](const std::vector<int>& shape, const std::vector<std::string>& names) {
+    return LocalWorld::refusal([&] { world.dist.init_device_mesh("ahbm", shape, names); });
+  };
+  CHECK(refusal({-1, 4}, {"dp", "tp"}) ==
+        "[KB-C020] Invalid parallel dims: dp(-1) * tp(4) != WORLD_SIZE(6)");
+  CHECK(refusal({-1, -1}, {}) ==
+        "[KB-C020] Invalid parallel dims: dim0(-1) * dim1(-1) != WORLD_SIZE(6)");
+}
+
 TEST_CASE("what wrong meshes are told", "[distributed][mesh]") {
   LocalWorld world(4);
   const auto refusal = [&](const std::vector<int>& shape, const std::vector<std::string>& names) {
@@ -76,6 +117,14 @@ TEST_CASE("what wrong meshes are told", "[distributed][mesh]") {
   const DeviceMesh mesh = world.dist.init_device_mesh("ahbm", {2, 2}, {"dp", "tp"});
   CHECK(LocalWorld::refusal([&] { mesh["pp"]; }) ==
         "[KB-C020] Invalid mesh_dim_name 'pp' specified. Valid mesh_dim_names are [dp, tp].");
+  CHECK(LocalWorld::refusal([&] {
+          mesh.get_group();
+        }).starts_with("[KB-C020] Found the DeviceMesh have 2 dimensions."));
+  CHECK(LocalWorld::refusal([&] { mesh["dp"]._flatten("tp"); }) ==
+        "[KB-C020] tp already exists for submesh of the DeviceMesh [dp, tp]. Specify another valid "
+        "mesh_dim_name.");
+  CHECK(LocalWorld::refusal([&] { world.dist.init_device_mesh("ahbm", {4})._flatten("x"); }) ==
+        "[KB-C020] Cannot flatten a DeviceMesh without mesh_dim_names!");
   CHECK_THAT(LocalWorld::refusal([&] { mesh.size(2); }),
              test::Says("KB-C020", "dimension 2", "out of range", "are 2"));
 }
