@@ -7,6 +7,7 @@
 #include <array>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "benches/bench/bench.h"
@@ -15,6 +16,7 @@
 #include "benches/bench/row_cells.h"
 #include "benches/bench/table.h"
 #include "benches/ddp/measured_step.h"
+#include "benches/ddp/model_settings.h"
 #include "benches/figure/figure_artifacts.h"
 #include "sim_engine/base/error.h"
 
@@ -24,9 +26,7 @@ namespace {
 
 constexpr std::array kSchemes = {Scheme::ddp, Scheme::zero1, Scheme::fsdp2};
 constexpr std::array kModels = {train::ModelKind::gpt, train::ModelKind::llama};
-constexpr int kMostRanks = 1024;
 constexpr int kLinesInRow = 3;  // of a legend
-constexpr std::int64_t kMost = std::int64_t{1} << 20;
 
 constexpr std::array kStepColumns = {
     TableColumn{"scheme", "", -7, "scheme"},
@@ -92,18 +92,8 @@ std::vector<double> read_caps(const Settings& settings) {
 }
 
 std::vector<StepInput> read_points(const Settings& settings, const Topology& topology) {
-  const auto integer = [&](std::string_view key) { return settings.integer(key, 1, kMost); };
-  StepInput input{.model = settings.choice("model", kModels),
-                  .size = {.layers = integer("layers"),
-                           .hidden = integer("hidden"),
-                           .heads = integer("heads"),
-                           .vocab = integer("vocab"),
-                           .seq = integer("seq"),
-                           .batch = integer("batch")},
-                  .dtype = settings.choice("dtype", kDTypes)};
-  train::check_size("ddp", input.model, input.size);
+  StepInput input = read_model("ddp", settings.choice("model", kModels), settings, topology);
   const std::vector<Scheme> schemes = settings.choices("scheme", kSchemes);
-  input.on = train::read_pes(settings, topology, input.size.tokens());
   const std::vector<double> caps = read_caps(settings);
   std::vector<StepInput> points;
   for (const Scheme scheme : schemes) {
@@ -282,26 +272,18 @@ void run_ddp(Bench& bench) {
 }  // namespace
 
 BenchInfo ddp_bench() {
+  std::vector<SettingInfo> settings = model_settings("4");
+  settings.insert(settings.begin(), {"model", "gpt", "gpt or llama", SettingType::name});
+  settings.insert(settings.end(),
+                  {{"scheme", "ddp",
+                    "ddp, zero1 (Megatron's distributed optimizer), fsdp2 (fully_shard), a list",
+                    SettingType::names},
+                   {"world", "2,4", "ranks, a list", SettingType::integers},
+                   {"bucket_cap_mb", "1,5,25,100",
+                    "bytes at which a bucket is closed, in MiB, a list", SettingType::names}});
   return {"ddp",
           "a data parallel training step: what of its communication each bucket size hides",
-          {{"model", "gpt", "gpt or llama", SettingType::name},
-           {"layers", "4", "blocks", SettingType::integer},
-           {"hidden", "256", "features", SettingType::integer},
-           {"heads", "4", "of attention", SettingType::integer},
-           {"vocab", "1000", "tokens", SettingType::integer},
-           {"seq", "64", "tokens of a sample", SettingType::integer},
-           {"batch", "1", "samples of a rank's step", SettingType::integer},
-           {"dtype", "f32", "f16, bf16 or f32", SettingType::name},
-           {"cubes", "",
-            "of each SIP that share its rank's tokens and weights; else as many as these fill",
-            SettingType::integer},
-           {"pes", "", "of each of these cubes, likewise", SettingType::integer},
-           {"scheme", "ddp",
-            "ddp, zero1 (Megatron's distributed optimizer), fsdp2 (fully_shard), a list",
-            SettingType::names},
-           {"world", "2,4", "ranks, a list", SettingType::integers},
-           {"bucket_cap_mb", "1,5,25,100", "bytes at which a bucket is closed, in MiB, a list",
-            SettingType::names}},
+          std::move(settings),
           run_ddp,
           nullptr,
           BenchRanks::own};

@@ -7,12 +7,14 @@
 #include <numeric>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "benches/bench/bench_run.h"
 #include "benches/bench/inputs.h"
 #include "benches/bench/row_cells.h"
 #include "benches/bench/table.h"
+#include "benches/ddp/model_settings.h"
 #include "benches/figure/figure_artifacts.h"
 #include "benches/stragglers/attribution.h"
 #include "benches/stragglers/scheme_step.h"
@@ -25,9 +27,6 @@
 namespace kernbench::benches::stragglers {
 
 namespace {
-
-constexpr int kMostRanks = 1024;
-constexpr std::int64_t kMost = std::int64_t{1} << 20;
 
 constexpr std::array kStepColumns = {
     TableColumn{"scheme", "", -6, "scheme"},
@@ -99,19 +98,9 @@ std::string texts_of(const std::vector<Fault>& faults) {
 }
 
 SchemeInput read_input(const Settings& settings, const Topology& topology) {
-  const auto integer = [&](std::string_view key) { return settings.integer(key, 1, kMost); };
   SchemeInput input;
-  input.model = {.model = train::ModelKind::gpt,
-                 .size = {.layers = integer("layers"),
-                          .hidden = integer("hidden"),
-                          .heads = integer("heads"),
-                          .vocab = integer("vocab"),
-                          .seq = integer("seq"),
-                          .batch = integer("batch")},
-                 .dtype = settings.choice("dtype", kDTypes),
-                 .world = static_cast<int>(settings.integer("world", 2, kMostRanks))};
-  train::check_size("stragglers", input.model.model, input.model.size);
-  input.model.on = train::read_pes(settings, topology, input.model.size.tokens());
+  input.model = ddp::read_model("stragglers", train::ModelKind::gpt, settings, topology);
+  input.model.world = static_cast<int>(settings.integer("world", 2, ddp::kMostRanks));
   return input;
 }
 
@@ -245,22 +234,15 @@ void run_stragglers(Bench& bench) {
 }  // namespace
 
 BenchInfo stragglers_bench() {
+  std::vector<SettingInfo> settings = ddp::model_settings("1");
+  settings.insert(settings.begin(), {{"scheme", "ddp,zero1,fsdp2,tp",
+                                      "ddp, zero1, fsdp2, tp, a list", SettingType::names},
+                                     {"world", "4", "ranks", SettingType::integer}});
+  settings.push_back(
+      {"situations", "1", "0: leave out the three that are built by hand", SettingType::flag});
   return {"stragglers",
           "what slow ranks, links and noise cost a training step, and whose they are",
-          {{"scheme", "ddp,zero1,fsdp2,tp", "ddp, zero1, fsdp2, tp, a list", SettingType::names},
-           {"world", "4", "ranks", SettingType::integer},
-           {"layers", "1", "blocks", SettingType::integer},
-           {"hidden", "256", "features", SettingType::integer},
-           {"heads", "4", "of attention", SettingType::integer},
-           {"vocab", "1000", "tokens", SettingType::integer},
-           {"seq", "64", "tokens of a sample", SettingType::integer},
-           {"batch", "1", "samples of a rank's step", SettingType::integer},
-           {"dtype", "f32", "f16, bf16 or f32", SettingType::name},
-           {"cubes", "",
-            "of each SIP that share its rank's tokens and weights; else as many as these fill",
-            SettingType::integer},
-           {"pes", "", "of each of these cubes, likewise", SettingType::integer},
-           {"situations", "1", "0: leave out the three that are built by hand", SettingType::flag}},
+          std::move(settings),
           run_stragglers,
           nullptr,
           BenchRanks::own};
