@@ -191,7 +191,7 @@ std::string find_wrong_key(std::span<const FaultWord> words, const FaultForm& fo
 std::string find_wrong_word(std::span<const FaultWord> words, std::string_view word) {
   const std::size_t equals = word.find('=');
   if (equals == std::string_view::npos || equals + 1 == word.size()) {
-    return fmt::format("{} is no KEY=VALUE", in_quotes(word));
+    return fmt::format("{} is no KEY=VALUE; {}", in_quotes(word), describe_forms());
   }
   const std::string_view key = word.substr(0, equals);
   if (has_key(words, key)) return fmt::format("{}= is given twice", key);
