@@ -166,6 +166,11 @@ constexpr std::array kCCodes = std::to_array<ErrorCode>({
     {"KB-C023", ExitCode::collective_misuse,
      "The call works between SIPs only, and ranks are PEs here.",
      "Take `world_size` out of ccl.yaml."},
+    {"KB-C024", ExitCode::collective_misuse,
+     "A stage, a schedule or a batch of a pipeline is wrong, in torch.distributed.pipelining's "
+     "words where it has any.",
+     "Give what the message wants: a stage each, or several, on every rank; F and B of each "
+     "micro-batch once on each stage; a batch that the micro-batches divide."},
 });
 
 constexpr std::array kDCodes = std::to_array<ErrorCode>({
@@ -186,6 +191,10 @@ constexpr std::array kDCodes = std::to_array<ErrorCode>({
      "End its loop: others run only while it waits in a call of torch; if it only needs longer, "
      "raise `RuntimeOptions::rank_time_limit`.",
      "20, or a warning"},
+    {"KB-D005", ExitCode::deadlock,
+     "The lists of actions of a pipeline schedule would hang: ranks wait in a circle. Nothing of "
+     "it was run.",
+     "Move one of the actions that the message names to before the other of its rank."},
 });
 
 constexpr std::array<ErrorFamily, 4> kA_to_d = {{

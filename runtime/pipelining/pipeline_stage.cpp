@@ -1,0 +1,179 @@
+#include "runtime/pipelining/pipeline_stage.h"
+
+#include <string>
+#include <string_view>
+
+#include "runtime/autograd/autograd.h"
+#include "runtime/distributed/distributed.h"
+#include "runtime/pipelining/stage_state.h"
+#include "runtime/torch/runtime_context.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench::distributed::pipelining {
+
+namespace {
+
+std::string to_text(DType dtype) {
+  return std::string(torch_name_of(dtype));
+}
+std::string to_text(const Shape& shape) {
+  return to_string(shape);
+}
+std::string to_text(const DPPolicy& policy) {
+  return to_string(policy);
+}
+
+// Messages between two ranks meet by what they carry, in whichever order they are sent.
+int tag_of(const Action& computation, const StageState& stage) {
+  const int kind = computation.kind == ActionKind::forward ? 0 : 1;
+  return (computation.microbatch * stage.count + computation.stage) * 2 + kind;
+}
+
+// Throws CollectiveError KB-C024, in torch's words, if a tensor is not what its receiver waits for.
+void check_kind(const TensorKind& given, const TensorKind& wanted, int stage,
+                std::string_view what) {
+  const auto check = [&](std::string_view property, const auto& has, const auto& wants) {
+    if (has == wants) return;
+    throw CollectiveError("KB-C024", "Stage {} {} has a {} mismatch: expected {} actual {}", stage,
+                          what, property, to_text(wants), to_text(has));
+  };
+  check("shape", given.shape, wanted.shape);
+  check("dtype", given.options.dtype.value(), wanted.options.dtype.value());
+  check("placement", given.options.dp, wanted.options.dp);
+}
+
+void check_kind(const Tensor& given, const TensorKind& wanted, int stage, std::string_view what) {
+  check_kind(TensorKind::of(given).value(), wanted, stage, what);
+}
+
+}  // namespace
+
+std::optional<TensorKind> TensorKind::of(const Tensor& tensor) {
+  if (!tensor.defined()) return {};
+  return TensorKind{.shape = tensor.shape(),
+                    .options = {.dtype = tensor.dtype(), .dp = tensor.dp()}};
+}
+
+void StageState::run_forward(int microbatch, const LossFunction& loss_fn) {
+  StageMicrobatch& own = at(microbatch);
+  if (own.input_arrives) own.input_arrives.wait();
+  own.input_arrives = {};
+  if (!is_first() && loss_fn) own.input.requires_grad_();
+  own.output = forward(own.input);
+  if (!is_last()) check_kind(own.output, *output_kind, index, "forward outputs");
+  if (is_last() && loss_fn) own.loss = loss_fn(own.output, own.target);
+}
+
+void StageState::run_backward(int microbatch) {
+  StageMicrobatch& own = at(microbatch);
+  if (own.gradient_arrives) own.gradient_arrives.wait();
+  if (is_last()) {
+    own.loss.backward();
+  } else {
+    own.output.backward(own.output_gradient);
+  }
+  if (!is_first()) {
+    own.input_gradient = own.input.grad();
+    check_kind(own.input_gradient, *input_kind, index, "input gradients");
+  }
+  own = {.output = is_last() ? own.output.detach() : Tensor(),
+         .input_gradient = own.input_gradient,
+         .loss = is_last() ? own.loss.detach() : Tensor()};
+}
+
+void StageState::accept_input(const TensorKind& kind) {
+  if (!input_kind) input_kind = kind;
+  check_kind(kind, *input_kind, index, "forward inputs");
+}
+
+void StageState::find_output_kind() {
+  if (output_kind) return;
+  const NoGradGuard no_grad(torch);
+  const Tensor x = is_first() ? at(0).input : torch.zeros(input_kind->shape, input_kind->options);
+  output_kind = TensorKind::of(forward(x));
+}
+
+TensorKind StageState::receive_kind(int source) const {
+  std::vector<TensorKind> kinds(1);
+  torch.distributed.recv_object_list(kinds, std::nullopt,
+                                     {.group = options.group, .group_src = source});
+  return kinds.front();
+}
+
+void StageState::send_kind(int target) const {
+  torch.distributed.send_object_list(std::vector{output_kind.value()}, std::nullopt,
+                                     {.group = options.group, .group_dst = target});
+}
+
+void StageState::give_results(std::vector<Tensor>* losses, std::vector<Tensor>* outputs) const {
+  if (losses != nullptr) losses->clear();
+  if (outputs != nullptr) outputs->clear();
+  for (const StageMicrobatch& each : microbatches) {
+    if (losses != nullptr && each.loss.defined()) losses->push_back(each.loss);
+    if (outputs != nullptr) outputs->push_back(each.output);
+  }
+}
+
+void StageState::begin_receive(const Action& action, int source) {
+  StageMicrobatch& own = at(action.microbatch);
+  const bool is_forward = action.kind == ActionKind::receive_forward;
+  const TensorKind& kind = is_forward ? input_kind.value() : output_kind.value();
+  const Tensor buffer = torch.empty(kind.shape, kind.options);
+  const Action from{.stage = action.stage + (is_forward ? -1 : 1),
+                    .kind = is_forward ? ActionKind::forward : ActionKind::backward,
+                    .microbatch = action.microbatch};
+  (is_forward ? own.input : own.output_gradient) = buffer;
+  (is_forward ? own.input_arrives : own.gradient_arrives) = torch.distributed.irecv(
+      buffer, {.group = options.group, .tag = tag_of(from, *this), .group_src = source});
+}
+
+void StageState::begin_send(const Tensor& x, const Action& action, int target) {
+  const Action of{
+      .stage = action.stage,
+      .kind = action.kind == ActionKind::send_forward ? ActionKind::forward : ActionKind::backward,
+      .microbatch = action.microbatch};
+  sends.push_back(torch.distributed.isend(
+      x.detach(), {.group = options.group, .tag = tag_of(of, *this), .group_dst = target}));
+}
+
+void StageState::scale_gradients(int by) const {
+  const NoGradGuard no_grad(torch);
+  for (const Tensor& parameter : parameters) {
+    if (parameter.grad().defined()) parameter.grad().div_(by);
+  }
+}
+
+PipelineStage::PipelineStage(RuntimeContext& torch, std::vector<Tensor> parameters, int stage_index,
+                             int num_stages, const PipelineStageOptions& options)
+    : state_(std::make_shared<StageState>(
+          StageState{.torch = torch,
+                     .parameters = std::move(parameters),
+                     .index = stage_index,
+                     .count = num_stages,
+                     .options = options,
+                     .input_kind = TensorKind::of(options.input_args),
+                     .output_kind = TensorKind::of(options.output_args)})) {
+  if (stage_index < 0 || stage_index >= num_stages) {
+    throw CollectiveError("KB-C024", "Stage index {} is out of range of {}", stage_index,
+                          num_stages);
+  }
+  const int ranks = torch.distributed.get_world_size(options.group);
+  if (ranks > num_stages) {
+    throw CollectiveError("KB-C024",
+                          "Pipeline group size {} cannot be larger than number of stages {}", ranks,
+                          num_stages);
+  }
+}
+
+void PipelineStage::set_forward(std::function<Tensor(const Tensor&)> forward) {
+  state_->forward = std::move(forward);
+}
+
+int PipelineStage::stage_index() const {
+  return state_->index;
+}
+int PipelineStage::num_stages() const {
+  return state_->count;
+}
+
+}  // namespace kernbench::distributed::pipelining

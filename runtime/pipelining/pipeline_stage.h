@@ -1,0 +1,75 @@
+// torch.distributed.pipelining.PipelineStage: the part of a model that one rank, or one of several
+// parts that it, runs on micro-batches.
+//
+//   kb::distributed::pipelining::PipelineStage stage(torch, block, rank, 4,
+//                                                    {.input_args = x0, .output_args = y0});
+
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "runtime/distributed/process_group.h"
+#include "runtime/tensor/tensor.h"
+
+namespace kernbench {
+class RuntimeContext;
+}
+
+namespace kernbench::distributed::pipelining {
+
+struct PipelineStageOptions {
+  // The ranks of the pipeline; each of them has as many stages.
+  ProcessGroup group = {};
+  // Any tensors with the shape, the type and the placement of a micro-batch's input and output.
+  // Without them the first step runs one micro-batch through all stages to find them, which takes
+  // its time once.
+  Tensor input_args = {};
+  Tensor output_args = {};
+};
+
+struct StageState;
+
+// A handle: copies refer to the same stage.
+class PipelineStage {
+ public:
+  // The submodule takes a tensor and returns one: a holder of a module, a DistributedDataParallel,
+  // or a function, which has no parameters.
+  // Throws CollectiveError KB-C024, in torch's words, if there is no such stage, or the group has
+  // more ranks than there are stages.
+  template <class Submodule>
+  PipelineStage(RuntimeContext& torch, Submodule submodule, int stage_index, int num_stages,
+                const PipelineStageOptions& options = {})
+      : PipelineStage(torch, parameters_of(submodule), stage_index, num_stages, options) {
+    set_forward([submodule = std::move(submodule)](const Tensor& x) mutable -> Tensor {
+      return submodule(x);
+    });
+  }
+
+  int stage_index() const;
+  int num_stages() const;
+  bool is_first() const { return stage_index() == 0; }
+  bool is_last() const { return stage_index() == num_stages() - 1; }
+
+  const std::shared_ptr<StageState>& state() const { return state_; }
+
+ private:
+  PipelineStage(RuntimeContext& torch, std::vector<Tensor> parameters, int stage_index,
+                int num_stages, const PipelineStageOptions& options);
+  void set_forward(std::function<Tensor(const Tensor&)> forward);
+
+  template <class Submodule>
+  static std::vector<Tensor> parameters_of(const Submodule& submodule) {
+    if constexpr (requires { submodule->parameters(); }) {
+      return submodule->parameters();
+    } else {
+      return {};
+    }
+  }
+
+  std::shared_ptr<StageState> state_;
+};
+
+}  // namespace kernbench::distributed::pipelining

@@ -1,0 +1,115 @@
+// torch.distributed.pipelining's schedules: they cut a batch into micro-batches and run them
+// through the stages of all ranks, forward and backward.
+//
+//   using namespace kb::distributed::pipelining;
+//   PipelineStage stage(torch, block, rank, 4);
+//   Schedule1F1B schedule(stage, 8, kb::nn::functional::mse_loss);
+//   std::vector<kb::Tensor> losses;
+//   if (rank == 0) schedule.step(x);
+//   else if (rank == 3) schedule.step({.target = y, .losses = &losses});
+//   else schedule.step();
+//
+// A schedule is a list of actions for each rank; one executor runs them all.
+
+#pragma once
+
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "runtime/pipelining/action.h"
+#include "runtime/pipelining/action_lists.h"
+#include "runtime/pipelining/pipeline_stage.h"
+#include "runtime/tensor/tensor.h"
+
+namespace kernbench::distributed::pipelining {
+
+// Returns the loss of a micro-batch, a tensor of one element.
+using LossFunction = std::function<Tensor(const Tensor& output, const Tensor& target)>;
+
+struct ScheduleOptions {
+  // The gradients of parameters are divided by the number of micro-batches after the last of them,
+  // as fits a loss that is a mean over samples.
+  bool scale_grads = true;
+};
+
+struct StepOptions {
+  Tensor target = {};                      // of the whole batch, on the rank of the last stage
+  std::vector<Tensor>* losses = nullptr;   // become those of the micro-batches, there
+  std::vector<Tensor>* outputs = nullptr;  // likewise; torch's merged outputs, before cat()
+};
+
+class PipelineSchedule {
+ public:
+  // Runs forward and backward of the batch; without a loss_fn forward alone.  Gradients are added
+  // to those of the parameters.  The rank of the first stage gives `x`, of which the first
+  // dimension is cut.  All ranks of the group call it; it returns when the rank's sends are
+  // done, while its last computations may still be queued.
+  // Throws CollectiveError KB-C024 for a batch that is not given, or not divisible.
+  void step(const Tensor& x, const StepOptions& options = {});
+  void step(const StepOptions& options = {}) { step(Tensor(), options); }
+
+  const ActionLists& actions() const { return lists_; }
+  // The micro-batches whose activations each stage keeps at most, by stage.
+  const std::vector<int>& peak_microbatches() const { return peaks_; }
+
+ protected:
+  // Throws CollectiveError KB-C024 and DeadlockError KB-D005 for lists that do not run.
+  PipelineSchedule(const std::vector<PipelineStage>& stages, int n_microbatches,
+                   LossFunction loss_fn, ActionLists lists, const ScheduleOptions& options);
+  // The number of stages, ranks and micro-batches that a schedule of these stages has.
+  static PipelineSize size_of(const std::vector<PipelineStage>& stages, int n_microbatches);
+
+ private:
+  StageState* own_stage(int index) const;
+  std::vector<Tensor> cut(const Tensor& batch, std::string_view name) const;
+  void initialize_stages();
+  void initialize_stage(int index);
+  void set_inputs(const Tensor& x, const StepOptions& options);
+  void run(const Action& action);
+  int rank_of(int stage) const { return rank_of_stage_[static_cast<std::size_t>(stage)]; }
+
+  const std::vector<PipelineStage> stages_;
+  const int n_microbatches_;
+  const LossFunction loss_fn_;
+  const ActionLists lists_;
+  const ScheduleOptions options_;
+  int rank_ = 0;
+  std::vector<int> rank_of_stage_;
+  std::vector<int> peaks_;
+  bool is_initialized_ = false;
+};
+
+// All micro-batches forward, then all backward.
+struct ScheduleGPipe : PipelineSchedule {
+  ScheduleGPipe(const PipelineStage& stage, int n_microbatches, LossFunction loss_fn = {},
+                const ScheduleOptions& options = {});
+};
+
+// Forward and backward in turns, after p - 1 - s forwards of stage s.
+struct Schedule1F1B : PipelineSchedule {
+  Schedule1F1B(const PipelineStage& stage, int n_microbatches, LossFunction loss_fn = {},
+               const ScheduleOptions& options = {});
+};
+
+// The same with several stages a rank: rank r has stages r, r + p, ...
+struct ScheduleInterleaved1F1B : PipelineSchedule {
+  ScheduleInterleaved1F1B(const std::vector<PipelineStage>& stages, int n_microbatches,
+                          LossFunction loss_fn = {}, const ScheduleOptions& options = {});
+};
+
+// All micro-batches through one stage of the rank after the other.
+struct ScheduleLoopedBFS : PipelineSchedule {
+  ScheduleLoopedBFS(const std::vector<PipelineStage>& stages, int n_microbatches,
+                    LossFunction loss_fn = {}, const ScheduleOptions& options = {});
+};
+
+// Any lists: those of parse_actions(), of torch or of the user.  Lists without messages get them
+// by add_messages().
+struct PipelineScheduleRuntime : PipelineSchedule {
+  PipelineScheduleRuntime(const std::vector<PipelineStage>& stages, int n_microbatches,
+                          LossFunction loss_fn, const ActionLists& lists,
+                          const ScheduleOptions& options = {});
+};
+
+}  // namespace kernbench::distributed::pipelining

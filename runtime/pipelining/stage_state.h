@@ -1,0 +1,73 @@
+// What a stage holds while a schedule runs, and its part of each action.
+
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "runtime/distributed/process_group.h"
+#include "runtime/distributed/work.h"
+#include "runtime/pipelining/action.h"
+#include "runtime/pipelining/pipeline_stage.h"
+#include "runtime/tensor/tensor.h"
+#include "runtime/tensor/tensor_options.h"
+#include "sim_engine/base/shape.h"
+
+namespace kernbench::distributed::pipelining {
+
+using LossFunction = std::function<Tensor(const Tensor& output, const Tensor& target)>;
+
+// Another tensor's shape, type and placement.
+struct TensorKind {
+  Shape shape;
+  TensorOptions options;
+
+  static std::optional<TensorKind> of(const Tensor& tensor);
+};
+
+// The tensors of a micro-batch on a stage.  They are freed by its backward.
+struct StageMicrobatch {
+  Tensor input = {};
+  Tensor output = {};
+  Tensor output_gradient = {};
+  Tensor input_gradient = {};  // until it is sent
+  Tensor loss = {};            // on the last stage
+  Tensor target = {};
+  Work input_arrives = {};
+  Work gradient_arrives = {};
+};
+
+struct StageState {
+  RuntimeContext& torch;
+  std::vector<Tensor> parameters;
+  int index = 0;
+  int count = 0;
+  PipelineStageOptions options;
+  std::function<Tensor(const Tensor&)> forward = {};
+  std::optional<TensorKind> input_kind = {};
+  std::optional<TensorKind> output_kind = {};
+  std::vector<StageMicrobatch> microbatches = {};
+  std::vector<Work> sends = {};
+
+  bool is_first() const { return index == 0; }
+  bool is_last() const { return index == count - 1; }
+  StageMicrobatch& at(int microbatch) {
+    return microbatches.at(static_cast<std::size_t>(microbatch));
+  }
+
+  void run_forward(int microbatch, const LossFunction& loss_fn);
+  void run_backward(int microbatch);
+  void begin_receive(const Action& action, int source);
+  void begin_send(const Tensor& x, const Action& action, int target);
+  // Take what the stage before gives, and find what this one gives, if that is not known yet.
+  void accept_input(const TensorKind& kind);
+  void find_output_kind();
+  TensorKind receive_kind(int source) const;
+  void send_kind(int target) const;
+  void give_results(std::vector<Tensor>* losses, std::vector<Tensor>* outputs) const;
+  // Divides the gradients of the parameters.
+  void scale_gradients(int by) const;
+};
+
+}  // namespace kernbench::distributed::pipelining

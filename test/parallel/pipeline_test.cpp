@@ -1,0 +1,169 @@
+// Tests that pipelines compute what the model computes without one, and what they refuse.
+
+#include <memory>
+
+#include "test/parallel/pipeline_world.h"
+
+namespace kernbench::test::pipeline_test {
+namespace {
+
+using pipelining::ActionLists;
+using pipelining::PipelineSize;
+using pipelining::PipelineStage;
+using pipelining::PipelineStageOptions;
+
+constexpr int kMicrobatches = 4;
+constexpr std::int64_t kRows = 8;
+
+// The layers of stage `index` of a model; weights are small whole numbers, and differ.
+nn::Sequential block(const RuntimeContext& torch, int index) {
+  const nn::Sequential layers(nn::Linear(torch, kBatchColumns, kBatchColumns, kOnOnePe),
+                              nn::ReLU());
+  std::int64_t q = index;
+  for (Tensor parameter : layers->parameters()) {
+    Floats elements;
+    for (std::int64_t j = 0; j < parameter.numel(); ++j) {
+      elements.push_back(static_cast<float>((7 * j + 11 * q + 3) % 3 - 1));
+    }
+    parameter.detach().copy_(RuntimeContext::tensor(elements, parameter.shape()));
+    ++q;
+  }
+  return layers;
+}
+
+Tensor squares(const Tensor& y, const Tensor& target) {
+  const Tensor difference = y - target;
+  return (difference * difference).sum();
+}
+
+using Gradients = std::vector<Floats>;
+
+void collect_gradients(Gradients& gradients, const nn::Sequential& layers) {
+  for (const Tensor& parameter : layers->parameters()) {
+    gradients.push_back(parameter.grad().to_vector());
+  }
+}
+
+struct Results {
+  std::vector<Gradients> gradients;  // by stage
+  Floats losses;                     // by micro-batch
+
+  friend bool operator==(const Results&, const Results&) = default;
+};
+
+// One rank runs all stages, micro-batch after micro-batch.
+Results run_whole(int stages) {
+  DataParallelWorld world(2);
+  Results results{.gradients = std::vector<Gradients>(static_cast<std::size_t>(stages)),
+                  .losses = {}};
+  world.spawn([&](int rank) {
+    if (rank != 0) return;
+    std::vector<nn::Sequential> blocks;
+    for (int i = 0; i < stages; ++i) blocks.push_back(block(world.torch, i));
+    constexpr std::int64_t kPart = kRows / kMicrobatches;
+    for (int i = 0; i < kMicrobatches; ++i) {
+      Tensor x = world.tensor(batch_rows(i * kPart, kPart, 1), {kPart, kBatchColumns});
+      for (const nn::Sequential& each : blocks) x = each(x);
+      const Tensor loss =
+          squares(x, world.tensor(batch_rows(i * kPart, kPart, 2), {kPart, kBatchColumns}));
+      loss.backward();
+      results.losses.push_back(loss.item());
+    }
+    for (int i = 0; i < stages; ++i) {
+      collect_gradients(results.gradients[static_cast<std::size_t>(i)],
+                        blocks[static_cast<std::size_t>(i)]);
+    }
+  });
+  return results;
+}
+
+// The same on ranks, each of which has the stages that the lists give it.
+Results run_pipeline(int stages, const ActionLists& lists) {
+  const int ranks = static_cast<int>(lists.size());
+  DataParallelWorld world(ranks);
+  Results results{.gradients = std::vector<Gradients>(static_cast<std::size_t>(stages)),
+                  .losses = {}};
+  world.spawn([&](int rank) {
+    std::vector<PipelineStage> own;
+    std::vector<nn::Sequential> blocks;
+    for (int i = 0; i < stages; ++i) {
+      const auto& list = lists[static_cast<std::size_t>(rank)];
+      const bool is_own =
+          std::ranges::any_of(list, [&](const auto& each) { return each.stage == i; });
+      if (!is_own) continue;
+      blocks.push_back(block(world.torch, i));
+      own.emplace_back(world.torch, blocks.back(), i, stages);
+    }
+    pipelining::PipelineScheduleRuntime schedule(own, kMicrobatches, squares, lists,
+                                                 {.scale_grads = false});
+    const Shape shape{kRows, kBatchColumns};
+    std::vector<Tensor> losses;
+    schedule.step(world.tensor(batch_rows(0, kRows, 1), shape),
+                  {.target = world.tensor(batch_rows(0, kRows, 2), shape), .losses = &losses});
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      collect_gradients(results.gradients[static_cast<std::size_t>(own[i].stage_index())],
+                        blocks[i]);
+      if (!own[i].is_last()) continue;
+      for (const Tensor& loss : losses) results.losses.push_back(loss.item());
+    }
+  });
+  return results;
+}
+
+TEST_CASE("gradients and losses are those of the model without a pipeline, bit for bit",
+          "[pipelining]") {
+  const Results whole = run_whole(4);
+  REQUIRE(whole.losses.size() == kMicrobatches);
+  REQUIRE(whole.losses.front() != 0);
+  REQUIRE(whole.gradients.front().front() != Floats(16, 0));
+  const PipelineSize single{.stages = 4, .ranks = 4, .microbatches = kMicrobatches};
+  CHECK(run_pipeline(4, gpipe(single)) == whole);
+  CHECK(run_pipeline(4, one_f_one_b(single)) == whole);
+  const PipelineSize several{.stages = 4, .ranks = 2, .microbatches = kMicrobatches};
+  CHECK(run_pipeline(4, interleaved(several)) == whole);
+  CHECK(run_pipeline(4, looped_bfs(several)) == whole);
+}
+
+// Rank 0 has the first and the last stage, and rank 1 two that are neighbours: nothing is sent
+// between those.
+TEST_CASE("a schedule of the user's runs, with its own places of stages", "[pipelining]") {
+  const ActionLists lists = pipelining::parse_actions(
+      "0F0,0F1,3F0,3B0,0F2,3F1,3B1,0F3,3F2,3B2,3F3,3B3,0B0,0B1,0B2,0B3\n"
+      "1F0,2F0,1F1,2F1,2B0,1B0,1F2,2F2,2B1,1B1,1F3,2F3,2B2,1B2,2B3,1B3\n");
+  CHECK(run_pipeline(4, lists) == run_whole(4));
+}
+
+TEST_CASE("gradients are divided by the number of micro-batches unless scale_grads is false",
+          "[pipelining]") {
+  const auto gradient = [](const pipelining::ScheduleOptions& options) {
+    DataParallelWorld world(1);
+    const nn::Sequential layers = block(world.torch, 0);
+    const PipelineStage stage(world.torch, layers, 0, 1);
+    const Tensor x = world.tensor(batch_rows(0, kRows, 1), {kRows, kBatchColumns});
+    pipelining::ScheduleGPipe(stage, kMicrobatches, squares, options).step(x, {.target = x});
+    return layers->parameters().front().grad().to_vector();
+  };
+  Floats whole = gradient({.scale_grads = false});
+  REQUIRE(whole != Floats(whole.size(), 0));
+  for (float& each : whole) each /= kMicrobatches;
+  CHECK(gradient({}) == whole);
+}
+
+TEST_CASE("without a loss a schedule runs forward alone", "[pipelining]") {
+  DataParallelWorld world(2);
+  world.spawn([&](int rank) {
+    const nn::Sequential layers = block(world.torch, rank);
+    const PipelineStage stage(world.torch, layers, rank, 2);
+    pipelining::Schedule1F1B schedule(stage, kMicrobatches);
+    const Tensor x = world.tensor(batch_rows(0, kRows, 1), {kRows, kBatchColumns});
+    std::vector<Tensor> outputs;
+    schedule.step(x, {.outputs = &outputs});
+    CHECK(layers->parameters().front().grad().defined() == false);
+    if (rank == 0) return;
+    const Tensor whole = layers(block(world.torch, 0)(x));
+    CHECK(cat(outputs).to_vector() == whole.to_vector());
+  });
+}
+
+}  // namespace
+}  // namespace kernbench::test::pipeline_test

@@ -1,0 +1,134 @@
+// Tests the times of pipeline schedules against their closed forms: p stages, m micro-batches, f
+// and b of a stage's forward and backward, c the latency of a message.
+
+#include <algorithm>
+
+#include "runtime/pipelining/schedule_check.h"
+#include "test/parallel/pipeline_world.h"
+
+namespace kernbench::test::pipeline_times_test {
+namespace {
+
+using pipelining::ActionLists;
+using pipelining::PipelineSize;
+using pipelining::PipelineStage;
+
+struct Pipeline {
+  PipelineSize size;
+  StageTimes times;
+  std::int64_t latency = 0;  // ns
+};
+
+// Returns the time of a step, in ns.
+double step_time(const Pipeline& pipeline, const ActionLists& lists) {
+  const int ranks = pipeline.size.ranks;
+  RuntimeContext torch(timed_pipeline_machine(ranks, Time{pipeline.latency * 1000}),
+                       {.data = false});
+  torch.distributed.init_process_group("ahbm");
+  run_on_devices(torch, ranks, [&](int rank) {
+    const Tensor value = torch.zeros({1, 1}, kOnOnePe);
+    std::vector<PipelineStage> stages;
+    for (int i = rank; i < pipeline.size.stages; i += ranks) {
+      stages.emplace_back(
+          torch, TimedStage(torch, pipeline.times), i, pipeline.size.stages,
+          pipelining::PipelineStageOptions{.input_args = value, .output_args = value});
+    }
+    const auto loss = [](const Tensor& y, const Tensor&) { return y; };
+    const int microbatches = pipeline.size.microbatches;
+    pipelining::PipelineScheduleRuntime schedule(stages, microbatches, loss, lists);
+    const Tensor batch = torch.zeros({microbatches, 1}, kOnOnePe);
+    schedule.step(batch, {.target = batch});
+  });
+  return static_cast<double>(torch.engine().now().count()) / 1000;
+}
+
+TEST_CASE("GPipe and 1F1B take (m + p - 1)(f + b) without latency", "[pipelining][timing]") {
+  for (const int p : {1, 2, 3, 4, 8}) {
+    for (const int m : {1, 2, 3, 4, 7, 8, 16}) {
+      const PipelineSize size{.stages = p, .ranks = p, .microbatches = m};
+      const Pipeline pipeline{.size = size, .times = {.forward = 30, .backward = 50}};
+      CAPTURE(p, m);
+      CHECK(step_time(pipeline, gpipe(size)) == (m + p - 1) * 80);
+      CHECK(step_time(pipeline, one_f_one_b(size)) == (m + p - 1) * 80);
+    }
+  }
+}
+
+// The k-th round waits for a message to go down and up again once more.
+TEST_CASE("each round of 1F1B pays latency: c (2 (p - 1) k + 2 (p - 2)) for m = k p",
+          "[pipelining][timing]") {
+  for (const int p : {2, 3, 4, 6}) {
+    for (const int k : {1, 2, 3}) {
+      for (const int c : {1, 10, 30, 200}) {
+        const PipelineSize size{.stages = p, .ranks = p, .microbatches = k * p};
+        const Pipeline pipeline{
+            .size = size, .times = {.forward = 30, .backward = 50}, .latency = c};
+        CAPTURE(p, k, c);
+        // Where a message takes longer than a computation, one receive ahead is not enough.
+        CHECK(step_time(pipeline, add_messages(one_f_one_b(size), 2)) ==
+              (k * p + p - 1) * 80 + c * (2 * (p - 1) * k + 2 * (p - 2)));
+      }
+    }
+  }
+}
+
+TEST_CASE("GPipe pays latency at the ends alone", "[pipelining][timing]") {
+  for (const int p : {2, 4}) {
+    const PipelineSize size{.stages = p, .ranks = p, .microbatches = 2 * p};
+    const Pipeline pipeline{.size = size, .times = {.forward = 30, .backward = 50}, .latency = 20};
+    CHECK(step_time(pipeline, gpipe(size)) == (3 * p - 1) * 80 + 2 * (p - 1) * 20);
+  }
+}
+
+// f and b are of a rank's v stages together.
+TEST_CASE("interleaved takes m (f + b) + (p - 1)(f + b) / v, and 2 (v p - 1) c for c <= f / v",
+          "[pipelining][timing]") {
+  for (const int p : {2, 3, 4}) {
+    for (const int v : {2, 3, 4}) {
+      for (const int m : {p, 2 * p, 3 * p}) {
+        for (const int c : {0, 7, 30}) {
+          const PipelineSize size{.stages = p * v, .ranks = p, .microbatches = m};
+          const Pipeline pipeline{
+              .size = size, .times = {.forward = 30, .backward = 50}, .latency = c};
+          CAPTURE(p, v, m, c);
+          CHECK(step_time(pipeline, interleaved(size)) ==
+                m * 80 * v + (p - 1) * 80 + 2 * (v * p - 1) * c);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("peaks of activations in micro-batches", "[pipelining]") {
+  for (const int p : {1, 2, 4, 8}) {
+    for (const int m : {1, 3, 8, 16}) {
+      const PipelineSize size{.stages = p, .ranks = p, .microbatches = m};
+      const auto all = check_schedule(add_messages(gpipe(size)), m).peaks;
+      const auto few = check_schedule(add_messages(one_f_one_b(size)), m).peaks;
+      for (int s = 0; s < p; ++s) {
+        CAPTURE(p, m, s);
+        CHECK(all.at(static_cast<std::size_t>(s)) == m);
+        CHECK(few.at(static_cast<std::size_t>(s)) == std::min(m, p - s));
+      }
+    }
+  }
+}
+
+TEST_CASE("peaks of interleaved ranks, in stages", "[pipelining]") {
+  for (const int p : {2, 3, 4}) {
+    for (const int v : {2, 3, 4}) {
+      for (const int m : {p, 2 * p, 4 * p}) {
+        const PipelineSize size{.stages = p * v, .ranks = p, .microbatches = m};
+        const auto checked = check_schedule(add_messages(interleaved(size)), m);
+        for (int rank = 0; rank < p; ++rank) {
+          CAPTURE(p, v, m, rank);
+          CHECK(checked.peaks_of_ranks.at(static_cast<std::size_t>(rank)) ==
+                std::min(m * v, 2 * (p - 1 - rank) + (v - 1) * p + 1));
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kernbench::test::pipeline_times_test

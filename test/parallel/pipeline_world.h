@@ -1,0 +1,74 @@
+// Pipelines of stages whose forward and backward take known times.
+
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "runtime/autograd/autograd.h"
+#include "runtime/pipelining/schedules.h"
+#include "runtime/torch/run_ranks.h"
+#include "runtime/torch/runtime_context.h"
+#include "test/parallel/data_parallel_world.h"
+
+namespace kernbench::test {
+
+namespace pipelining = distributed::pipelining;
+
+// One PE a device, of one multiplier of 1 GHz; the links between devices have a latency, and
+// nothing else takes time.
+inline Topology timed_pipeline_machine(int ranks, Time latency) {
+  Topology machine = free_topology();
+  machine.system.sip_count = machine.system.w = ranks;
+  machine.system.sip_link.latency = latency;
+  machine.pe.gemm.rows = machine.pe.gemm.columns = 1;
+  machine.pe.gemm.clock = Frequency{1'000'000'000};
+  return machine;
+}
+
+// Takes as many nanoseconds as it multiplies elements.
+inline void multiply_for(tl::Context& tl, const tl::Pointer& work, const tl::Pointer& result,
+                         std::int64_t nanoseconds) {
+  const tl::Tensor row = tl.load(work, {1, nanoseconds}, DType::f32);
+  const tl::Tensor column = tl.load(work, {nanoseconds, 1}, DType::f32);
+  tl.store(result, tl.dot(row, column));
+}
+
+struct StageTimes {
+  std::int64_t forward = 1;   // ns
+  std::int64_t backward = 1;  // ns
+};
+
+// Tensors of one element go from stage to stage.
+class TimedStage {
+ public:
+  TimedStage(RuntimeContext& torch, const StageTimes& times)
+      : torch_(torch),
+        times_(times),
+        work_(torch.zeros({std::max(times.forward, times.backward)}, kOnOnePe)),
+        weight_(torch.zeros({1, 1}, kOnOnePe)) {
+    weight_.requires_grad_();
+  }
+
+  Tensor operator()(const Tensor& x) const {
+    return autograd::record("Timed", run("forward", times_.forward), {x, weight_},
+                            [*this](const Tensor&) {
+                              const Tensor gradient = run("backward", times_.backward);
+                              return std::vector{gradient, torch_.zeros({1, 1}, kOnOnePe)};
+                            });
+  }
+
+ private:
+  Tensor run(std::string_view name, std::int64_t nanoseconds) const {
+    const Tensor result = torch_.empty({1, 1}, kOnOnePe);
+    torch_.launch(name, multiply_for, work_, result, nanoseconds);
+    return result;
+  }
+
+  RuntimeContext& torch_;
+  StageTimes times_;
+  Tensor work_;
+  Tensor weight_;
+};
+
+}  // namespace kernbench::test
