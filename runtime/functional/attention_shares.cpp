@@ -20,6 +20,20 @@ std::int64_t count_rows_that_see(const PackedAttention& attention, const PackedS
   return of.query_rows - std::max<std::int64_t>(key - (of.key_rows - of.query_rows), 0);
 }
 
+std::vector<std::vector<sim::PeLocation>> find_holders_of_copies(const Tensor& tensor) {
+  const Placement placement = placement_of(tensor);
+  std::map<std::pair<int, int>, std::vector<sim::PeLocation>> groups;
+  for (const ShardInfo& shard : tensor.shards()) {
+    if (shard.shape.numel() == 0) continue;
+    const std::pair copy(placement.cube.is_cut() ? 0 : shard.cube,
+                         placement.pe.is_cut() ? 0 : shard.pe);
+    groups[copy].push_back({shard.sip, shard.cube, shard.pe});
+  }
+  std::vector<std::vector<sim::PeLocation>> all;
+  for (auto& [copy, pes] : groups) all.push_back(std::move(pes));
+  return all;
+}
+
 namespace {
 
 // All rows that are to be computed, in units of consecutive rows of one head.
@@ -78,21 +92,6 @@ class SharedWork {
   std::int64_t cost_ = 0;
 };
 
-// The PEs with rows of a tensor, in groups that hold each row once.
-std::vector<std::vector<sim::PeLocation>> find_groups(const Tensor& tensor) {
-  const Placement placement = placement_of(tensor);
-  std::map<std::pair<int, int>, std::vector<sim::PeLocation>> groups;
-  for (const ShardInfo& shard : tensor.shards()) {
-    if (shard.shape.numel() == 0) continue;
-    const std::pair copy(placement.cube.is_cut() ? 0 : shard.cube,
-                         placement.pe.is_cut() ? 0 : shard.pe);
-    groups[copy].push_back({shard.sip, shard.cube, shard.pe});
-  }
-  std::vector<std::vector<sim::PeLocation>> all;
-  for (auto& [copy, pes] : groups) all.push_back(std::move(pes));
-  return all;
-}
-
 AttentionShares share_work(const PackedAttention& attention, const Tensor& result,
                            std::int64_t heads, const SharedWork::CountRows& count_rows,
                            const SharedWork::Cost& cost) {
@@ -100,7 +99,7 @@ AttentionShares share_work(const PackedAttention& attention, const Tensor& resul
   const GemmSpec& array = result.storage()->simulation->machine().topology().pe.gemm;
   std::int64_t rows = 0;
   for (const PackedSequence& of : attention.sequences) rows += count_rows(of);
-  for (const std::vector<sim::PeLocation>& group : find_groups(result)) {
+  for (const std::vector<sim::PeLocation>& group : find_holders_of_copies(result)) {
     // Whole rows of the array where each PE can have some, and fewer where there are few rows.
     const std::int64_t each = rows * heads / std::ssize(group);
     const std::int64_t unit = std::clamp<std::int64_t>(each, 1, array.rows);

@@ -31,6 +31,9 @@ std::int64_t count_seen_keys(const PackedAttention& attention, const PackedSeque
 std::int64_t count_rows_that_see(const PackedAttention& attention, const PackedSequence& of,
                                  std::int64_t key);
 
+// The PEs with rows of a tensor, in groups that hold each row once.
+std::vector<std::vector<sim::PeLocation>> find_holders_of_copies(const Tensor& tensor);
+
 // Shares the query's rows, or the keys, among the PEs that hold rows of `result`.  Those that hold
 // copies of the same rows each compute their own.  All heads of all sequences form a line, in which
 // a row is as long as what it takes, and each PE has an equal stretch of it: rows of one head
