@@ -9,6 +9,7 @@
 #include "benches/ipcq/ipcq.h"
 #include "benches/kernels/kernels.h"
 #include "benches/numerics/numerics.h"
+#include "benches/pipeline/pipeline.h"
 #include "benches/stragglers/stragglers.h"
 #include "benches/tensor_parallel/tp_benches.h"
 #include "benches/train/train.h"
@@ -20,8 +21,9 @@ void register_shipped_benches() {
        {collectives::calibrate_bench, collectives::ccl_allreduce_bench,
         collectives::collectives_bench, gemm::gemm_bench, ipcq::ipcq_bench, kernels::kernels_bench,
         evaluation::milestone_1h_ccl, evaluation::milestone_1h_gemm, numerics::numerics_bench,
-        collectives::overlap_bench, ddp::ddp_bench, stragglers::stragglers_bench,
-        tensor_parallel::tp_mlp_bench, tensor_parallel::tp_transformer_bench, train::train_bench}) {
+        collectives::overlap_bench, ddp::ddp_bench, pipeline::pipeline_bench,
+        stragglers::stragglers_bench, tensor_parallel::tp_mlp_bench,
+        tensor_parallel::tp_transformer_bench, train::train_bench}) {
     register_bench(bench());
   }
 }

@@ -95,6 +95,21 @@ struct GptImpl : nn::Module {
   Tensor positions;
 };
 
+struct GptBlocksImpl : nn::Module {
+  GptBlocksImpl(const RuntimeContext& torch, const LanguageModelSize& size,
+                const TensorOptions& t) {
+    register_module("blocks", blocks);
+    for (std::int64_t i = 0; i < size.layers; ++i) blocks->push_back(GptBlock(torch, size, t));
+  }
+
+  Tensor forward(Tensor x) const {
+    for (const GptBlock& block : *blocks) x = block(x);
+    return x;
+  }
+
+  nn::ModuleList<GptBlock> blocks;
+};
+
 struct LlamaBlockImpl : nn::Module {
   LlamaBlockImpl(const RuntimeContext& torch, const LanguageModelSize& its_size,
                  const nn::RotaryEmbedding& its_rotary, const TensorOptions& t)
@@ -179,6 +194,11 @@ float weight(std::uint32_t q, std::uint32_t j) {
 LanguageModel make_gpt(const RuntimeContext& torch, const LanguageModelSize& size,
                        const TensorOptions& tensors) {
   return made<GptImpl>(torch, size, tensors);
+}
+
+LanguageModel make_gpt_blocks(const RuntimeContext& torch, const LanguageModelSize& size,
+                              const TensorOptions& tensors) {
+  return made<GptBlocksImpl>(torch, size, tensors);
 }
 
 LanguageModel make_llama(const RuntimeContext& torch, const LanguageModelSize& size,

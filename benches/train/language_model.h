@@ -40,6 +40,9 @@ struct LanguageModel {
 // Learned positions, LayerNorm before attention and MLP, gelu, biases, a head of its own.
 LanguageModel make_gpt(const RuntimeContext& torch, const LanguageModelSize& size,
                        const TensorOptions& tensors);
+// The blocks of that model alone, as a stage of a pipeline has them: [tokens, hidden] to the same.
+LanguageModel make_gpt_blocks(const RuntimeContext& torch, const LanguageModelSize& size,
+                              const TensorOptions& tensors);
 // Rotary positions, grouped-query attention, RMSNorm, SwiGLU, no biases.
 LanguageModel make_llama(const RuntimeContext& torch, const LanguageModelSize& size,
                          const TensorOptions& tensors);

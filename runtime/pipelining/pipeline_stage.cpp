@@ -1,6 +1,6 @@
 #include "runtime/pipelining/pipeline_stage.h"
 
-#include <string>
+#include <algorithm>
 #include <string_view>
 
 #include "runtime/autograd/autograd.h"
@@ -13,33 +13,36 @@ namespace kernbench::distributed::pipelining {
 
 namespace {
 
-std::string to_text(DType dtype) {
-  return std::string(torch_name_of(dtype));
-}
-std::string to_text(const Shape& shape) {
-  return to_string(shape);
-}
-std::string to_text(const DPPolicy& policy) {
-  return to_string(policy);
-}
-
 // Messages between two ranks meet by what they carry, in whichever order they are sent.
 int tag_of(const Action& computation, const StageState& stage) {
   const int kind = computation.kind == ActionKind::forward ? 0 : 1;
   return (computation.microbatch * stage.count + computation.stage) * 2 + kind;
 }
 
+// Different policies may place a tensor alike, such as those of one PE.
+bool lie_alike(const TensorKind& a, const TensorKind& b) {
+  const auto is_same = [](const ShardInfo& one, const ShardInfo& other) {
+    return one.cube == other.cube && one.pe == other.pe && one.offset == other.offset &&
+           one.shape == other.shape;
+  };
+  return is_partial(a.options.dp) == is_partial(b.options.dp) &&
+         std::ranges::equal(a.parts, b.parts, is_same);
+}
+
 // Throws CollectiveError KB-C024, in torch's words, if a tensor is not what its receiver waits for.
 void check_kind(const TensorKind& given, const TensorKind& wanted, int stage,
                 std::string_view what) {
-  const auto check = [&](std::string_view property, const auto& has, const auto& wants) {
-    if (has == wants) return;
+  const auto check = [&](bool is_right, std::string_view property, const auto& name) {
+    if (is_right) return;
     throw CollectiveError("KB-C024", "Stage {} {} has a {} mismatch: expected {} actual {}", stage,
-                          what, property, to_text(wants), to_text(has));
+                          what, property, name(wanted), name(given));
   };
-  check("shape", given.shape, wanted.shape);
-  check("dtype", given.options.dtype.value(), wanted.options.dtype.value());
-  check("placement", given.options.dp, wanted.options.dp);
+  check(given.shape == wanted.shape, "shape",
+        [](const TensorKind& kind) { return to_string(kind.shape); });
+  check(given.options.dtype == wanted.options.dtype, "dtype",
+        [](const TensorKind& kind) { return torch_name_of(kind.options.dtype.value()); });
+  check(lie_alike(given, wanted), "placement",
+        [](const TensorKind& kind) { return to_string(kind.options.dp); });
 }
 
 void check_kind(const Tensor& given, const TensorKind& wanted, int stage, std::string_view what) {
@@ -51,7 +54,8 @@ void check_kind(const Tensor& given, const TensorKind& wanted, int stage, std::s
 std::optional<TensorKind> TensorKind::of(const Tensor& tensor) {
   if (!tensor.defined()) return {};
   return TensorKind{.shape = tensor.shape(),
-                    .options = {.dtype = tensor.dtype(), .dp = tensor.dp()}};
+                    .options = {.dtype = tensor.dtype(), .dp = tensor.dp()},
+                    .parts = tensor.shards()};
 }
 
 void StageState::run_forward(int microbatch, const LossFunction& loss_fn) {

@@ -62,6 +62,7 @@ PipelineSchedule::PipelineSchedule(const std::vector<PipelineStage>& stages, int
   }
   rank_of_stage_ = std::move(checked.rank_of_stage);
   peaks_ = std::move(checked.peaks);
+  peaks_of_ranks_ = std::move(checked.peaks_of_ranks);
   std::vector<int> wanted;
   for (int stage = 0; stage < size.stages; ++stage) {
     if (rank_of(stage) == rank_) wanted.push_back(stage);
@@ -109,23 +110,39 @@ void PipelineSchedule::initialize_stage(int index) {
   if (rank_of(index + 1) != rank_) stage->send_kind(rank_of(index + 1));
 }
 
-void PipelineSchedule::set_inputs(const Tensor& x, const StepOptions& options) {
+void PipelineSchedule::check_count(const std::vector<Tensor>& given, std::string_view name) const {
+  if (std::ssize(given) == n_microbatches_) return;
+  throw CollectiveError("KB-C024", "Expecting {} {} but got {}", n_microbatches_, name,
+                        given.size());
+}
+
+void PipelineSchedule::set_microbatches(const std::vector<Tensor>& inputs,
+                                        const std::vector<Tensor>& targets) {
   for (const PipelineStage& stage : stages_) {
     StageState& state = *stage.state();
-    state.microbatches.assign(static_cast<std::size_t>(n_microbatches_), {});
-    if (state.is_first()) {
-      const std::vector<Tensor> inputs = cut(x, "input");
-      for (int i = 0; i < n_microbatches_; ++i) state.at(i).input = inputs.at(to_index(i));
-    }
-    if (state.is_last() && loss_fn_) {
-      const std::vector<Tensor> targets = cut(options.target, "target");
-      for (int i = 0; i < n_microbatches_; ++i) state.at(i).target = targets.at(to_index(i));
+    const bool takes_targets = state.is_last() && loss_fn_;
+    if (state.is_first()) check_count(inputs, "arg_mbs");
+    if (takes_targets) check_count(targets, "target_mbs");
+    state.microbatches.assign(to_index(n_microbatches_), {});
+    for (std::size_t i = 0; i < state.microbatches.size(); ++i) {
+      if (state.is_first()) state.microbatches[i].input = inputs[i];
+      if (takes_targets) state.microbatches[i].target = targets[i];
     }
   }
 }
 
 void PipelineSchedule::step(const Tensor& x, const StepOptions& options) {
-  set_inputs(x, options);
+  std::vector<Tensor> inputs;
+  std::vector<Tensor> targets;
+  if (own_stage(0) != nullptr) inputs = cut(x, "input");
+  const bool has_last = own_stage(first_of(stages_).count - 1) != nullptr;
+  if (has_last && loss_fn_) targets = cut(options.target, "target");
+  step(inputs, targets, options);
+}
+
+void PipelineSchedule::step(const std::vector<Tensor>& inputs, const std::vector<Tensor>& targets,
+                            const StepOptions& options) {
+  set_microbatches(inputs, targets);
   initialize_stages();
   for (const Action& action : lists_.at(to_index(rank_))) {
     if (loss_fn_ || is_of_forward(action.kind)) run(action);

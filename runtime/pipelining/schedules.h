@@ -48,10 +48,16 @@ class PipelineSchedule {
   // Throws CollectiveError KB-C024 for a batch that is not given, or not divisible.
   void step(const Tensor& x, const StepOptions& options = {});
   void step(const StepOptions& options = {}) { step(Tensor(), options); }
+  // The same of a batch that is cut already, as it must be where PEs share its rows: on the ranks
+  // of the first and the last stage, a tensor for each micro-batch.
+  void step(const std::vector<Tensor>& inputs, const std::vector<Tensor>& targets,
+            const StepOptions& options = {});
 
   const ActionLists& actions() const { return lists_; }
   // The micro-batches whose activations each stage keeps at most, by stage.
   const std::vector<int>& peak_microbatches() const { return peaks_; }
+  // The same added up over the stages of each rank.
+  const std::vector<int>& peaks_of_ranks() const { return peaks_of_ranks_; }
 
  protected:
   // Throws CollectiveError KB-C024 and DeadlockError KB-D005 for lists that do not run.
@@ -65,7 +71,8 @@ class PipelineSchedule {
   std::vector<Tensor> cut(const Tensor& batch, std::string_view name) const;
   void initialize_stages();
   void initialize_stage(int index);
-  void set_inputs(const Tensor& x, const StepOptions& options);
+  void set_microbatches(const std::vector<Tensor>& inputs, const std::vector<Tensor>& targets);
+  void check_count(const std::vector<Tensor>& given, std::string_view name) const;
   void run(const Action& action);
   int rank_of(int stage) const { return rank_of_stage_[static_cast<std::size_t>(stage)]; }
 
@@ -77,6 +84,7 @@ class PipelineSchedule {
   int rank_ = 0;
   std::vector<int> rank_of_stage_;
   std::vector<int> peaks_;
+  std::vector<int> peaks_of_ranks_;
   bool is_initialized_ = false;
 };
 

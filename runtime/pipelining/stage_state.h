@@ -22,6 +22,7 @@ using LossFunction = std::function<Tensor(const Tensor& output, const Tensor& ta
 struct TensorKind {
   Shape shape;
   TensorOptions options;
+  std::vector<ShardInfo> parts;
 
   static std::optional<TensorKind> of(const Tensor& tensor);
 };

@@ -96,9 +96,8 @@ TEST_CASE("what-if says what each resource buys, the most first", "[whatif]") {
 }
 
 TEST_CASE("the times of a protocol are resources", "[whatif]") {
-  const Json report =
-      report_of({"whatif", "--bench", "collectives", "--topology", "h100_8", "--set", "begin=64Ki",
-                 "end=64Ki", "check=0", "--json", "-"});
+  const Json report = report_of({"whatif", "--bench", "collectives", "--topology", "h100_8",
+                                 "--set", "begin=64Ki", "end=64Ki", "check=0", "--json", "-"});
   const double as_it_is = row_of(report, "none", "x1")["in_place_time_ns"];
   const double halved = row_of(report, "protocols.LL128.start", "x2")["in_place_time_ns"];
   CHECK(as_it_is - halved == 11'500.0 / 2);  // a call waits for it once
@@ -325,7 +324,7 @@ TEST_CASE("bash completes commands, options, benches, topologies and keys", "[cl
         "sip.ucie.latency=\n");
   CHECK(complete({"bench", "--case", "add"}) == "add_rms\n");
   CHECK(complete({"probe", "pa"}) == "path\n");
-  CHECK(complete({"errors", "KB-D00"}) == "KB-D001\nKB-D002\nKB-D003\nKB-D004\n");
+  CHECK(complete({"errors", "KB-D00"}) == "KB-D001\nKB-D002\nKB-D003\nKB-D004\nKB-D005\n");
   const ProgramResult script = run_program({"completion", "bash"});
   CHECK(script.exit_code == 0);
   CHECK_THAT(script.out, Contains("complete -o default -F _kernbench kernbench\n"));

@@ -126,6 +126,10 @@ TEST_CASE("stages and batches that do not fit are refused", "[pipelining][errors
           const PipelineStage stage(world.torch, nn::Linear(world.torch, 4, 4, kOnOnePe), 0, 1);
           pipelining::Schedule1F1B(stage, 1, first_of_both).step();
         }) == "[KB-C024] step: rank 0 gives no input");
+  CHECK(error_of<Error>([&] {
+          const PipelineStage stage(world.torch, nn::Linear(world.torch, 4, 4, kOnOnePe), 0, 1);
+          pipelining::Schedule1F1B(stage, 2, first_of_both).step({other}, {other, other});
+        }) == "[KB-C024] Expecting 2 arg_mbs but got 1");
 }
 
 TEST_CASE("a stage whose output is not what it said is refused in torch's words",

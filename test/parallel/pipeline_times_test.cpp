@@ -64,9 +64,11 @@ TEST_CASE("each round of 1F1B pays latency: c (2 (p - 1) k + 2 (p - 2)) for m = 
         const Pipeline pipeline{
             .size = size, .times = {.forward = 30, .backward = 50}, .latency = c};
         CAPTURE(p, k, c);
-        // Where a message takes longer than a computation, one receive ahead is not enough.
+        const std::int64_t expected = (k * p + p - 1) * 80 + c * (2 * (p - 1) * k + 2 * (p - 2));
         CHECK(step_time(pipeline, add_messages(one_f_one_b(size), 2)) ==
-              (k * p + p - 1) * 80 + c * (2 * (p - 1) * k + 2 * (p - 2)));
+              static_cast<double>(expected));
+        // Where a message takes longer than a computation, one receive ahead may not be enough.
+        if (c <= 30) CHECK(step_time(pipeline, one_f_one_b(size)) == static_cast<double>(expected));
       }
     }
   }

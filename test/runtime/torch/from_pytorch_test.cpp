@@ -20,6 +20,7 @@
 #include "runtime/parallel/comm_hook.h"
 #include "runtime/parallel/distributed_data_parallel.h"
 #include "runtime/parallel/fully_shard.h"
+#include "runtime/pipelining/schedules.h"
 #include "test/runtime/distributed/local_world.h"
 #include "test/runtime/functional/operators_under_test.h"
 
@@ -214,6 +215,14 @@ TEST_CASE("what the guide says of training works", "[guide]") {
   const Net other(torch);
   other->load_state_dict(net->state_dict());
   CHECK(other->fc->weight.to_vector() == net->fc->weight.to_vector());
+  const Net& block = other;
+  const int rank = 0;
+  const int world_size = 1;
+  const auto loss_fn = [](const kb::Tensor& y, const kb::Tensor& t) { return F::mse_loss(y, t); };
+  kb::distributed::pipelining::PipelineStage stage(torch, block, rank, world_size);
+  kb::distributed::pipelining::Schedule1F1B schedule(stage, 8, loss_fn);
+  schedule.step(torch.randn({8, 8}), {.target = torch.randn({8, 4})});
+  CHECK(other->fc->weight.grad().defined());
   kb::distributed::fsdp::fully_shard(net);
   CHECK(net(x).to_vector() == whole);
 }

@@ -1,0 +1,85 @@
+// The bench `pipeline`: bubbles and peaks of schedules.
+
+#include <catch2/catch.hpp>
+
+#include "test/benches/program_json.h"
+#include "test/benches/program_under_test.h"
+#include "test/support/error_text.h"
+
+namespace kernbench::test::pipeline_bench_test {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::vector<std::string> command(const std::vector<std::string>& more) {
+  std::vector<std::string> words = {"run",     "--bench", "pipeline", "--topology",
+                                    "tiny",    "--set",   "layers=4", "hidden=64",
+                                    "heads=2", "seq=32",  "stages=2"};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+Json rows_of(std::vector<std::string> words, const std::string& table) {
+  words.insert(words.end(), {"--json", "-"});
+  Json found = Json::array();
+  const Json all = json_of(words)["rows"];
+  for (const Json& row : all) {
+    if (row["table"] == table) found.push_back(row);
+  }
+  return found;
+}
+
+TEST_CASE("a row has the bubble in both definitions, beside its formulas", "[cli][pipeline]") {
+  const Json rows = rows_of(command({"microbatches=4,8"}), "step");
+  REQUIRE(rows.size() == 6);
+  for (const Json& row : rows) {
+    CAPTURE(row.dump());
+    const double step = row["step_ns"];
+    const double ideal = row["ideal_ns"];
+    CHECK(row["bubble_of_ideal"] == (step - ideal) / ideal);
+    CHECK(row["bubble_of_step"] == (step - ideal) / step);
+    const double work = row["microbatches"].get<double>() * row["stages"].get<double>() / 2;
+    CHECK(row["formula_of_ideal"] == 1 / work);
+    CHECK(row["formula_of_step"] == 1 / (work + 1));
+    // Messages take time beside what the formula has.
+    CHECK(row["bubble_of_ideal"] > row["formula_of_ideal"]);
+  }
+  const auto step_of = [&](std::size_t i) { return rows[i]["step_ns"].get<double>(); };
+  CHECK(rows[4]["schedule"] == "interleaved");
+  CHECK(step_of(4) < step_of(0));
+  CHECK(step_of(4) < step_of(2));
+}
+
+TEST_CASE("ranks keep what their schedule says", "[cli][pipeline]") {
+  const Json rows = rows_of(command({"microbatches=6"}), "rank");
+  std::vector<int> peaks;
+  for (const Json& row : rows) peaks.push_back(row["peak_forwards"]);
+  REQUIRE(rows.size() == 6);
+  CHECK(peaks == std::vector<int>{6, 6, 2, 1, 5, 3});
+  CHECK(rows[2]["peak_bytes"] < rows[0]["peak_bytes"]);
+}
+
+TEST_CASE("a file of actions is a schedule", "[cli][pipeline]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("v.csv", "0F0,3F0,3B0,0B0\n1F0,2F0,2B0,1B0\n");
+  const Json rows = rows_of(command({"actions=" + file}), "rank");
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[0]["schedule"] == "actions");
+  CHECK(rows[0]["stages_of_rank"] == "0,3");
+  CHECK(rows[1]["stages_of_rank"] == "1,2");
+  folder.write("v.csv", "0B0,0F0\n1F0,1B0\n");
+  const ProgramResult hung = run_program(command({"actions=" + file}));
+  CHECK(hung.exit_code == 20);
+  CHECK_THAT(hung.err, Says("KB-D005", "0B0 waits for 0F0"));
+}
+
+TEST_CASE("layers that stages do not divide are refused", "[cli][pipeline]") {
+  const ProgramResult refused = run_program(command({"stages=3", "schedule=1f1b"}));
+  CHECK(refused.exit_code == 2);
+  const ProgramResult layers = run_program(command({"chunks=3", "schedule=interleaved"}));
+  CHECK(layers.exit_code == 2);
+  CHECK_THAT(layers.err, Says("KB-U012", "4 layers are not divided by 6 stages of interleaved"));
+}
+
+}  // namespace
+}  // namespace kernbench::test::pipeline_bench_test
