@@ -15,7 +15,6 @@
 #include "runtime/simulation/simulation.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/ceil_divide.h"
-#include "sim_engine/components/kernel_run.h"
 
 namespace kernbench::ops {
 
@@ -53,8 +52,7 @@ class Member {
         count_(std::ssize(team.members)),
         self_(std::ranges::find(team.members, tl.location()) - team.members.begin()),
         ports_(connect(team, self_, simulation)),
-        tiles_(choose_team_tiles(tl.run().scratch_capacity(), simulation.topology().pe.gemm,
-                                 of.attention, of.dtype, count_)) {}
+        tiles_(tiles_of_team(simulation.machine())) {}
 
   void run() {
     for (const AttentionUnit& unit : team_.units) run_unit(unit);
@@ -116,6 +114,13 @@ class Member {
                   queues.between(simulation.machine(), other, own).in};
     }
     return ports;
+  }
+
+  const TeamTiles& tiles_of_team(sim::Machine& machine) const {
+    if (!team_.tiles) {
+      team_.tiles = choose_team_tiles(machine, team_.members, of_.attention, of_.dtype);
+    }
+    return *team_.tiles;
   }
 
   std::int64_t first_key(std::int64_t stripe, std::int64_t member) const {
@@ -355,7 +360,7 @@ class Member {
   const std::int64_t count_;
   const std::int64_t self_;
   const std::vector<Ports> ports_;
-  const TeamTiles tiles_;
+  const TeamTiles& tiles_;
   std::vector<Pass> passes_;  // of the unit
   std::optional<Step> step_;
 };

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/functional/attention_team_tiles.h"
 #include "runtime/functional/packed_attention.h"
 #include "runtime/simulation/attachments.h"
 #include "sim_engine/components/machine.h"
@@ -25,6 +26,8 @@ struct AttentionUnit {
 struct AttentionTeam {
   std::vector<sim::PeLocation> members;
   std::vector<AttentionUnit> units;  // one after the other, by all members together
+  // The member that begins first chooses them: all have to use the same.
+  mutable std::optional<TeamTiles> tiles = std::nullopt;
 };
 using AttentionTeams = std::vector<AttentionTeam>;
 

@@ -5,6 +5,10 @@
 #include <optional>
 
 #include "runtime/functional/attention_shares.h"
+#include "runtime/functional/attention_teams.h"
+#include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
+#include "sim_engine/components/processing_element.h"
 #include "test/runtime/functional/operators_under_test.h"
 
 namespace kernbench::test::varlen_attention_test {
@@ -257,6 +261,56 @@ TEST_CASE("PEs share a causal sequence in parts of equal work", "[attention][var
     }
     CHECK(rows == 2 * 4096);
   }
+}
+
+// Of 6 PEs: the sizes of teams, and the units of the busiest.
+TEST_CASE("PEs form the teams in which the busiest has the least work", "[attention][varlen]") {
+  OperatorsUnderTest dut;
+  const std::int64_t fold = dut.torch.topology().pe.gemm.rows;
+  const auto teams_of = [&](std::int64_t heads, std::int64_t rows, std::int64_t other_rows) {
+    ops::PackedAttention attention;
+    attention.sequences = {{0, rows, 0, rows}, {rows, other_rows, rows, other_rows}};
+    attention.heads = attention.key_heads = heads;
+    return ops::form_teams(attention, dut.torch.empty({96, heads, 1}, {.dp = on_all(kRow, kRow)}));
+  };
+  using Teams = std::vector<std::pair<std::ptrdiff_t, std::ptrdiff_t>>;
+  const auto sizes = [&](std::int64_t heads, std::int64_t rows) {
+    Teams all;
+    const auto teams = teams_of(heads, rows, rows);
+    REQUIRE(teams);
+    for (const ops::AttentionTeam& team : *teams) {
+      all.emplace_back(std::ssize(team.members), std::ssize(team.units));
+    }
+    return all;
+  };
+  CHECK(sizes(1, 6 * fold) == Teams{{3, 1}, {3, 1}});
+  CHECK(sizes(3, 6 * fold) == Teams(6, {1, 1}));
+  CHECK(sizes(2, 6 * fold) == Teams{{3, 2}, {3, 2}});  // rather than 4 of 6 PEs
+  CHECK(sizes(1, 1) == Teams(2, {1, 1}));              // one row of the array needs one PE
+  CHECK_FALSE(teams_of(1, 6 * fold, fold));
+}
+
+// A queue's slots leave one PE half of the scratch of the others.
+TEST_CASE("members of a team with unlike scratch use the same tiles", "[attention][varlen]") {
+  const Sizes sizes{{0, 96}, {0, 96}, 1, 1, 8, true};
+  Topology topology = six_pe_topology();
+  topology.pe.tcm.capacity = 1 << 16;
+  topology.communication.scratch = 0;
+  OperatorsUnderTest dut(topology);
+  sim::Machine& machine = simulation_of(dut.torch).machine();
+  const Bytes slot = 1 << 15;
+  machine.connect({{0, 1, 0}, sim::Direction::east, {0, 0, 0}, sim::Direction::west},
+                  {.depth = 1, .slot_bytes = slot});
+  CHECK(machine.pe({0, 0, 0}).scratch_capacity(false) + slot ==
+        machine.pe({0, 1, 0}).scratch_capacity(false));
+  const Reference expected =
+      RowByRow(sizes, sixteenths(sizes.query().numel(), 1), sixteenths(sizes.key().numel(), 2),
+               sixteenths(sizes.key().numel(), 3), sixteenths(sizes.query().numel(), 4))
+          .result;
+  const Values computed = run(dut, sizes, on_all(kRow, kRow));
+  check_sums(computed.dq, expected.dq, count_roundings(sizes));
+  check_sums(computed.dk, expected.dk, count_roundings(sizes));
+  check_sums(computed.dv, expected.dv, count_roundings(sizes));
 }
 
 TEST_CASE("what does not fit packed attention is refused", "[attention][varlen]") {
