@@ -16,8 +16,8 @@
 #include "benches/bench/row_cells.h"
 #include "benches/bench/table.h"
 #include "benches/ddp/measured_step.h"
-#include "benches/ddp/model_settings.h"
 #include "benches/figure/figure_artifacts.h"
+#include "benches/train/model_settings.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench::benches::ddp {
@@ -71,7 +71,7 @@ double parse_cap(std::string_view text) {
   } catch (const std::exception&) {
     end = 0;
   }
-  if (end == text.size() && cap >= 0 && cap <= static_cast<double>(kMost)) return cap;
+  if (end == text.size() && cap >= 0 && cap <= static_cast<double>(train::kMost)) return cap;
   throw UsageError(
       "KB-U012", "--set bucket_cap_mb={}: a size in MiB is wanted, or several separated by commas",
       text);
@@ -92,12 +92,15 @@ std::vector<double> read_caps(const Settings& settings) {
 }
 
 std::vector<StepInput> read_points(const Settings& settings, const Topology& topology) {
-  StepInput input = read_model("ddp", settings.choice("model", kModels), settings, topology);
+  const train::ModelKind model = settings.choice("model", kModels);
+  const train::ModelInput read =
+      train::read_model("ddp", train::ModelPart::whole, model, settings, topology);
+  StepInput input{.model = model, .size = read.size, .dtype = read.dtype, .on = read.on};
   const std::vector<Scheme> schemes = settings.choices("scheme", kSchemes);
   const std::vector<double> caps = read_caps(settings);
   std::vector<StepInput> points;
   for (const Scheme scheme : schemes) {
-    for (const std::int64_t world : settings.integers("world", 2, kMostRanks)) {
+    for (const std::int64_t world : settings.integers("world", 2, train::kMostRanks)) {
       for (const double cap : caps) {
         input.scheme = scheme;
         input.world = static_cast<int>(world);
@@ -272,7 +275,7 @@ void run_ddp(Bench& bench) {
 }  // namespace
 
 BenchInfo ddp_bench() {
-  std::vector<SettingInfo> settings = model_settings("4");
+  std::vector<SettingInfo> settings = train::model_settings(train::ModelPart::whole, "4");
   settings.insert(settings.begin(), {"model", "gpt", "gpt or llama", SettingType::name});
   settings.insert(settings.end(),
                   {{"scheme", "ddp",

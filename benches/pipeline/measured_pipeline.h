@@ -15,12 +15,12 @@
 namespace kernbench::benches::pipeline {
 
 struct PipelineInput {
-  std::string schedule;
-  distributed::pipelining::ActionLists lists;
-  distributed::pipelining::PipelineSize size;
-  train::LanguageModelSize model;  // `seq` and `batch` are of a micro-batch
+  std::string schedule = {};
+  distributed::pipelining::ActionLists lists = {};
+  distributed::pipelining::PipelineSize size = {};
+  train::LanguageModelSize model = {};  // `seq` and `batch` are of a micro-batch
   DType dtype = DType::f32;
-  train::UsedPes on;
+  train::UsedPes on = {};
 };
 
 struct MeasuredRank {

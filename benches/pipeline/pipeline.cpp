@@ -8,14 +8,14 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "benches/bench/bench_run.h"
-#include "benches/bench/inputs.h"
 #include "benches/bench/row_cells.h"
 #include "benches/bench/table.h"
 #include "benches/pipeline/measured_pipeline.h"
-#include "benches/train/training.h"
+#include "benches/train/model_settings.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/config/input_file.h"
 
@@ -28,8 +28,6 @@ using pipelining::ActionLists;
 using pipelining::PipelineSize;
 
 constexpr std::string_view kActions = "actions";  // a schedule of the user's
-constexpr int kMostRanks = 1024;
-constexpr std::int64_t kMost = std::int64_t{1} << 20;
 
 enum class ScheduleKind : std::uint8_t { gpipe, one_f_one_b, interleaved, looped_bfs };
 constexpr std::array kSchedules = {ScheduleKind::gpipe, ScheduleKind::one_f_one_b,
@@ -83,24 +81,10 @@ constexpr std::array kRankColumns = {
     TableColumn{"peak", "(B)", 11, "peak_bytes"},
 };
 
-PipelineInput read_model(const Settings& settings, const Topology& topology) {
-  const auto integer = [&](std::string_view key) { return settings.integer(key, 1, kMost); };
-  PipelineInput input;
-  input.model = {.layers = integer("layers"),
-                 .hidden = integer("hidden"),
-                 .heads = integer("heads"),
-                 .seq = integer("seq"),
-                 .batch = integer("batch")};
-  input.dtype = settings.choice("dtype", kDTypes);
-  train::check_size("pipeline", train::ModelKind::gpt, input.model);
-  input.on = train::read_pes(settings, topology, input.model.tokens());
-  return input;
-}
-
 // The user's schedule, which has messages or not; its numbers are those of its actions.
 PipelineInput read_actions(PipelineInput input, const std::string& path) {
   input.schedule = kActions;
-  input.lists = pipelining::parse_actions(read_input_file(path, kMost));
+  input.lists = pipelining::parse_actions(read_input_file(path, train::kMost));
   input.size = {.stages = 0, .ranks = static_cast<int>(input.lists.size()), .microbatches = 0};
   for (const auto& list : input.lists) {
     for (const pipelining::Action& action : list) {
@@ -112,14 +96,16 @@ PipelineInput read_actions(PipelineInput input, const std::string& path) {
 }
 
 std::vector<PipelineInput> read_points(const Settings& settings, const Topology& topology) {
-  PipelineInput input = read_model(settings, topology);
+  const train::ModelInput read = train::read_model("pipeline", train::ModelPart::blocks,
+                                                   train::ModelKind::gpt, settings, topology);
+  PipelineInput input{.model = read.size, .dtype = read.dtype, .on = read.on};
   std::vector<PipelineInput> points;
   if (settings.is_set("actions")) points.push_back(read_actions(input, settings.text("actions")));
-  const auto chunks = static_cast<int>(settings.integer("chunks", 2, kMost));
+  const auto chunks = static_cast<int>(settings.integer("chunks", 2, train::kMost));
   for (const ScheduleKind kind : settings.choices("schedule", kSchedules)) {
     if (settings.is_set("actions") && !settings.is_set("schedule")) break;
-    for (const std::int64_t ranks : settings.integers("stages", 2, kMostRanks)) {
-      for (const std::int64_t microbatches : settings.integers("microbatches", 1, kMost)) {
+    for (const std::int64_t ranks : settings.integers("stages", 2, train::kMostRanks)) {
+      for (const std::int64_t microbatches : settings.integers("microbatches", 1, train::kMost)) {
         input.schedule = name_of(kind);
         input.size.ranks = static_cast<int>(ranks);
         input.size.stages = input.size.ranks * (has_chunks(kind) ? chunks : 1);
@@ -227,29 +213,22 @@ void run_pipeline(Bench& bench) {
 }  // namespace
 
 BenchInfo pipeline_bench() {
-  return {
-      "pipeline",
-      "a step of a model in stages: bubble and memory of each schedule",
+  std::vector<SettingInfo> settings = train::model_settings(train::ModelPart::blocks, "8");
+  settings.insert(
+      settings.begin(),
       {{"schedule", "gpipe,1f1b,interleaved", "gpipe, 1f1b, interleaved, looped_bfs, a list",
         SettingType::names},
        {"stages", "4", "ranks, each with a stage, or with several, a list", SettingType::integers},
        {"chunks", "2", "stages of a rank, for interleaved and looped_bfs", SettingType::integer},
        {"microbatches", "8", "of a step, a list", SettingType::integers},
        {"actions", "", "a file of torch's actions, a row for each rank: a schedule",
-        SettingType::path},
-       {"layers", "8", "blocks of all stages", SettingType::integer},
-       {"hidden", "256", "features", SettingType::integer},
-       {"heads", "4", "of attention", SettingType::integer},
-       {"seq", "64", "tokens of a sample", SettingType::integer},
-       {"batch", "1", "samples of a micro-batch", SettingType::integer},
-       {"dtype", "f32", "f16, bf16 or f32", SettingType::name},
-       {"cubes", "",
-        "of each SIP that share its rank's tokens and weights; else as many as these fill",
-        SettingType::integer},
-       {"pes", "", "of each of these cubes, likewise", SettingType::integer}},
-      run_pipeline,
-      nullptr,
-      BenchRanks::own};
+        SettingType::path}});
+  return {"pipeline",
+          "a step of a model in stages: bubble and memory of each schedule",
+          std::move(settings),
+          run_pipeline,
+          nullptr,
+          BenchRanks::own};
 }
 
 }  // namespace kernbench::benches::pipeline

@@ -14,11 +14,11 @@
 #include "benches/bench/inputs.h"
 #include "benches/bench/row_cells.h"
 #include "benches/bench/table.h"
-#include "benches/ddp/model_settings.h"
 #include "benches/figure/figure_artifacts.h"
 #include "benches/stragglers/attribution.h"
 #include "benches/stragglers/scheme_step.h"
 #include "benches/stragglers/situations.h"
+#include "benches/train/model_settings.h"
 #include "benches/variants/row_plot.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
@@ -99,8 +99,14 @@ std::string texts_of(const std::vector<Fault>& faults) {
 
 SchemeInput read_input(const Settings& settings, const Topology& topology) {
   SchemeInput input;
-  input.model = ddp::read_model("stragglers", train::ModelKind::gpt, settings, topology);
-  input.model.world = static_cast<int>(settings.integer("world", 2, ddp::kMostRanks));
+  constexpr auto kModel = train::ModelKind::gpt;
+  const train::ModelInput read =
+      train::read_model("stragglers", train::ModelPart::whole, kModel, settings, topology);
+  input.model = {.model = kModel,
+                 .size = read.size,
+                 .dtype = read.dtype,
+                 .world = static_cast<int>(settings.integer("world", 2, train::kMostRanks)),
+                 .on = read.on};
   return input;
 }
 
@@ -234,7 +240,7 @@ void run_stragglers(Bench& bench) {
 }  // namespace
 
 BenchInfo stragglers_bench() {
-  std::vector<SettingInfo> settings = ddp::model_settings("1");
+  std::vector<SettingInfo> settings = train::model_settings(train::ModelPart::whole, "1");
   settings.insert(settings.begin(), {{"scheme", "ddp,zero1,fsdp2,tp",
                                       "ddp, zero1, fsdp2, tp, a list", SettingType::names},
                                      {"world", "4", "ranks", SettingType::integer}});

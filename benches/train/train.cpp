@@ -11,6 +11,7 @@
 #include "benches/bench/table.h"
 #include "benches/train/configuration.h"
 #include "benches/train/memory_estimate.h"
+#include "benches/train/model_settings.h"
 #include "benches/train/training.h"
 #include "runtime/torch/runtime_context.h"
 
@@ -19,7 +20,6 @@ namespace kernbench::benches::train {
 namespace {
 
 constexpr std::array kOptimizers = {OptimizerKind::adamw, OptimizerKind::adam, OptimizerKind::sgd};
-constexpr std::int64_t kMost = std::int64_t{1} << 20;
 constexpr double kGiB = 1 << 30;
 constexpr double kHostFlops = 8e9;  // of values in a second, on a core of 2023
 

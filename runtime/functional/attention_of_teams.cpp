@@ -20,11 +20,7 @@ namespace kernbench::ops {
 
 namespace {
 
-// The commands of the scores of about a block of rows: those of the next block are issued while the
-// arrays work.
-constexpr int kTeamCommandsUnderWay = 128;
-
-// What kernels of all teams read and write.
+// The kernels of all teams read and write these tensors.
 struct TeamBackward {
   PackedAttention attention;
   PackedRows query;
@@ -384,7 +380,7 @@ void attend_backward_in_teams(const PackedAttention& attention, const AttentionI
   runtime::Simulation& simulation = *inputs.query.storage()->simulation;
   launch_on_views(kAttentionBackward, results, operands,
                   [results, operands, kernel, &simulation](tl::Context& tl) {
-                    tl.limit_commands_under_way(kTeamCommandsUnderWay);
+                    tl.limit_commands_under_way(kCommandsUnderWay);
                     const auto team = std::ranges::find_if(kernel->teams, [&](const auto& one) {
                       return std::ranges::find(one.members, tl.location()) != one.members.end();
                     });

@@ -1,5 +1,5 @@
-// What the kernels of attention over packed sequences share: the tiles of scores of one head, and
-// the rows and keys that belong to them.
+// Tiles of scores of one head, and the rows and keys that belong to them: the kernels of attention
+// over packed sequences share these.
 
 #pragma once
 
@@ -17,7 +17,7 @@ namespace kernbench::ops {
 
 inline constexpr std::string_view kAttentionBackward = "varlen_attn_backward";
 
-// The commands of about two tiles: loads of the next tile run while the arrays work.
+// The commands of about two tiles, or of a block of rows: the next loads run while the arrays work.
 inline constexpr int kCommandsUnderWay = 128;
 
 // The rows and columns of a tile of scores, as large as scratch allows.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "runtime/functional/attention_of_teams.h"
+#include "runtime/functional/attention_rows.h"
 #include "runtime/functional/attention_shares.h"
 #include "runtime/functional/attention_teams.h"
 #include "runtime/functional/attention_tiles.h"
@@ -22,12 +23,6 @@ namespace kernbench::ops {
 namespace {
 
 constexpr std::string_view kName = "varlen_attn";
-
-tl::Tensor first_rows(tl::Context& tl, const tl::Tensor& x, std::int64_t rows) {
-  const std::int64_t columns = x.shape()[1];
-  const tl::Tensor flat = tl.reshape(x, {x.shape().numel()});
-  return tl.reshape(tl.narrow(flat, 0, rows * columns), {rows, columns});
-}
 
 // The softmax of a row's scores and its product with the values, as far as tiles have been seen.
 struct RunningSoftmax {
@@ -112,8 +107,8 @@ class Forward {
       block.softmax = add_scores(tl, of, at, keys, block);
       return;
     }
-    const tl::Tensor key = first_rows(tl, keys.key, at.keys);
-    const Keys some{key, tl.trans(key), first_rows(tl, keys.value, at.keys)};
+    const tl::Tensor key = narrowed(tl, keys.key, {0, at.keys});
+    const Keys some{key, tl.trans(key), narrowed(tl, keys.value, {0, at.keys})};
     block.softmax = add_scores(tl, of, at, some, block);
   }
 

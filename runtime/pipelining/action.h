@@ -43,7 +43,7 @@ struct Action {
   friend auto operator<=>(const Action&, const Action&) = default;
 };
 
-// What each rank does, in its order.
+// The actions of each rank, in the order in which it does them.
 using ActionLists = std::vector<std::vector<Action>>;
 
 std::string to_string(const Action& action);

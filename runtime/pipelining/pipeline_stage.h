@@ -30,6 +30,9 @@ struct PipelineStageOptions {
   Tensor output_args = {};
 };
 
+// Returns the loss of a micro-batch, a tensor of one element.
+using LossFunction = std::function<Tensor(const Tensor& output, const Tensor& target)>;
+
 struct StageState;
 
 // A handle: copies refer to the same stage.

@@ -8,7 +8,7 @@
 
 namespace kernbench::distributed::pipelining {
 
-// What the walk has found out.
+// The walk finds these.
 struct CheckedSchedule {
   int stages = 0;
   std::vector<int> rank_of_stage;

@@ -24,9 +24,6 @@
 
 namespace kernbench::distributed::pipelining {
 
-// Returns the loss of a micro-batch, a tensor of one element.
-using LossFunction = std::function<Tensor(const Tensor& output, const Tensor& target)>;
-
 struct ScheduleOptions {
   // The gradients of parameters are divided by the number of micro-batches after the last of them,
   // as fits a loss that is a mean over samples.

@@ -1,4 +1,4 @@
-// What a stage holds while a schedule runs, and its part of each action.
+// A stage holds these tensors while a schedule runs, and does its part of each action.
 
 #pragma once
 
@@ -15,8 +15,6 @@
 #include "sim_engine/base/shape.h"
 
 namespace kernbench::distributed::pipelining {
-
-using LossFunction = std::function<Tensor(const Tensor& output, const Tensor& target)>;
 
 // Another tensor's shape, type and placement.
 struct TensorKind {

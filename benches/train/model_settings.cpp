@@ -1,0 +1,44 @@
+#include "benches/train/model_settings.h"
+
+#include <string>
+
+#include "benches/bench/inputs.h"
+
+namespace kernbench::benches::train {
+
+std::vector<SettingInfo> model_settings(ModelPart part, std::string_view layers) {
+  std::vector<SettingInfo> settings = {
+      {"layers", std::string(layers), "blocks", SettingType::integer},
+      {"hidden", "256", "features", SettingType::integer},
+      {"heads", "4", "of attention", SettingType::integer}};
+  if (part == ModelPart::whole) {
+    settings.push_back({"vocab", "1000", "tokens", SettingType::integer});
+  }
+  settings.insert(
+      settings.end(),
+      {{"seq", "64", "tokens of a sample", SettingType::integer},
+       {"batch", "1", "samples of a rank's step, or of a micro-batch", SettingType::integer},
+       {"dtype", "f32", "f16, bf16 or f32", SettingType::name},
+       {"cubes", "",
+        "of each SIP that share its rank's tokens and weights; else as many as these fill",
+        SettingType::integer},
+       {"pes", "", "of each of these cubes, likewise", SettingType::integer}});
+  return settings;
+}
+
+ModelInput read_model(std::string_view bench, ModelPart part, ModelKind model,
+                      const Settings& settings, const Topology& topology) {
+  const auto integer = [&](std::string_view key) { return settings.integer(key, 1, kMost); };
+  ModelInput input{.size = {.layers = integer("layers"),
+                            .hidden = integer("hidden"),
+                            .heads = integer("heads"),
+                            .seq = integer("seq"),
+                            .batch = integer("batch")},
+                   .dtype = settings.choice("dtype", kDTypes)};
+  if (part == ModelPart::whole) input.size.vocab = integer("vocab");
+  check_size(bench, model, input.size);
+  input.on = read_pes(settings, topology, input.size.tokens());
+  return input;
+}
+
+}  // namespace kernbench::benches::train
