@@ -195,6 +195,7 @@ void run_pipeline(Bench& bench) {
   bench.note("model", fmt::format("{} of GPT-2's blocks, hidden {}, {} tokens of a micro-batch, {}",
                                   model.layers, model.hidden, model.tokens(),
                                   name_of(points.front().dtype)));
+  bench.note("ranks", "each point has as many of these SIPs as ranks");
   bench.note("device", train::describe(points.front().on, bench.topology()));
   bench.note(
       "bubble",

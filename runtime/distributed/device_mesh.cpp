@@ -261,6 +261,7 @@ DeviceMesh DeviceMesh::_flatten(std::string name, std::source_location location)
   State::Whole& whole = *state.whole;
   if (state.names.empty()) wrong_argument("Cannot flatten a DeviceMesh without mesh_dim_names!");
   if (name.empty()) name = fmt::format("{}", fmt::join(state.names, "_"));
+  if (state.names == std::vector{name}) return *this;
   const auto known = whole.flattened.find(name);
   const bool is_known = known != whole.flattened.end();
   if (is_known && known->second.dimensions == state.dimensions) {
@@ -269,10 +270,13 @@ DeviceMesh DeviceMesh::_flatten(std::string name, std::source_location location)
     return DeviceMesh(std::make_shared<State>(std::move(same)));
   }
   if (is_known || std::ranges::find(whole.names, name) != whole.names.end()) {
+    std::vector<std::string> taken = whole.names;
+    for (const auto& [flat, mesh] : whole.flattened) taken.push_back(flat);
     wrong_argument(
-        fmt::format("{} already exists for submesh of the DeviceMesh [{}]. Specify "
-                    "another valid mesh_dim_name.",
-                    name, fmt::join(whole.names, ", ")));
+        fmt::format("{} already exists for submesh of the DeviceMesh. The mesh_dim_names of "
+                    "submesh and flattened mesh are [{}]. Please specify another valid "
+                    "mesh_dim_name.",
+                    name, fmt::join(taken, ", ")));
   }
   State flat{.shape = {size()}, .names = {name}, .ranks = state.ranks};
   flat.dimensions = state.dimensions;

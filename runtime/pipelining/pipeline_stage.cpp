@@ -80,7 +80,7 @@ void StageState::run_backward(int microbatch) {
     own.input_gradient = own.input.grad();
     check_kind(own.input_gradient, *input_kind, index, "input gradients");
   }
-  own = {.output = is_last() ? own.output.detach() : Tensor(),
+  own = {.output = keeps_outputs ? own.output.detach() : Tensor(),
          .input_gradient = own.input_gradient,
          .loss = is_last() ? own.loss.detach() : Tensor()};
 }

@@ -144,6 +144,9 @@ void PipelineSchedule::step(const std::vector<Tensor>& inputs, const std::vector
                             const StepOptions& options) {
   set_microbatches(inputs, targets);
   initialize_stages();
+  for (const PipelineStage& each : stages_) {
+    each.state()->keeps_outputs = each.is_last() && options.outputs != nullptr;
+  }
   for (const Action& action : lists_.at(to_index(rank_))) {
     if (loss_fn_ || is_of_forward(action.kind)) run(action);
   }
@@ -174,6 +177,7 @@ void PipelineSchedule::run(const Action& action) {
       break;
     case ActionKind::send_forward:
       stage.begin_send(own.output, action, rank_of(action.stage + 1));
+      if (!loss_fn_) own = {};  // no backward will need it
       break;
     case ActionKind::send_backward:
       stage.begin_send(std::exchange(own.input_gradient, {}), action, rank_of(action.stage - 1));

@@ -48,6 +48,7 @@ struct StageState {
   std::optional<TensorKind> output_kind = {};
   std::vector<StageMicrobatch> microbatches = {};
   std::vector<Work> sends = {};
+  bool keeps_outputs = false;  // beyond their backward, for who asks for them
 
   bool is_first() const { return index == 0; }
   bool is_last() const { return index == count - 1; }

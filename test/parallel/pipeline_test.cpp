@@ -165,5 +165,47 @@ TEST_CASE("without a loss a schedule runs forward alone", "[pipelining]") {
   });
 }
 
+TEST_CASE("a second step adds to the gradients, and takes a batch that is cut already",
+          "[pipelining]") {
+  DataParallelWorld world(2);
+  world.spawn([&](int rank) {
+    const nn::Sequential layers = block(world.torch, rank);
+    const PipelineStage stage(world.torch, layers, rank, 2);
+    pipelining::Schedule1F1B schedule(stage, kMicrobatches, squares, {.scale_grads = false});
+    const Tensor x = world.tensor(batch_rows(0, kRows, 1), {kRows, kBatchColumns});
+    const Tensor y = world.tensor(batch_rows(0, kRows, 2), {kRows, kBatchColumns});
+    std::vector<Tensor> outputs;
+    schedule.step(x, {.target = y, .outputs = &outputs});
+    CHECK(outputs.size() == (rank == 1 ? kMicrobatches : 0));
+    Floats twice = layers->parameters().front().grad().to_vector();
+    REQUIRE(twice != Floats(twice.size(), 0));
+    for (float& each : twice) each *= 2;
+    schedule.step(chunk(x, kMicrobatches), chunk(y, kMicrobatches));
+    CHECK(layers->parameters().front().grad().to_vector() == twice);
+  });
+}
+
+// PEs share the rows of each micro-batch, and the weights.
+TEST_CASE("stages of several PEs have the gradients of one", "[pipelining]") {
+  const auto gradients = [](const UsedPes& used) {
+    Gradients found(2);
+    DataParallelWorld world(2);
+    world.spawn([&](int rank) {
+      const nn::Linear layer(world.torch, kBatchColumns, kBatchColumns, used.weights());
+      fill_parameters(world.torch, *layer);
+      const PipelineStage stage(world.torch, layer, rank, 2);
+      pipelining::Schedule1F1B schedule(stage, kMicrobatches, squares);
+      std::vector<Tensor> inputs;
+      for (int i = 0; i < kMicrobatches; ++i) {
+        inputs.push_back(world.tensor(batch_rows(2 * i, 2, 1), {2, kBatchColumns}, used.rows()));
+      }
+      schedule.step(inputs, inputs);
+      found[static_cast<std::size_t>(rank)] = layer->weight.grad().to_vector();
+    });
+    return found;
+  };
+  CHECK(gradients({.cubes = 1, .pes = 2}) == gradients({.cubes = 1, .pes = 1}));
+}
+
 }  // namespace
 }  // namespace kernbench::test::pipeline_test

@@ -121,8 +121,9 @@ TEST_CASE("what wrong meshes are told", "[distributed][mesh]") {
           mesh.get_group();
         }).starts_with("[KB-C020] Found the DeviceMesh have 2 dimensions."));
   CHECK(LocalWorld::refusal([&] { mesh["dp"]._flatten("tp"); }) ==
-        "[KB-C020] tp already exists for submesh of the DeviceMesh [dp, tp]. Specify another valid "
-        "mesh_dim_name.");
+        "[KB-C020] tp already exists for submesh of the DeviceMesh. The mesh_dim_names of submesh "
+        "and flattened mesh are [dp, tp]. Please specify another valid mesh_dim_name.");
+  CHECK(mesh["tp"]._flatten().get_group() == mesh.get_group("tp"));  // it is one already
   CHECK(LocalWorld::refusal([&] { world.dist.init_device_mesh("ahbm", {4})._flatten("x"); }) ==
         "[KB-C020] Cannot flatten a DeviceMesh without mesh_dim_names!");
   CHECK_THAT(LocalWorld::refusal([&] { mesh.size(2); }),

@@ -263,7 +263,7 @@ TEST_CASE("PEs share a causal sequence in parts of equal work", "[attention][var
   }
 }
 
-// Of 6 PEs: the sizes of teams, and the units of the busiest.
+// Each pair is the size of a team and the number of its units.
 TEST_CASE("PEs form the teams in which the busiest has the least work", "[attention][varlen]") {
   OperatorsUnderTest dut;
   const std::int64_t fold = dut.torch.topology().pe.gemm.rows;
