@@ -95,10 +95,23 @@ PipelineInput read_actions(PipelineInput input, const std::string& path) {
   return input;
 }
 
+// A schedule of the user's has its own numbers.
+void check_beside_actions(const Settings& settings) {
+  if (!settings.is_set("actions") || settings.is_set("schedule")) return;
+  for (const std::string_view key : {"stages", "chunks", "microbatches"}) {
+    if (!settings.is_set(key)) continue;
+    throw UsageError("KB-U012",
+                     "--set {}={}: the file of `actions` says it; give `schedule` as well to "
+                     "compare it with others of this size",
+                     key, settings.text(key));
+  }
+}
+
 std::vector<PipelineInput> read_points(const Settings& settings, const Topology& topology) {
   const train::ModelInput read = train::read_model("pipeline", train::ModelPart::blocks,
                                                    train::ModelKind::gpt, settings, topology);
   PipelineInput input{.model = read.size, .dtype = read.dtype, .on = read.on};
+  check_beside_actions(settings);
   std::vector<PipelineInput> points;
   if (settings.is_set("actions")) points.push_back(read_actions(input, settings.text("actions")));
   const auto chunks = static_cast<int>(settings.integer("chunks", 2, train::kMost));
@@ -134,37 +147,30 @@ Row point_row(const PipelineInput& input, std::string_view table) {
 
 // Megatron's paper has the bubble as a share of the time without one, (p - 1) / (v m), the paper of
 // zero bubbles as a share of the step, (p - 1) / (v m + p - 1).
-Row step_row(const PipelineInput& input, Time measured_step, Time measured_ideal) {
-  const double step = to_ns(measured_step);
-  const double ideal = to_ns(measured_ideal);
+Row step_row(const PipelineInput& input, const MeasuredPipeline& measured) {
+  const double step = to_ns(measured.step);
+  const auto busiest = std::ranges::max_element(measured.ranks, {}, &MeasuredRank::computing);
+  const double ideal = to_ns(busiest->computing);
   const double others = input.size.ranks - 1;
   const double work = static_cast<double>(input.size.microbatches) *
                       static_cast<double>(input.size.stages / input.size.ranks);
-  // A schedule of the user's has formulas of its own.
-  const auto formula = [&](double value) {
-    return input.schedule == kActions ? std::nullopt : std::optional(value);
+  const auto known = [](bool is_known, double value) {
+    return is_known ? std::optional(value) : std::nullopt;
   };
+  const bool has_formula = input.schedule != kActions;  // one of the user's has formulas of its own
   return point_row(input, "step")
       .set("step_ns", step)
       .set("ideal_ns", ideal)
-      .set("bubble_of_ideal", ideal == 0 ? 0 : (step - ideal) / ideal)
-      .set("formula_of_ideal", formula(others / work))
-      .set("bubble_of_step", step == 0 ? 0 : (step - ideal) / step)
-      .set("formula_of_step", formula(others / (work + others)));
-}
-
-// A rank's part of the model on a device alone.
-Time ideal_time(PointContext& point, PipelineInput input) {
-  input.model.layers /= input.size.ranks;
-  input.size.stages = input.size.ranks = 1;
-  input.lists = one_f_one_b(input.size);
-  return measure_pipeline(point, input, with_sips(point.bench().topology(), 1)).step;
+      .set("bubble_of_ideal", known(ideal > 0, (step - ideal) / ideal))
+      .set("formula_of_ideal", known(has_formula, others / work))
+      .set("bubble_of_step", known(step > 0, (step - ideal) / step))
+      .set("formula_of_step", known(has_formula, others / (work + others)));
 }
 
 std::vector<Row> simulate(PointContext& point, const PipelineInput& input) {
   const MeasuredPipeline measured =
       measure_pipeline(point, input, with_sips(point.bench().topology(), input.size.ranks));
-  std::vector<Row> rows{step_row(input, measured.step, ideal_time(point, input))};
+  std::vector<Row> rows{step_row(input, measured)};
   const double step = to_ns(measured.step);
   for (std::size_t rank = 0; rank < measured.ranks.size(); ++rank) {
     const MeasuredRank& own = measured.ranks[rank];
@@ -199,7 +205,7 @@ void run_pipeline(Bench& bench) {
   bench.note("device", train::describe(points.front().on, bench.topology()));
   bench.note(
       "bubble",
-      "the time beyond a rank's part on a device alone (ideal), over that, and over the step");
+      "the time beyond what the busiest rank computes (ideal), over that, and over the step");
   Sweep sweep(bench, "pipeline");
   for (const PipelineInput& input : points) {
     sweep.add(fmt::format("{} stages {} microbatches {}", input.schedule, input.size.stages,

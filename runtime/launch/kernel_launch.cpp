@@ -93,6 +93,7 @@ class KernelLaunch {
 
   Simulation& simulation_;
   LaunchRequest request_;
+  CommandBudget unlimited_{0};
   std::vector<Kernel> kernels_;
   std::vector<OnSip> sips_;
   sim::Sharers sharers_;  // of a user's kernels
@@ -253,7 +254,8 @@ void KernelLaunch::begin(std::uint64_t index) {
 void KernelLaunch::body(Kernel& kernel) {
   sim::ProcessingElement& pe = pe_of(kernel);
   const Time started = simulation_.now();
-  kernel.tl.emplace(simulation_.fibers(), simulation_.command_budget(), kernel.local, pe,
+  kernel.tl.emplace(simulation_.fibers(),
+                    request_.has_end ? unlimited_ : simulation_.command_budget(), kernel.local, pe,
                     kernel.wake_event(), request_.name, static_cast<int>(kernel.index),
                     static_cast<int>(kernels_.size()),
                     sim::Operation{request_.operation, request_.is_collective, sharers_});

@@ -35,6 +35,7 @@ struct LaunchRequest {
   std::string what = {};  // of a queued one, for streams and errors: "kernel 'add' at ddp.cpp:41"
   // What the kernels write, until a queued one is issued; null: whichever of `uses`.
   const std::vector<Tensor>* results = nullptr;
+  bool has_end = false;  // as HolderOptions::has_end
 };
 
 enum class When : std::uint8_t {
@@ -50,6 +51,8 @@ struct HolderOptions {
   Body lifetime = Body::borrows;
   // The tensors that the kernel writes; null: whichever of those that it uses.
   const std::vector<Tensor>* results = nullptr;
+  // It is one of this library's, which end: its commands are not limited.
+  bool has_end = false;
 };
 
 // Launches a kernel.  Who waits does so until the host knows that every PE has finished; on a fiber

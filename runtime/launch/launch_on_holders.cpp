@@ -64,6 +64,7 @@ void launch(const LaunchName& name, const Tensor& first, std::vector<Tensor> use
   LaunchRequest request = request_for(name, first, std::move(uses), std::move(body));
   request.what = std::move(what);
   request.results = options.results;
+  request.has_end = options.has_end;
   request.operation = simulation.next_operation();
   simulation.begin(request.operation);
   if (request.pes.empty()) return;  // nobody holds an element

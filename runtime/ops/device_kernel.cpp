@@ -48,7 +48,7 @@ void launch_as(runtime::Body lifetime, std::string_view name, const std::vector<
   std::vector<Tensor> uses = results;
   uses.insert(uses.end(), operands.begin(), operands.end());
   runtime::launch(runtime::LaunchName::of_operator(name), results.front(), std::move(uses),
-                  std::move(body), {lifetime, &results});
+                  std::move(body), {lifetime, &results, true});
 }
 
 runtime::Body lifetime_of(const KernelBody& body) {

@@ -19,6 +19,7 @@ constexpr std::array<std::string_view, 6> kKindNames = {"F",      "B",      "SEN
 constexpr std::array<std::string_view, 6> kNotRun = {"I",       "W",           "UNSHARD",
                                                      "RESHARD", "REDUCE_GRAD", "OVERLAP_F_B"};
 constexpr std::string_view kDigits = "0123456789";
+constexpr int kMostNumber = 1'000'000;
 
 std::string_view strip(std::string_view text) {
   constexpr std::string_view kBlanks = " \t\r";
@@ -30,7 +31,8 @@ std::string_view strip(std::string_view text) {
 std::optional<int> parse_number(std::string_view text) {
   int number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return {};
+  const bool is_read = error == std::errc() && end == text.data() + text.size();
+  if (text.empty() || !is_read || number > kMostNumber) return {};
   return number;
 }
 
@@ -105,6 +107,11 @@ ActionLists parse_actions(std::string_view csv) {
     lists.push_back(parse_row(row, lists.size()));
   }
   if (lists.back().empty()) lists.pop_back();  // what follows the end of the last line
+  const auto empty = std::ranges::find_if(lists, &std::vector<Action>::empty);
+  if (lists.empty() || empty != lists.end()) {
+    throw CollectiveError("KB-C024", "row {} of the schedule has no actions",
+                          empty - lists.begin() + 1);
+  }
   return lists;
 }
 

@@ -228,11 +228,13 @@ class TreeChoices final : public RunChoices {
 
 ExploreReport exhaust_program(const ExhaustiveOptions& options, const Program& program,
                               const ExploredTest& test) {
+  check_positive("ExhaustiveOptions::limit", options.limit);
   ExploredRuns runs({.ranks = options.ranks,
                      .backend = options.backend,
                      .topology = options.topology,
                      .options = options.options},
                     program, test);
+  runs.report.call = kExhaustive;
   runs.run_usual();
   if (runs.replay()) return runs.report;
   runs.report.runs = 0;

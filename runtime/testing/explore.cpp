@@ -15,17 +15,12 @@ namespace kernbench::testing {
 
 namespace {
 
-void check_positive(std::string_view name, int value) {
-  if (value >= 1) return;
-  throw UsageError("KB-U031", "ExploreOptions::{} is {}; it must be at least 1", name, value);
-}
-
 void check_explore_options(const ExploreOptions& options) {
-  check_positive("runs", options.runs);
-  check_positive("depth", options.depth);
-  check_positive("deepest", options.deepest);
-  check_positive("slowest_percent", options.slowest_percent);
-  check_positive("vary", static_cast<int>(options.vary));
+  check_positive("ExploreOptions::runs", options.runs);
+  check_positive("ExploreOptions::depth", options.depth);
+  check_positive("ExploreOptions::deepest", options.deepest);
+  check_positive("ExploreOptions::slowest_percent", options.slowest_percent);
+  check_positive("ExploreOptions::vary", static_cast<int>(options.vary));
 }
 
 }  // namespace
@@ -55,19 +50,27 @@ ExploreReport explore_program(const ExploreOptions& options, const Program& prog
 std::string ExploreReport::text() const {
   const std::string schedules = fmt::format("{} schedule{}", runs, runs == 1 ? "" : "s");
   if (is_complete) return "all " + schedules;
+  if (call == kExhaustive) return fmt::format("the first {}, not all", schedules);
   return fmt::format("{}, {} to {}", schedules, to_string(least), to_string(most));
 }
 
-void observe(std::string_view name, const Tensor& tensor) {
-  if (tensor.is_host() || tensor.storage()->simulation->choices() == nullptr) return;
-  observe(tensor, name, tensor.to_vector());
+namespace {
+
+void observe_in(runtime::Simulation& simulation, std::string_view name,
+                std::span<const float> elements) {
+  if (simulation.choices() == nullptr) return;
+  simulation.choices()->observes(simulation.local().rank, name, elements);
+}
+
+}  // namespace
+
+void observe(const RuntimeContext& torch, std::string_view name, const Tensor& tensor) {
+  runtime::Simulation& simulation = simulation_of(torch);
+  if (simulation.choices() != nullptr) observe_in(simulation, name, tensor.to_vector());
 }
 
 void observe(const Tensor& tensor, std::string_view name, std::span<const float> elements) {
-  if (tensor.is_host()) return;
-  runtime::Simulation& simulation = *tensor.storage()->simulation;
-  if (simulation.choices() == nullptr) return;
-  simulation.choices()->observes(simulation.local().rank, name, elements);
+  if (!tensor.is_host()) observe_in(*tensor.storage()->simulation, name, elements);
 }
 
 void wait_for_start(const RuntimeContext& torch) {

@@ -62,14 +62,15 @@ struct ExhaustiveOptions {
 };
 
 struct ExploreReport {
-  std::int64_t runs = 0;       // schedules that were run to their end
-  std::int64_t redundant = 0;  // runs given up, since they differed from another in order alone
-  bool is_complete = false;    // of exhaustive(): no other schedule exists
-  Time least{0};               // simulated times
+  std::string call = "explore()";  // or "exhaustive()"
+  std::int64_t runs = 0;           // schedules that were run to their end
+  std::int64_t redundant = 0;      // runs given up, since they differed from another in order alone
+  bool is_complete = false;        // of exhaustive(): no other schedule exists
+  Time least{0};                   // simulated times
   Time most{0};
   std::map<std::string, std::int64_t> sometimes = {};  // how often each held
 
-  // "all 6 schedules", "the first 100 schedules", "1000 runs, 0.000 ns to 12.5 us".
+  // "all 6 schedules", "the first 100 schedules, not all", "1000 schedules, 0 ns to 12.5 us".
   std::string text() const;
 };
 
@@ -107,8 +108,8 @@ ExploreReport exhaust_program(const ExhaustiveOptions& options, const Program& p
                               const ExploredTest& test);
 
 // Called by a rank, or by the driver for rank 0: the elements must be equal in all schedules.
-// Without an exploration they do nothing.
-void observe(std::string_view name, const Tensor& tensor);
+// Without an exploration they do nothing.  The second one takes no notice of a host tensor.
+void observe(const RuntimeContext& torch, std::string_view name, const Tensor& tensor);
 void observe(const Tensor& tensor, std::string_view name, std::span<const float> elements);
 
 // Lets the calling rank begin as late as the schedule wants.

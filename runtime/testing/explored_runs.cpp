@@ -55,6 +55,11 @@ void sometimes(bool condition, std::string_view name) {
   SometimesOfThreads::instance().count(condition, name);
 }
 
+void check_positive(std::string_view option, std::int64_t value) {
+  if (value >= 1) return;
+  throw UsageError("KB-U031", "{} is {}; it must be at least 1", option, value);
+}
+
 ExploredRuns::ExploredRuns(ExploreOptions options, const Program& program, const ExploredTest& test)
     : options_(std::move(options)),
       program_(program),
@@ -125,11 +130,11 @@ void ExploredRuns::run_usual() {
   if (usual_.exception != nullptr) std::rethrow_exception(usual_.exception);
   const Outcome again = run(Schedule{}, true);
   if (!again.is_like(usual_)) {
-    throw Error("KB-N061", ExitCode::values,
-                "explore() at {}: two runs of the usual schedule differ; what the program does "
-                "depends on more than its schedule, as on an address, a clock or what a run "
-                "before has left",
-                runtime::call_site(test_.location));
+    throw Error(
+        "KB-N061", ExitCode::values,
+        "{}: two runs of the usual schedule differ; what the program does depends on more than "
+        "its schedule, as on an address, a clock or what a run before has left",
+        where());
   }
 }
 
@@ -148,13 +153,19 @@ bool ExploredRuns::replay() {
   if (text == nullptr || *text == 0) return false;
   const Replay replay = parse_replay(text);
   if (replay.program != program_hash()) {
-    throw UsageError("KB-U030",
-                     "KERNBENCH_REPLAY is of another program or version: its usual run has the "
-                     "hash {:08x}, and that of explore() at {} has {:08x}; run the test that the "
-                     "line was printed for",
-                     replay.program, runtime::call_site(test_.location), program_hash());
+    throw UsageError(
+        "KB-U030",
+        "KERNBENCH_REPLAY is of another program or version: its usual run has the "
+        "hash {:08x}, and that of {} has {:08x}; run the test that the line was printed for",
+        replay.program, where(), program_hash());
   }
   const Outcome outcome = run(replay.schedule, true);
+  for (const Choice& choice : replay.schedule) {
+    if (std::ranges::count(outcome.choices->taken(), choice) == 1) continue;
+    throw UsageError("KB-U030",
+                     "KERNBENCH_REPLAY: {} has no choice {}; give the line as it was printed",
+                     where(), to_text(choice));
+  }
   if (!outcome.is_like(usual_)) fail(replay.schedule, replay.schedule.size(), 1);
   return true;
 }
@@ -167,10 +178,9 @@ void ExploredRuns::check(const Outcome& outcome) {
   if (!again.is_like(outcome)) {
     throw Error(
         "KB-N061", ExitCode::values,
-        "explore() at {}: two runs of one schedule differ; what the program does depends on "
-        "more than its schedule, as on an address, a clock or what a run before has left\n"
-        "  {}",
-        runtime::call_site(test_.location), replay_line(taken));
+        "{}: two runs of one schedule differ; what the program does depends on more than its "
+        "schedule, as on an address, a clock or what a run before has left\n  {}",
+        where(), replay_line(taken));
   }
   // Each further run of an assertion that reports itself would report it again.
   fail(outcome.code == "reported" ? taken : shrink(taken, outcome), taken.size(), runs);
@@ -246,6 +256,10 @@ std::string shell_quoted(std::string_view text) {
 
 }  // namespace
 
+std::string ExploredRuns::where() const {
+  return fmt::format("{} at {}", report.call, runtime::call_site(test_.location));
+}
+
 std::string ExploredRuns::replay_line(const Schedule& schedule) const {
   return fmt::format("KERNBENCH_REPLAY={} {}{}", to_text({program_hash(), schedule}),
                      program_invocation_name,
@@ -254,7 +268,7 @@ std::string ExploredRuns::replay_line(const Schedule& schedule) const {
 
 void ExploredRuns::fail(const Schedule& schedule, std::size_t choices_before, std::int64_t runs) {
   const Outcome outcome = run(schedule, true);
-  std::string text = fmt::format("explore() at {}: ", runtime::call_site(test_.location));
+  std::string text = where() + ": ";
   text += outcome.exception == nullptr
               ? "what the program computes depends on its schedule\n  " +
                     describe_difference(*usual_.choices, *outcome.choices)
@@ -270,8 +284,8 @@ void ExploredRuns::check_sometimes() const {
   for (const auto& [name, held] : report.sometimes) {
     if (held > 0) continue;
     throw Error("KB-N062", ExitCode::numerics,
-                "explore() at {}: KB_SOMETIMES \"{}\" has not held in any of {} runs",
-                runtime::call_site(test_.location), name, report.runs);
+                "{}: KB_SOMETIMES \"{}\" has not held in any of {} runs", where(), name,
+                report.runs);
   }
 }
 

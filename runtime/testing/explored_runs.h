@@ -31,6 +31,11 @@ struct Outcome {
   }
 };
 
+inline constexpr std::string_view kExhaustive = "exhaustive()";
+
+// Throws UsageError KB-U031, naming the option.
+void check_positive(std::string_view option, std::int64_t value);
+
 class ExploredRuns {
  public:
   // Conditions of KB_SOMETIMES are counted as long as this lives.
@@ -59,6 +64,7 @@ class ExploredRuns {
   Schedule shrink(Schedule schedule, const Outcome& failure);
   bool fails_like(const Schedule& schedule, const Outcome& failure, Schedule& taken);
   [[noreturn]] void fail(const Schedule& schedule, std::size_t choices_before, std::int64_t runs);
+  std::string where() const;  // "explore() at test.cpp:12"
   std::string replay_line(const Schedule& schedule) const;
 
   const ExploreOptions options_;

@@ -56,16 +56,20 @@ std::string later(std::uint64_t picoseconds) {
 
 }  // namespace
 
+std::string to_text(const Choice& choice) {
+  const std::string number =
+      choice.kind == ChoiceKind::call
+          ? fmt::format("{}.{}", rank_of_call(choice.number), number_of_call(choice.number))
+          : fmt::to_string(choice.number);
+  return fmt::format("{}{}={}", kKindLetters[static_cast<std::size_t>(choice.kind)], number,
+                     choice.value);
+}
+
 std::string to_text(const Replay& replay) {
   std::string text = fmt::format("{}{:08x}:", kReplayTag, replay.program);
   std::string_view comma;
   for (const Choice& choice : replay.schedule) {
-    const std::string number =
-        choice.kind == ChoiceKind::call
-            ? fmt::format("{}.{}", rank_of_call(choice.number), number_of_call(choice.number))
-            : fmt::to_string(choice.number);
-    text += fmt::format("{}{}{}={}", comma, kKindLetters[static_cast<std::size_t>(choice.kind)],
-                        number, choice.value);
+    text += fmt::format("{}{}", comma, to_text(choice));
     comma = ",";
   }
   return text;
@@ -79,6 +83,7 @@ Replay parse_replay(std::string_view text) {
   if (!program || colon == rest.size()) refuse_replay(text, rest.substr(0, colon));
   Replay replay{.program = *program};
   rest.remove_prefix(colon + 1);
+  if (rest.empty()) refuse_replay(text, text);
   while (!rest.empty()) {
     const std::size_t comma = std::min(rest.find(','), rest.size());
     const auto choice = read_choice(rest.substr(0, comma));

@@ -28,6 +28,8 @@ struct Choice {
   friend bool operator==(const Choice&, const Choice&) = default;
 };
 
+std::string to_text(const Choice& choice);  // "t4=2"
+
 // In the order of the run.
 using Schedule = std::vector<Choice>;
 

@@ -22,7 +22,8 @@ Fabric::Fabric(Engine& engine, const Topology& topology, TraceRecorder* trace)
       packet_(topology.communication.packet),
       turns_(topology.cube.hbm.turn_around > Time{0}),
       steps_(trace != nullptr),
-      links_(routing_.link_count()) {
+      links_(routing_.link_count()),
+      bookings_(routing_.link_count()) {
   for (LinkId link = 0; link < routing_.link_count(); ++link)
     links_[link].spec = routing_.spec(link);
   if (packet_ > 0) meetings_.resize(links_.size());
@@ -169,6 +170,7 @@ void Fabric::go_on(Transfer& transfer) {
     }
     visit.start = link.server.next_start(visit.arrival);
     visit.is_booked = true;
+    ++bookings_of(link);
     pass(transfer, visit, link.spec.latency);
   }
   transfer.pending = engine_.schedule_after(cause_of_delivery(transfer),
@@ -189,6 +191,7 @@ inline Fabric::Visit* Fabric::serve_past(Link& link, Time now) {
     if (over != nullptr) put_back(*over);
     over = visit;
     serve_for_good(link, *visit);
+    --bookings_of(link);
     link.first = visit->next;
     if (visit->is_guide) forget_guide(link, *visit);
     (link.first == nullptr ? link.last : link.first->previous) = nullptr;
@@ -230,6 +233,7 @@ inline Fabric::Visit* Fabric::serve_past(Link& link, Time now) {
   *visit = booked;
   (last == nullptr ? link.first : last->next) = visit;
   link.last = visit;
+  ++bookings_of(link);
   pass(transfer, *visit, link.spec.latency);
   return true;
 }
@@ -287,6 +291,7 @@ void Fabric::let_pass(Link& link, const Transfer& transfer) {
     Visit& before = *link.first;
     if (before.is_booked) {
       serve_for_good(link, before);
+      --bookings_of(link);
       retire(link, before);
     } else {  // its event is due now, too
       engine_.cancel(before.transfer->pending);
@@ -297,7 +302,8 @@ void Fabric::let_pass(Link& link, const Transfer& transfer) {
 
 // Undoes the bookings that the link can no longer serve when it said.
 void Fabric::make_way(Link& link) {
-  for (Visit* visit = link.first; visit != nullptr; visit = visit->next) {
+  std::uint32_t& left = bookings_of(link);
+  for (Visit* visit = link.first; left > 0; visit = visit->next) {
     if (!visit->is_booked) continue;
     if (visit->start >= link.server.next_start(visit->arrival)) return;
     undo(*visit);
@@ -308,6 +314,7 @@ void Fabric::make_way(Link& link) {
 void Fabric::undo(Visit& visit) {
   Transfer& transfer = *visit.transfer;
   const auto known = std::min<std::size_t>(transfer.path->hops.size(), transfer.hop + 1);
+  --bookings_of(links_[transfer.path->hops[visit.hop]]);
   for (std::size_t hop = visit.hop + 1; hop < known; ++hop) {
     Link& link = links_[transfer.path->hops[hop]];
     drop(link, find_visit(link, transfer, hop));
@@ -335,6 +342,7 @@ void Fabric::unlink(Link& link, Visit& visit) {
 }
 
 void Fabric::drop(Link& link, Visit& visit) {
+  if (visit.is_booked) --bookings_of(link);
   unlink(link, visit);
   put_back(visit);
 }
@@ -364,6 +372,7 @@ void Fabric::reset() {
     link = as_of_now(link);
     link.server.release(engine_.now());
   }
+  std::ranges::fill(bookings_, 0);
   for (auto& meeting : meetings_) meeting.reset();
   arrived_.clear();
   handed_over_.clear();

@@ -195,6 +195,9 @@ class Fabric {
   void prolong(const Visit& visit, Time end);
   void retire(Link& link, Visit& visit);
   void unlink(Link& link, Visit& visit);
+  std::uint32_t& bookings_of(const Link& link) {
+    return bookings_[static_cast<std::size_t>(&link - links_.data())];
+  }
   void put_back(Visit& visit) { visit.next = std::exchange(free_visit_, &visit); }
   static void serve(Link& link, const Visit& visit);
   void serve_for_good(Link& link, const Visit& visit);
@@ -218,6 +221,7 @@ class Fabric {
   const bool turns_;    // writes take more of HBM's ports than reads
   bool steps_;
   std::vector<Link> links_;
+  std::vector<std::uint32_t> bookings_;  // by link: how many of its visits are booked
   std::unique_ptr<UseOverTime> use_;
   WorkLog* work_ = nullptr;                         // null: it is not kept
   MachineFaults* faults_ = nullptr;                 // null: no link has any

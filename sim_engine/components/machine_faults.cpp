@@ -73,8 +73,16 @@ bool is_meant(const std::string& given, const std::string& name) {
   return given == name || given == name.substr(0, name.find('[')) || given == short_name(name);
 }
 
-bool overlaps(const SlowStretch& stretch, Time start, Time end) {
-  return start < stretch.to && (start >= stretch.from || end > stretch.from);
+// The stretch of the least share among those that overlap this time; null if none does.
+const SlowStretch* find_least(const std::vector<SlowStretch>& stretches, Time start, Time end) {
+  const SlowStretch* least = nullptr;
+  for (const SlowStretch& stretch : stretches) {
+    const bool overlaps = start < stretch.to && (start >= stretch.from || end > stretch.from);
+    if (overlaps && (least == nullptr || stretch.share.millionths < least->share.millionths)) {
+      least = &stretch;
+    }
+  }
+  return least;
 }
 
 }  // namespace
@@ -206,32 +214,30 @@ Time MachineFaults::occupied_time(LinkId link, Time start, Time alone) const {
 
 bool MachineFaults::pass(LinkId link, const Path& path, Bytes bytes, Time start, Time alone) {
   const Time occupied = occupied_time(link, start, alone);
-  for (const SlowStretch& stretch : links_.at(link)) {
-    if (!overlaps(stretch, start, start + occupied)) continue;
-    const bool is_dead = stretch.share.millionths == 0;
-    if (!is_dead && occupied == alone) continue;
-    note(stretch.fault, start, is_dead ? Time{0} : occupied - alone,
-         is_dead
-             ? fmt::format("{} B from sip{} to sip{} are lost", bytes, path.from_sip, path.to_sip)
-             : "");
-    return is_dead;
+  const SlowStretch* const least = find_least(links_.at(link), start, start + occupied);
+  if (least == nullptr) return false;
+  const bool is_dead = least->share.millionths == 0;
+  if (is_dead) {
+    note(least->fault, start, Time{0},
+         fmt::format("{} B from sip{} to sip{} are lost", bytes, path.from_sip, path.to_sip));
+  } else if (occupied > alone) {
+    note(least->fault, start, occupied - alone, "");
   }
-  return false;
+  return is_dead;
 }
 
 Time MachineFaults::computing_time(const PeLocation& pe, bool is_of_collective, Time start,
                                    Time alone) {
   const PeState& state = state_of(pe);
   Time time = alone;
-  if (state.noise > 0 && !is_of_collective) {
-    time = scaled(alone, state.noise);
-    note(state.noise_fault, start, time - alone, "");
+  for (const Noise& noise : state.noises) {
+    if (is_of_collective) break;
+    const Time without = std::exchange(time, scaled(time, noise.factor));
+    note(noise.fault, start, time - without, "");
   }
   const Time slowed = slowed_time(start, time, state.stretches);
-  for (const SlowStretch& stretch : state.stretches) {
-    if (slowed == time || !overlaps(stretch, start, start + slowed)) continue;
-    note(stretch.fault, start, slowed - time, "");
-    break;
+  if (slowed > time) {
+    note(find_least(state.stretches, start, start + slowed)->fault, start, slowed - time, "");
   }
   return slowed;
 }
@@ -240,12 +246,12 @@ void MachineFaults::begin_kernel(const PeLocation& pe) {
   if (!has_noise_) return;
   PeState& state = state_of(pe);
   ++state.kernels;
+  state.noises.clear();
   for (std::size_t i = 0; i < topology_.faults.size(); ++i) {
     const Fault& given = fault(i);
     const bool is_of_rank = given.rank == Fault::kAllRanks || given.rank == pe.sip;
     if (given.kind != Kind::noise || !is_of_rank) continue;
-    state.noise = draw_factor(given, pe.sip, state.kernels);
-    state.noise_fault = i;
+    state.noises.push_back({draw_factor(given, pe.sip, state.kernels), i});
   }
 }
 

@@ -3,7 +3,7 @@
 // Models:  a link at a share of its bandwidth, PE_GEMM and PE_MATH at a share of their clocks, in
 //          stretches of time: what is under way at their ends is as much slower as it lies in them.
 //          A link that is dead loses what is on it.  Noise multiplies the time that a user's kernel
-//          computes, by one factor for all PEs of a rank's launch.
+//          computes, by one factor for all PEs of a rank's launch; several multiply it.
 // Not modelled: ways around a dead link; retries; PE_CPU, PE_DMA and the host at another pace.
 // Cost:    nothing where a machine has no faults; with faults of links, messages enter each link of
 //          their way in an event (Fabric::step_through_links()).
@@ -77,11 +77,14 @@ class MachineFaults {
   const std::vector<FaultEffect>& effects() const { return effects_; }
 
  private:
+  struct Noise {
+    std::int64_t factor = 0;  // in millionths
+    std::size_t fault = 0;
+  };
   struct PeState {
     std::vector<SlowStretch> stretches;
-    std::int64_t kernels = 0;  // of users
-    std::int64_t noise = 0;    // the factor of the present one, in millionths; 0: none
-    std::size_t noise_fault = 0;
+    std::int64_t kernels = 0;   // of users
+    std::vector<Noise> noises;  // of the present one
   };
   struct RankState {
     std::int64_t messages = 0;

@@ -15,7 +15,8 @@
 // good.  Messages and results count from 1: the messages that leave the rank's SIP for another, in
 // the order in which they arrive, of its so-manieth collective if one is named; and the tiles that
 // its kernels store, without those of collectives.  Elements count from 0, and bits from the least
-// significant one.  A fault of noise without a rank is of all.
+// significant one.  A fault of noise without a rank is of all;
+// several of one rank multiply.
 
 #pragma once
 

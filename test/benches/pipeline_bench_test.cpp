@@ -31,11 +31,19 @@ Json rows_of(std::vector<std::string> words, const std::string& table) {
 
 TEST_CASE("a row has the bubble in both definitions, beside its formulas", "[cli][pipeline]") {
   const Json rows = rows_of(command({"microbatches=4,8"}), "step");
+  const Json ranks = rows_of(command({"microbatches=4,8"}), "rank");
   REQUIRE(rows.size() == 6);
   for (const Json& row : rows) {
     CAPTURE(row.dump());
     const double step = row["step_ns"];
     const double ideal = row["ideal_ns"];
+    double busiest = 0;
+    for (const Json& rank : ranks) {
+      const bool is_of_row =
+          rank["schedule"] == row["schedule"] && rank["microbatches"] == row["microbatches"];
+      if (is_of_row) busiest = std::max(busiest, rank["computing_ns"].get<double>());
+    }
+    CHECK(ideal == busiest);
     CHECK(row["bubble_of_ideal"] == (step - ideal) / ideal);
     CHECK(row["bubble_of_step"] == (step - ideal) / step);
     const double work = row["microbatches"].get<double>() * row["stages"].get<double>() / 2;
@@ -62,13 +70,22 @@ TEST_CASE("ranks keep what their schedule says", "[cli][pipeline]") {
 TEST_CASE("a file of actions is a schedule", "[cli][pipeline]") {
   const TemporaryFolder folder;
   const std::string file = folder.write("v.csv", "0F0,3F0,3B0,0B0\n1F0,2F0,2B0,1B0\n");
-  const Json rows = rows_of(command({"actions=" + file}), "rank");
+  CHECK(run_program(command({"actions=" + file})).exit_code == 2);  // its stages are the file's
+  std::vector<std::string> with_actions = command({"actions=" + file});
+  std::erase(with_actions, "stages=2");
+  const Json rows = rows_of(with_actions, "rank");
   REQUIRE(rows.size() == 2);
   CHECK(rows[0]["schedule"] == "actions");
   CHECK(rows[0]["stages_of_rank"] == "0,3");
   CHECK(rows[1]["stages_of_rank"] == "1,2");
+  for (const std::string wrong : {"", "\n\n", ",\n,\n", "0F0,0B0\n\n1F0,1B0\n", "2147483647F0\n"}) {
+    folder.write("v.csv", wrong);
+    const ProgramResult refused = run_program(with_actions);
+    CHECK(refused.exit_code == 21);
+    CHECK_THAT(refused.err, Says("KB-C024"));
+  }
   folder.write("v.csv", "0B0,0F0\n1F0,1B0\n");
-  const ProgramResult hung = run_program(command({"actions=" + file}));
+  const ProgramResult hung = run_program(with_actions);
   CHECK(hung.exit_code == 20);
   CHECK_THAT(hung.err, Says("KB-D005", "0B0 waits for 0F0"));
 }

@@ -216,7 +216,24 @@ TEST_CASE("a limit ends exhaustive early, and its text says so") {
   });
   CHECK(report.runs == 3);
   CHECK_FALSE(report.is_complete);
-  CHECK_THAT(report.text(), Catch::StartsWith("3 schedules, "));
+  CHECK_THAT(report.text(), Catch::StartsWith("the first 3 schedules, not all"));
+  CHECK_THROWS_AS(exhaustive({.limit = 0}, sum_by_messages), UsageError);
+}
+
+TEST_CASE("elements of the host are observed, too") {
+  const auto receives = [](World& world) {
+    world.run([&](int rank) {
+      const Tensor x = world.torch.full({1}, rank);
+      if (rank > 0) return world.torch.distributed.send(x, 0);
+      std::vector<float> order;
+      for (int i = 1; i < world.size(); ++i) {
+        world.torch.distributed.recv(x);
+        order.push_back(x.to_vector()[0]);
+      }
+      world.observe("order", world.torch.tensor(order, Shape{std::ssize(order)}));
+    });
+  };
+  CHECK_THAT(failure_of({}, receives), Catch::StartsWith("KB-N060 "));
 }
 
 TEST_CASE("what never holds fails the test") {
@@ -236,11 +253,14 @@ TEST_CASE("a line of another program, or none, is refused") {
   const std::string schedule = schedule_in(failure_of({}, bug.body));
   for (const std::string& line :
        {schedule, std::string("KBS1:xyz:t0=1"), std::string("KBS0:01234567:"),
-        std::string("KBS1:01234567:t0=1,z=2")}) {
+        std::string("KBS1:01234567:t0=1,z=2"), schedule.substr(0, schedule.rfind(':') + 1)}) {
     const ReplaySet replay(line);
     const std::string text = failure_of({}, sum_by_messages);
     CHECK_THAT(text, Catch::StartsWith("KB-U030 ") && Catch::Contains("KERNBENCH_REPLAY"));
   }
+  const ReplaySet of_the_program(schedule + ",m7777=3");
+  CHECK_THAT(failure_of({}, bug.body),
+             Catch::StartsWith("KB-U030 ") && Catch::Contains("has no choice m7777=3"));
 }
 
 TEST_CASE("a program that depends on more than its schedule is found") {

@@ -87,7 +87,7 @@ class World {
 
   // Called by a rank: in an exploration, these elements must be the same in all schedules.
   void observe(std::string_view name, const Tensor& tensor) const {
-    kernbench::testing::observe(name, tensor);
+    kernbench::testing::observe(torch, name, tensor);
   }
 
   RuntimeContext torch;

@@ -6,6 +6,7 @@
 
 #include "runtime/guards/command_budget.h"
 #include "runtime/guards/run_limits.h"
+#include "runtime/launch/kernel_launch.h"
 #include "sim_engine/components/kernel_run.h"
 #include "test/runtime/fiber/run_in_child.h"
 #include "test/runtime/tl/composite_under_test.h"
@@ -80,6 +81,22 @@ TEST_CASE("commands up to the limit are no livelock, one more is", "[tl][endless
   CHECK(with(kOwn + 100) == "no error");
   CHECK_THAT(with(kOwn + 101),
              Says("KB-D002", "tl.store in kernel 'k' on sip0.cube0.pe0", "command 50101"));
+}
+
+TEST_CASE("the commands of operators are not limited", "[tl][endless]") {
+  RuntimeContext torch(round_topology(), {.command_limit = 100});
+  const Tensor x = torch.ones({4}, {.dtype = f16, .dp = DPPolicy::on_one_pe()});
+  const auto with = [&](bool has_end) {
+    return error_of<DeadlockError>([&] {
+      runtime::launch(
+          runtime::LaunchName::of_operator("k"), x, {x},
+          [&](tl::Context& tl) { issue(tl, runtime::shard_pointer(x, tl.location()), kOwn + 101); },
+          {.has_end = has_end});
+      torch.ahbm.synchronize();
+    });
+  };
+  CHECK_THAT(with(false), Says("KB-D002"));
+  CHECK(with(true) == "no error");
 }
 
 TEST_CASE("kernels of a launch share what exceeds their own, the next launch has it again",

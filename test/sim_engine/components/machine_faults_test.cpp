@@ -2,7 +2,10 @@
 
 #include "sim_engine/components/machine_faults.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <string>
+#include <vector>
 
 #include "test/sim_engine/components/fabric_under_test.h"
 #include "test/sim_engine/components/machine_under_test.h"
@@ -27,14 +30,15 @@ SlowStretch stretch(std::int64_t from, std::int64_t to, int millionths) {
 // From SIP 0 to SIP 1 over 10 GB/s and 500 ns: 100 B take 10 ns there, and nothing else any time.
 struct SlowLinkUnderTest {
   SlowLinkUnderTest(std::string_view fault, Bytes packet)
-      : fabric(with_fault(
-            [&] {
-              Topology made = test::link_topology(SipTopology::ring_1d, 2);
-              made.system.sip_link = {Bandwidth{10'000'000'000}, ns(500)};
-              made.communication.packet = packet;
-              return made;
-            }(),
-            fault)),
+      : SlowLinkUnderTest(std::vector<std::string>{std::string(fault)}, packet) {}
+  SlowLinkUnderTest(const std::vector<std::string>& given, Bytes packet)
+      : fabric([&] {
+          Topology made = test::link_topology(SipTopology::ring_1d, 2);
+          made.system.sip_link = {Bandwidth{10'000'000'000}, ns(500)};
+          made.communication.packet = packet;
+          for (const std::string& fault : given) made = with_fault(std::move(made), fault);
+          return made;
+        }()),
         faults(MachineFaults::make(fabric.topology, fabric.fabric.routing())) {
     fabric.fabric.set_faults(*faults);
   }
@@ -108,6 +112,24 @@ TEST_CASE("a dead link loses what is on it, and what comes to it", "[faults]") {
         "100 B from sip0 to sip1 are lost");
 }
 
+// In both orders: the least share counts, and a link that is dead is dead.
+TEST_CASE("of several faults of one link, that one acts which slows most", "[faults]") {
+  std::vector<std::string> faults = {"link=sip0.link.east bandwidth=x0.5",
+                                     "link=sip0.link.east dead=15ns"};
+  if (GENERATE(false, true)) faults[1] = "link=sip0.link.east bandwidth=x0.25";
+  const bool is_dead = faults[1].find("dead") != std::string::npos;
+  if (GENERATE(false, true)) std::ranges::reverse(faults);
+  CAPTURE(faults);
+  SlowLinkUnderTest dut(faults, 0);
+  dut.send(100);
+  dut.fabric.engine.run();
+  CHECK(dut.fabric.delivered ==
+        (is_dead ? std::map<std::uint64_t, Time>{} : std::map<std::uint64_t, Time>{{0, ns(540)}}));
+  for (const FaultEffect& effect : dut.faults->effects()) {
+    CHECK(effect.count == (effect.fault.find("x0.5") == std::string::npos ? 1 : 0));
+  }
+}
+
 TEST_CASE("a fault of another link changes no time", "[faults]") {
   SlowLinkUnderTest dut("link=sip1.link.east bandwidth=x0.25", 1024);
   for (std::uint64_t id = 0; id < 3; ++id) dut.send(100, id);
@@ -128,6 +150,20 @@ TEST_CASE("a PE at a share of its clock computes for so much longer", "[faults]"
   CHECK(took("rank=0 clock=x0.8") == ns(20));
   CHECK(took("pe=sip0.cube0.pe1 clock=x0.8") == ns(16));
   CHECK(took("rank=1 clock=x0.8") == ns(16));
+}
+
+TEST_CASE("several noises of a rank multiply, each by what it adds", "[faults]") {
+  Topology topology = with_fault(overhead_topology(), "compute=normal sigma=0.5 seed=1");
+  const auto took = [](const Topology& noisy) {
+    MachineFaults faults(*MachineFaults::make(noisy, Routing(noisy)));
+    faults.begin_kernel({0, 0, 0});
+    return faults.computing_time({0, 0, 0}, false, ns(0), ns(1'000'000));
+  };
+  const Time first = took(topology);
+  const Time second = took(with_fault(overhead_topology(), "compute=normal sigma=0.25 seed=2"));
+  const Time both = took(with_fault(topology, "compute=normal sigma=0.25 seed=2"));
+  CHECK(to_ns(both) == Approx(to_ns(first) * to_ns(second) / 1e6));
+  CHECK(first != second);
 }
 
 TEST_CASE("a fault that names no part of the machine is refused with the nearest name",
