@@ -116,4 +116,14 @@ void check_rank_is_sip(const Bench& bench) {
                     "of SIPs; take it out");
 }
 
+void check_ranks_begin_together(const Bench& bench) {
+  for (const Fault& fault : bench.topology().faults) {
+    if (fault.kind != Fault::Kind::start) continue;
+    throw UsageError("KB-U012",
+                     "fault '{}': the bench times what ranks begin together, so it would not show; "
+                     "give clock= or compute= to make the rank slower",
+                     fault.text);
+  }
+}
+
 }  // namespace kernbench::benches

@@ -125,6 +125,9 @@ ccl::Config choose_algorithm(const Bench& bench);
 // A bench whose ranks are SIPs calls this.  Throws ConfigError KB-Y043 if its ccl() makes PEs the
 // ranks.
 void check_rank_is_sip(const Bench& bench);
+// For a bench whose clock starts when all ranks have begun.  Throws UsageError KB-U012 if a fault
+// lets a rank begin late, since that would not show.
+void check_ranks_begin_together(const Bench& bench);
 
 // Enters a bench into the program's list.  Called by KERNBENCH_BENCH.  Throws UsageError KB-U006 if
 // the name is taken.

@@ -250,6 +250,7 @@ void add_artifacts(Bench& bench, const std::string& what, const std::vector<Row>
 
 void run_ddp(Bench& bench) {
   check_rank_is_sip(bench);
+  check_ranks_begin_together(bench);
   const std::vector<StepInput> points = read_points(bench.settings(), bench.topology());
   const train::LanguageModelSize& size = points.front().size;
   const std::string what = fmt::format(

@@ -196,6 +196,7 @@ void print_table(Bench& bench, std::span<const TableColumn> columns, std::string
 
 void run_pipeline(Bench& bench) {
   check_rank_is_sip(bench);
+  check_ranks_begin_together(bench);
   const std::vector<PipelineInput> points = read_points(bench.settings(), bench.topology());
   const train::LanguageModelSize& model = points.front().model;
   bench.note("model", fmt::format("{} of GPT-2's blocks, hidden {}, {} tokens of a micro-batch, {}",

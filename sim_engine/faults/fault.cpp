@@ -103,7 +103,7 @@ class FaultReader {
  private:
   static std::string spaced(std::string_view text) {
     std::string result(text);
-    const std::size_t unit = text.find_first_not_of("0123456789.");
+    const std::size_t unit = text.find_first_not_of("0123456789.", text.starts_with('-') ? 1 : 0);
     if (unit != std::string_view::npos && unit > 0) result.insert(unit, 1, ' ');
     return result;
   }

@@ -39,6 +39,16 @@ double time_of(const Json& report) {
   return report["rows"][0]["in_place_time_ns"];
 }
 
+TEST_CASE("benches whose clock starts when all ranks have begun refuse a late start",
+          "[cli][faults]") {
+  for (const std::string bench : {"ddp", "pipeline"}) {
+    const ProgramResult refused =
+        run_program({"run", "--bench", bench, "--fault", "rank=1 start=+1us"});
+    CHECK(refused.exit_code == 2);
+    CHECK_THAT(refused.err, Says("KB-U012", "rank=1 start=+1us"));
+  }
+}
+
 TEST_CASE("a rank that is late by 50 us makes a row 50 us longer", "[cli][faults]") {
   const Json late = report_of({"rank=3 start=+50us"});
   CHECK(time_of(late) == Approx(time_of(report_of({})) + 50'000).epsilon(1e-12));

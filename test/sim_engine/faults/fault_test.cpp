@@ -56,7 +56,7 @@ TEST_CASE("a wrong fault says what would be right", "[faults]") {
       Wrong{"rank=3 strat=1us", "'strat' is no key; did you mean 'start'?"},
       Wrong{"rank=3 slowness=2", "'slowness' is no key; there are: link, pe, rank"},
       Wrong{"rank=3 start=50", "start=50: '50' needs a unit; there are: ps, ns, us, ms, s"},
-      Wrong{"rank=-1 start=1us", "rank=-1: "}, Wrong{"bandwidth=x0.5", "bandwidth= needs link="},
+      Wrong{"rank=3 start=-5us", "start=-5us: -5 us not in [0 ps"}, Wrong{"rank=-1 start=1us", "rank=-1: "}, Wrong{"bandwidth=x0.5", "bandwidth= needs link="},
       Wrong{"clock=x0.5", "clock= needs pe= or rank="},
       Wrong{"rank=1 flip=3 element=0", "flip= needs message= or result="},
       Wrong{"rank=1 flip=64 element=0 result=1", "flip=64: "},
