@@ -276,14 +276,14 @@ void run_ddp(Bench& bench) {
 }  // namespace
 
 BenchInfo ddp_bench() {
-  std::vector<SettingInfo> settings = train::model_settings(train::ModelPart::whole, "4");
+  std::vector<SettingInfo> settings = train::model_settings(train::ModelPart::whole, "2", "64");
   settings.insert(settings.begin(), {"model", "gpt", "gpt or llama", SettingType::name});
   settings.insert(settings.end(),
                   {{"scheme", "ddp",
                     "ddp, zero1 (Megatron's distributed optimizer), fsdp2 (fully_shard), a list",
                     SettingType::names},
-                   {"world", "2,4", "ranks, a list", SettingType::integers},
-                   {"bucket_cap_mb", "1,5,25,100",
+                   {"world", "2", "ranks, a list", SettingType::integers},
+                   {"bucket_cap_mb", "1,5,25",
                     "bytes at which a bucket is closed, in MiB, a list", SettingType::names}});
   return {"ddp",
           "a data parallel training step: what of its communication each bucket size hides",

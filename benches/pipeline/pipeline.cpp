@@ -221,7 +221,7 @@ void run_pipeline(Bench& bench) {
 }  // namespace
 
 BenchInfo pipeline_bench() {
-  std::vector<SettingInfo> settings = train::model_settings(train::ModelPart::blocks, "8");
+  std::vector<SettingInfo> settings = train::model_settings(train::ModelPart::blocks, "8", "1");
   settings.insert(
       settings.begin(),
       {{"schedule", "gpipe,1f1b,interleaved", "gpipe, 1f1b, interleaved, looped_bfs, a list",

@@ -240,7 +240,7 @@ void run_stragglers(Bench& bench) {
 }  // namespace
 
 BenchInfo stragglers_bench() {
-  std::vector<SettingInfo> settings = train::model_settings(train::ModelPart::whole, "1");
+  std::vector<SettingInfo> settings = train::model_settings(train::ModelPart::whole, "1", "1");
   settings.insert(settings.begin(), {{"scheme", "ddp,zero1,fsdp2,tp",
                                       "ddp, zero1, fsdp2, tp, a list", SettingType::names},
                                      {"world", "4", "ranks", SettingType::integer}});

@@ -6,7 +6,8 @@
 
 namespace kernbench::benches::train {
 
-std::vector<SettingInfo> model_settings(ModelPart part, std::string_view layers) {
+std::vector<SettingInfo> model_settings(ModelPart part, std::string_view layers,
+                                        std::string_view batch) {
   std::vector<SettingInfo> settings = {
       {"layers", std::string(layers), "blocks", SettingType::integer},
       {"hidden", "256", "features", SettingType::integer},
@@ -17,7 +18,8 @@ std::vector<SettingInfo> model_settings(ModelPart part, std::string_view layers)
   settings.insert(
       settings.end(),
       {{"seq", "64", "tokens of a sample", SettingType::integer},
-       {"batch", "1", "samples of a rank's step, or of a micro-batch", SettingType::integer},
+       {"batch", std::string(batch), "samples of a rank's step, or of a micro-batch",
+        SettingType::integer},
        {"dtype", "f32", "f16, bf16 or f32", SettingType::name},
        {"cubes", "",
         "of each SIP that share its rank's tokens and weights; else as many as these fill",

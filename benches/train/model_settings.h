@@ -21,7 +21,8 @@ inline constexpr std::int64_t kMost = std::int64_t{1} << 20;  // of a setting
 enum class ModelPart : std::uint8_t { whole, blocks };  // blocks alone have no vocabulary
 
 // Returns layers, hidden, heads, vocab, seq, batch, dtype, cubes and pes.
-std::vector<SettingInfo> model_settings(ModelPart part, std::string_view layers);
+std::vector<SettingInfo> model_settings(ModelPart part, std::string_view layers,
+                                        std::string_view batch);
 
 struct ModelInput {
   LanguageModelSize size = {};
