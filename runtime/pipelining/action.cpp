@@ -109,8 +109,7 @@ ActionLists parse_actions(std::string_view csv) {
   if (lists.back().empty()) lists.pop_back();  // what follows the end of the last line
   const auto empty = std::ranges::find_if(lists, &std::vector<Action>::empty);
   if (lists.empty() || empty != lists.end()) {
-    throw CollectiveError("KB-C024", "row {} of the schedule has no actions",
-                          empty - lists.begin() + 1);
+    throw CollectiveError("KB-C024", "rank {} has no action", empty - lists.begin());
   }
   return lists;
 }
