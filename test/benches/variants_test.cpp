@@ -161,7 +161,7 @@ TEST_CASE("a value of a grid that is refused leaves the others their rows", "[va
     if (row["heads"] == 3)
       CHECK_THAT(row["error"], StartsWith("[KB-U012] ddp: hidden 32 is no multiple of heads"));
   }
-  CHECK(rows == std::map<int, int>{{2, 6}, {3, 1}, {4, 6}});
+  CHECK(rows == std::map<int, int>{{2, 9}, {3, 1}, {4, 9}});
   CHECK_THAT(result.err, Contains("[KB-B003] grid: 'heads=3' has failed: [KB-U012] ddp: hidden 32 "
                                   "is no multiple of heads"));
   words = small;
