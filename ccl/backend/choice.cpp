@@ -99,7 +99,9 @@ Time AlgorithmChoice::time_of(const Candidate& candidate, distributed::Collectiv
   for (const GroupNetwork& network : networks_) {
     least = std::min(least, plan_time(candidate.walk, network, protocol, moved));
   }
-  return least;
+  const int pes = shape_.is_of_pes ? shape_.size : moved.lanes * moved.cubes;
+  const Time start = protocol == nullptr ? Time{0} : protocol->start;
+  return launch_time(networks_.front(), pes) + start + least;
 }
 
 Root AlgorithmChoice::root_for(const Algorithm& algorithm, distributed::CollectiveKind kind,

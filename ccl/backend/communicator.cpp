@@ -311,7 +311,7 @@ std::int64_t GroupCommunicator::launch(const std::shared_ptr<Launch>& launch,
   runtime::LaunchRequest request;
   request.name = meeting.name();
   request.operation = operation;
-  request.is_collective = true;
+  request.is_collective = request.has_end = true;  // a plan's steps are counted
   request.uses = launch->uses;
   for (const auto& [pe, program] : launch->programs) request.pes.push_back(pe);
   if (request.pes.empty()) return 0;

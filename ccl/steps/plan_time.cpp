@@ -9,6 +9,7 @@
 #include "ccl/steps/eager_slots.h"
 #include "ccl/steps/link_shares.h"
 #include "sim_engine/base/ceil_divide.h"
+#include "sim_engine/components/launcher.h"
 #include "sim_engine/components/routing.h"
 
 namespace kernbench::ccl {
@@ -71,12 +72,17 @@ GroupNetwork make_group_network(const Topology& topology, const Config& config, 
     const Time of_cube = way_of(cube).latency;
     latency.push_back(latency.empty() ? of_cube : std::max(latency.back(), of_cube));
   }
+  std::vector<Time> launch;
+  for (int cube = 0; cube < cubes.count(); ++cube) {
+    launch.push_back(sim::launch_time(topology, cube + 1, topology.pe_count()));
+  }
   return {topology,
           config.ipcq(),
           config.eager_bytes(),
           config.root(),
           {.latency = std::move(latency),
            .root_latency = way_of(root).latency,
+           .launch = std::move(launch),
            .commands = 2 * (unit + pe.ipcq_latency) + 2 * pe.tcm.latency + 3 * pe.cpu_issue,
            .slowest = way.bottleneck,
            .memory = memory.latency + unit + pe.mmu_latency + pe.cpu_issue,
@@ -107,14 +113,17 @@ Time time_of_sums(const Topology::System& system, Bytes bytes) {
   return sums.latency + transfer_time(bytes, sums.bandwidth) - system.network_switch.core.latency;
 }
 
-// The latency of a message of the lane that has the longest way.  Lanes are spread over as few
-// cubes as have their PEs.
+// The time of so many PEs, of as few cubes as have them.
+Time of_cubes(const std::vector<Time>& by_cubes, const Topology& topology, int pes) {
+  const auto cubes = static_cast<std::size_t>(sim::ceil_divide(pes, topology.pe_count()));
+  return by_cubes[std::min(std::max<std::size_t>(cubes, 1), by_cubes.size()) - 1];
+}
+
+// The latency of a message of the lane that has the longest way.
 Time latency_of(const GroupNetwork& network, const Moved& moved) {
   const NetworkCosts& costs = network.costs;
   if (moved.cubes > 1) return costs.root_latency;
-  const auto cubes = static_cast<std::size_t>(
-      sim::ceil_divide(std::int64_t{moved.lanes}, std::int64_t{network.topology.pe_count()}));
-  return costs.latency[std::min(std::max<std::size_t>(cubes, 1), costs.latency.size()) - 1];
+  return of_cubes(costs.latency, network.topology, moved.lanes);
 }
 
 // The time of what members exchange.
@@ -184,6 +193,10 @@ Time plan_time(const PlanWalk& walk, const GroupNetwork& network, const Protocol
               2 * (network.costs.memory + transfer_time(in_memory, network.costs.memory_port));
   if (walk.passes_sums) time += time_of_sums(network.topology.system, moved.bytes);
   return time;
+}
+
+Time launch_time(const GroupNetwork& network, int pes) {
+  return of_cubes(network.costs.launch, network.topology, pes);
 }
 
 }  // namespace kernbench::ccl

@@ -45,9 +45,11 @@ struct NetworkCosts {
   // cubes far from the IO chiplet have a longer way.
   std::vector<Time> latency;
   Time root_latency{0};  // between the roots of the trees over cubes
-  Time commands{0};      // of PEs: to send a message, to take it out of the queue and to add it
-  Bandwidth slowest;     // of the links between neighbours
-  Time memory{0};        // from HBM to a TCM, with the commands of a load
+  // Of a kernel, with its end, on PEs of the first cube, of the first two, ...
+  std::vector<Time> launch;
+  Time commands{0};   // of PEs: to send a message, to take it out of the queue and to add it
+  Bandwidth slowest;  // of the links between neighbours
+  Time memory{0};     // from HBM to a TCM, with the commands of a load
   Bandwidth memory_port;
   Time cube{0};              // between neighbouring cubes, from TCM to TCM
   Bandwidth slowest_inside;  // of the links between those
@@ -69,5 +71,8 @@ GroupNetwork make_group_network(const Topology& topology, const Config& config, 
 // if there is none.
 Time plan_time(const PlanWalk& walk, const GroupNetwork& network, const Protocol* protocol,
                const Moved& moved);
+
+// Returns what a launch on so many PEs of each SIP takes besides its kernels.
+Time launch_time(const GroupNetwork& network, int pes);
 
 }  // namespace kernbench::ccl

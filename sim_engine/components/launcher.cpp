@@ -1,6 +1,9 @@
 #include "sim_engine/components/launcher.h"
 
+#include <algorithm>
+
 #include "sim_engine/base/check.h"
+#include "sim_engine/components/routing.h"
 
 namespace kernbench::sim {
 
@@ -9,6 +12,25 @@ namespace {
 constexpr Bytes kMessageBytes = 64;
 
 }  // namespace
+
+Time launch_time(const Topology& topology, int cubes, int pes) {
+  const Routing routing(topology);
+  using Kind = Endpoint::Kind;
+  const auto there_and_back = [&](const Endpoint& from, const Endpoint& to) {
+    return routing.route(from, to).time_of(kMessageBytes) +
+           routing.route(to, from).time_of(kMessageBytes);
+  };
+  const Endpoint io_cpu{Kind::io_cpu, {}};
+  Time longest{0};
+  for (int cube = 0; cube < cubes; ++cube) {
+    const Endpoint m_cpu{Kind::m_cpu, {0, cube, 0}};
+    longest =
+        std::max(longest, topology.sip.io_cpu_dispatch * (cube + 1) +
+                              there_and_back(io_cpu, m_cpu) + topology.cube.m_cpu_dispatch * pes +
+                              there_and_back(m_cpu, {Kind::pe_cpu, {0, cube, pes - 1}}));
+  }
+  return there_and_back({Kind::host, {}}, io_cpu) + longest;
+}
 
 struct Launcher::CubeState {
   Launch* launch = nullptr;

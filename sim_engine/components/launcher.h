@@ -19,6 +19,10 @@
 
 namespace kernbench::sim {
 
+// The time of a launch from the host whose kernels take none, if nothing else is under way: the
+// longest way to PE `pes` - 1 of one of the first `cubes` cubes, and back.
+Time launch_time(const Topology& topology, int cubes, int pes);
+
 class Launcher {
  public:
   Launcher(Engine& engine, Fabric& fabric, const Topology& topology);

@@ -298,6 +298,46 @@ TEST_CASE("ccl-allreduce shows how far times vary with the order of simultaneous
   CHECK_THAT(result.err, Catch::Contains("all_reduce in 2 more orders of simultaneous events"));
 }
 
+// The column `model` beside the time, of the algorithm that runs by default.
+TEST_CASE("the model is within a tenth of the time at the median, and a third at worst",
+          "[cli][collectives][model]") {
+  const std::vector<std::vector<std::string>> networks = {
+      {"ring_1d", "4"}, {"ring_1d", "6"}, {"full_mesh", "8"}, {"torus_2d", "16", "4", "4"}};
+  std::vector<double> ratios;
+  for (const std::vector<std::string>& network : networks) {
+    std::vector<std::string> words = {"run",
+                                      "--bench",
+                                      "collectives",
+                                      "--json",
+                                      "-",
+                                      "--set",
+                                      "collective=all_reduce,all_gather,reduce_scatter,broadcast,"
+                                      "all_to_all,gather",
+                                      "begin=4Ki",
+                                      "end=1Mi",
+                                      "factor=16",
+                                      "check=0",
+                                      "system.sips.topology=" + network[0],
+                                      "system.sips.count=" + network[1]};
+    if (network.size() > 2) {
+      words.push_back("system.sips.w=" + network[2]);
+      words.push_back("system.sips.h=" + network[3]);
+    }
+    const auto report = json_of(words);
+    for (const auto& row : report["rows"]) {
+      const auto& out_of_place = row["out_of_place_time_ns"];
+      const auto& time = out_of_place.is_null() ? row["in_place_time_ns"] : out_of_place;
+      const double ratio = row["model_ns"].get<double>() / time.get<double>();
+      CAPTURE(row.dump());
+      CHECK(std::max(ratio, 1 / ratio) < 4.0 / 3);
+      ratios.push_back(std::max(ratio, 1 / ratio));
+    }
+  }
+  REQUIRE(ratios.size() == 72);
+  std::ranges::sort(ratios);
+  CHECK(ratios[ratios.size() / 2] < 1.1);
+}
+
 TEST_CASE("a table says by what it ran, and what would be faster", "[cli][collectives]") {
   const ProgramResult open = run_program({"run", "--bench", "ccl-allreduce", "--topology",
                                           "torus_2d_2x3", "--set", "n_elem=64,49152"});

@@ -100,6 +100,18 @@ TEST_CASE("the host learns of the end over NoC, UCIe and its own link", "[launch
   CHECK(launched.done == std::vector{finished + kNoc + ucie(2) + kHost});
 }
 
+TEST_CASE("launch_time() is that of a launch whose kernels take none", "[launcher][timing]") {
+  for (const int cubes : {1, 2}) {
+    LauncherUnderTest test;
+    Launched launched{.test = test, .finishes_at_once = true};
+    std::vector<PeLocation> pes = all_pes(1);
+    pes.resize(static_cast<std::size_t>(2 * cubes));
+    launched.begin(pes);
+    test.run();
+    CHECK(launched.done == std::vector{launch_time(launch_topology(), cubes, 2)});
+  }
+}
+
 TEST_CASE("the host learns of the end once, after the last PE of the last cube",
           "[launcher][timing]") {
   LauncherUnderTest test;
