@@ -171,6 +171,11 @@ constexpr std::array kCCodes = std::to_array<ErrorCode>({
      "words where it has any.",
      "Give what the message wants: a stage each, or several, on every rank; F and B of each "
      "micro-batch once on each stage; a batch that the micro-batches divide."},
+    {"KB-C025", ExitCode::collective_misuse,
+     "Context parallelism cannot share these tokens or heads, or does not have what attention asks "
+     "for.",
+     "Give tokens that the ranks' chunks divide, heads that the ranks divide for Ulysses, and no "
+     "dropout and no mask but is_causal."},
 });
 
 constexpr std::array kDCodes = std::to_array<ErrorCode>({

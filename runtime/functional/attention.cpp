@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/autograd/autograd.h"
+#include "runtime/functional/attention_override.h"
 #include "runtime/functional/functional.h"
 #include "runtime/functional/operators.h"
 #include "runtime/functional/shape_operators.h"
@@ -133,6 +134,9 @@ Tensor masked_by(const Tensor& mask, const Tensor& scores) {
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                     const AttentionOptions& options) {
   check_attention(query, key, value, options);
+  if (const ops::AttentionOverride* const taken = ops::find_attention_override(query)) {
+    return taken->scaled_dot_product(query, key, value, options);
+  }
   const std::int64_t rows = query.size(-2);
   const std::int64_t heads = query.dim() < 3 ? 1 : query.size(-3);
   const std::int64_t group = group_size(query, key, options);

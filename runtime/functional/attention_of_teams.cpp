@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "runtime/functional/attention_parts.h"
 #include "runtime/functional/attention_rows.h"
 #include "runtime/functional/attention_shares.h"
 #include "runtime/functional/attention_team_tiles.h"
@@ -254,7 +255,11 @@ class Member {
     const std::int64_t row = step.rows.first + own.first;
     if (!step.is_first) add(of_.sums->load(tl_, row, own.count, step.head));
     if (step.is_last) {
-      of_.of_query.store(tl_, row, step.head, *sum * of_.attention.scale);
+      tl::Tensor gradient = *sum * of_.attention.scale;
+      if (of_.attention.continues) {
+        gradient = gradient + of_.of_query.load(tl_, row, own.count, step.head);
+      }
+      of_.of_query.store(tl_, row, step.head, gradient);
     } else {
       of_.sums->store(tl_, row, step.head, *sum);
     }
@@ -363,29 +368,32 @@ class Member {
 
 }  // namespace
 
-void attend_backward_in_teams(const PackedAttention& attention, const AttentionInputs& inputs,
-                              const AttentionResult& result, const Tensor& dy,
-                              const AttentionGradients& gradients, AttentionTeams teams) {
-  const auto rows_of = [](const Tensor& x) { return PackedRows(kAttentionBackward, x); };
-  const Tensor sums = make_like(inputs.query, kAttentionBackward, inputs.query.shape(), DType::f32,
-                                placement_of(gradients.query));
+void attend_backward_in_teams(const PackedAttention& attention, const BackwardParts& parts,
+                              AttentionTeams teams) {
+  const auto rows_of = [&](const std::vector<Tensor>& of) {
+    return PackedRows(kAttentionBackward, of, attention.layout);
+  };
+  const auto placement = placement_of(parts.of_query.front());
+  std::vector<Tensor> sums;
+  for (const Tensor& query : parts.query) {
+    sums.push_back(make_like(query, kAttentionBackward, query.shape(), DType::f32, placement));
+  }
   auto kernel = std::make_shared<const TeamBackward>(
-      TeamBackward{attention, rows_of(inputs.query), rows_of(inputs.key), rows_of(inputs.value),
-                   rows_of(dy), rows_of(result.output), rows_of(result.log_sums),
-                   rows_of(gradients.query), rows_of(gradients.key), rows_of(gradients.value),
-                   rows_of(sums), inputs.query.dtype(), std::move(teams)});
-  const std::vector<Tensor> results = {gradients.key, gradients.query, gradients.value, sums};
-  const std::vector<Tensor> operands = {inputs.query, inputs.key,    inputs.value,
-                                        dy,           result.output, result.log_sums};
-  runtime::Simulation& simulation = *inputs.query.storage()->simulation;
+      TeamBackward{attention, rows_of(parts.query), rows_of(parts.key), rows_of(parts.value),
+                   rows_of(parts.dy), rows_of(parts.output), rows_of(parts.log_sums),
+                   rows_of(parts.of_query), rows_of(parts.of_key), rows_of(parts.of_value),
+                   rows_of(sums), parts.query.front().dtype(), std::move(teams)});
+  const std::vector<Tensor> results = joined({parts.of_key, parts.of_query, parts.of_value, sums});
+  const std::vector<Tensor> operands =
+      joined({parts.query, parts.key, parts.value, parts.dy, parts.output, parts.log_sums});
+  runtime::Simulation& simulation = *parts.query.front().storage()->simulation;
   launch_on_views(kAttentionBackward, results, operands,
                   [results, operands, kernel, &simulation](tl::Context& tl) {
                     tl.limit_commands_under_way(kCommandsUnderWay);
                     const auto team = std::ranges::find_if(kernel->teams, [&](const auto& one) {
                       return std::ranges::find(one.members, tl.location()) != one.members.end();
                     });
-                    if (team == kernel->teams.end()) return;
-                    Member(tl, *kernel, *team, simulation).run();
+                    if (team != kernel->teams.end()) Member(tl, *kernel, *team, simulation).run();
                   });
 }
 

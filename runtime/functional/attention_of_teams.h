@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include "runtime/functional/attention_parts.h"
 #include "runtime/functional/attention_teams.h"
 #include "runtime/functional/packed_attention.h"
 
@@ -12,8 +13,7 @@ namespace kernbench::ops {
 // member's part of a row's gradient goes to the member that sums that row, by a queue, where
 // FlashAttention-2 adds to global memory.
 // Keys are dealt out in stripes, so that of a causal sequence all members see as many.
-void attend_backward_in_teams(const PackedAttention& attention, const AttentionInputs& inputs,
-                              const AttentionResult& result, const Tensor& dy,
-                              const AttentionGradients& gradients, AttentionTeams teams);
+void attend_backward_in_teams(const PackedAttention& attention, const BackwardParts& parts,
+                              AttentionTeams teams);
 
 }  // namespace kernbench::ops

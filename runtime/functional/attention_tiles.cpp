@@ -27,12 +27,13 @@ std::int64_t choose_tile(const tl::Context& tl, std::int64_t depth, DType dtype)
   return tile;
 }
 
-AttentionTiles::AttentionTiles(const PackedAttention& attention, const AttentionInputs& inputs)
+AttentionTiles::AttentionTiles(const PackedAttention& attention, const std::vector<Tensor>& query,
+                               const std::vector<Tensor>& key, const std::vector<Tensor>& value)
     : attention_(attention),
-      query_(kName, inputs.query),
-      key_(kName, inputs.key),
-      value_(kName, inputs.value),
-      dtype_(inputs.query.dtype()) {}
+      query_(kName, query, attention.layout),
+      key_(kName, key, attention.layout),
+      value_(kName, value, attention.layout),
+      dtype_(query.front().dtype()) {}
 
 tl::Tensor AttentionTiles::scores(tl::Context& tl, const PackedSequence& of, const ScoreTile& at,
                                   const tl::Tensor& products, bool are_rows_first) const {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "runtime/functional/attention_shares.h"
 #include "runtime/functional/packed_attention.h"
@@ -47,7 +48,8 @@ struct ScoreTile {
 
 class AttentionTiles {
  public:
-  AttentionTiles(const PackedAttention& attention, const AttentionInputs& inputs);
+  AttentionTiles(const PackedAttention& attention, const std::vector<Tensor>& query,
+                 const std::vector<Tensor>& key, const std::vector<Tensor>& value);
 
   const PackedSequence& sequence(const AttentionShare& share) const {
     return attention_.sequences[share.sequence];

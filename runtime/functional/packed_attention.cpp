@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "runtime/functional/attention_of_teams.h"
+#include "runtime/functional/attention_parts.h"
 #include "runtime/functional/attention_rows.h"
 #include "runtime/functional/attention_shares.h"
 #include "runtime/functional/attention_teams.h"
@@ -33,11 +34,14 @@ struct RunningSoftmax {
 
 class Forward {
  public:
-  Forward(const PackedAttention& attention, const AttentionInputs& inputs,
-          const AttentionResult& result)
-      : attention_(attention, inputs),
-        output_(kName, result.output),
-        log_sums_(kName, result.log_sums) {}
+  Forward(const PackedAttention& attention, const std::vector<AttentionInputs>& inputs,
+          const std::vector<AttentionResult>& results)
+      : attention_(attention, parts_of(inputs, &AttentionInputs::query),
+                   parts_of(inputs, &AttentionInputs::key),
+                   parts_of(inputs, &AttentionInputs::value)),
+        output_(kName, parts_of(results, &AttentionResult::output), attention.layout),
+        log_sums_(kName, parts_of(results, &AttentionResult::log_sums), attention.layout),
+        continues_(attention.continues) {}
 
   // A tile of keys serves a group of blocks of rows: few keys are loaded, and the softmax of one
   // block overlaps the products of another one (FlashAttention-3, arXiv 2407.08608).  Blocks have
@@ -79,6 +83,7 @@ class Forward {
     for_each_block(group.rows, size.rows, [&](std::int64_t begin, std::int64_t rows) {
       const ScoreTile own{group.row + begin, rows};
       blocks.push_back({own, attention_.query(tl, of, own, share.head)});
+      if (continues_) blocks.back().softmax = load_softmax(tl, of, own, share.head);
     });
     const tl::LoadOptions options = attention_.loads_of_keys(share, group.rows);
     const std::int64_t key_head = share.head / attention_.group();
@@ -94,6 +99,15 @@ class Forward {
       output_.store(tl, row, share.head, softmax.output / softmax.sum);
       log_sums_.store(tl, row, share.head, softmax.largest + tl.log(softmax.sum));
     }
+  }
+
+  // The softmax of keys that are known by their result counts as that of a tile, whose largest
+  // score is the logarithm of its sum.
+  RunningSoftmax load_softmax(tl::Context& tl, const PackedSequence& of, const ScoreTile& rows,
+                              std::int64_t head) const {
+    const std::int64_t row = of.query + rows.row;
+    return {log_sums_.load(tl, row, rows.rows, head), tl.full({rows.rows, 1}, 1, DType::f32),
+            output_.load(tl, row, rows.rows, head)};
   }
 
   // Adds as many keys of a tile as the last row of the block sees.
@@ -132,15 +146,16 @@ class Forward {
   AttentionTiles attention_;
   PackedRows output_;
   PackedRows log_sums_;
+  bool continues_;
 };
 
 class BackwardOfQuery {
  public:
-  BackwardOfQuery(const PackedAttention& attention, const AttentionInputs& inputs,
-                  GradientRows rows, const Tensor& gradient)
-      : attention_(attention, inputs),
+  BackwardOfQuery(const PackedAttention& attention, const BackwardParts& parts, GradientRows rows)
+      : attention_(attention, parts.query, parts.key, parts.value),
         rows_(std::move(rows)),
-        gradient_(kAttentionBackward, gradient) {}
+        gradient_(kAttentionBackward, parts.of_query, attention.layout),
+        continues_(attention.continues) {}
 
   void run(tl::Context& tl, const AttentionShare& share) const {
     const PackedSequence& of = attention_.sequence(share);
@@ -168,7 +183,11 @@ class BackwardOfQuery {
             const tl::Tensor factor = attention_.as_factor(tl, ds);
             sum = sum ? tl.dot(factor, key, std::move(*sum)) : tl.dot(factor, key);
           });
-          gradient_.store(tl, of.query + row, share.head, *sum * attention_.scale());
+          tl::Tensor gradient = *sum * attention_.scale();
+          if (continues_) {
+            gradient = gradient + gradient_.load(tl, of.query + row, rows, share.head);
+          }
+          gradient_.store(tl, of.query + row, share.head, gradient);
         });
   }
 
@@ -176,16 +195,16 @@ class BackwardOfQuery {
   AttentionTiles attention_;
   GradientRows rows_;
   PackedRows gradient_;
+  bool continues_;
 };
 
 class BackwardOfKeys {
  public:
-  BackwardOfKeys(const PackedAttention& attention, const AttentionInputs& inputs, GradientRows rows,
-                 const Tensor& of_key, const Tensor& of_value)
-      : attention_(attention, inputs),
+  BackwardOfKeys(const PackedAttention& attention, const BackwardParts& parts, GradientRows rows)
+      : attention_(attention, parts.query, parts.key, parts.value),
         rows_(std::move(rows)),
-        of_key_(kAttentionBackward, of_key),
-        of_value_(kAttentionBackward, of_value),
+        of_key_(kAttentionBackward, parts.of_key, attention.layout),
+        of_value_(kAttentionBackward, parts.of_value, attention.layout),
         depth_(attention.depth) {}
 
   void run(tl::Context& tl, const AttentionShare& share) const {
@@ -284,15 +303,40 @@ Tensor sum_products(const Tensor& dy, const Tensor& output) {
 
 }  // namespace
 
+void check_lie_alike(std::string_view name, const AttentionInputs& inputs) {
+  for (const Tensor* const x : {&inputs.query, &inputs.key, &inputs.value}) {
+    check_is_whole(name, *x);
+    const Placement placement = placement_of(*x);
+    const auto is_by_rows = [](const Level& level) {
+      return level.is_replicate() || level.dimension == 0;
+    };
+    if (!is_by_rows(placement.cube) || !is_by_rows(placement.pe) ||
+        !(placement == placement_of(inputs.query))) {
+      refuse_placements(name, inputs.query, *x,
+                        "query, key and value lie alike: as copies, or cut by tokens");
+    }
+  }
+}
+
 AttentionResult attend(const PackedAttention& attention, const AttentionInputs& inputs) {
   const Tensor& query = inputs.query;
   const Placement placement = placement_of(query);
   const AttentionResult result{
       make_like(query, kName, query.shape(), query.dtype(), placement),
       make_like(query, kName, {query.size(0), query.size(1)}, DType::f32, placement)};
-  launch_shares(kName, {result.output, result.log_sums}, {query, inputs.key, inputs.value},
-                share_rows(attention, result.output), Forward(attention, inputs, result));
+  attend_into(attention, {inputs}, {result});
   return result;
+}
+
+void attend_into(const PackedAttention& attention, const std::vector<AttentionInputs>& inputs,
+                 const std::vector<AttentionResult>& results) {
+  const std::vector<Tensor> written = joined(
+      {parts_of(results, &AttentionResult::output), parts_of(results, &AttentionResult::log_sums)});
+  const std::vector<Tensor> operands =
+      joined({parts_of(inputs, &AttentionInputs::query), parts_of(inputs, &AttentionInputs::key),
+              parts_of(inputs, &AttentionInputs::value)});
+  launch_shares(kName, written, operands, share_rows(attention, results.front().output),
+                Forward(attention, inputs, results));
 }
 
 AttentionGradients attend_backward(const PackedAttention& attention, const AttentionInputs& inputs,
@@ -303,23 +347,33 @@ AttentionGradients attend_backward(const PackedAttention& attention, const Atten
   };
   const AttentionGradients gradients{gradient_of(inputs.query), gradient_of(inputs.key),
                                      gradient_of(inputs.value)};
-  if (auto teams = form_teams(attention, gradients.key)) {
-    attend_backward_in_teams(attention, inputs, result, dy, gradients, *std::move(teams));
-    return gradients;
-  }
-  const Tensor products = sum_products(dy, result.output);
-  const GradientRows rows{{kAttentionBackward, dy},
-                          {kAttentionBackward, result.log_sums},
-                          {kAttentionBackward, products}};
-  const std::vector<Tensor> operands = {inputs.query, inputs.key,      inputs.value,
-                                        dy,           result.log_sums, products};
-  launch_shares(kAttentionBackward, {gradients.query}, operands,
-                share_rows(attention, gradients.query),
-                BackwardOfQuery(attention, inputs, rows, gradients.query));
-  launch_shares(kAttentionBackward, {gradients.key, gradients.value}, operands,
-                share_keys(attention, gradients.key),
-                BackwardOfKeys(attention, inputs, rows, gradients.key, gradients.value));
+  BackwardParts parts;
+  parts.add(inputs, result, dy, gradients);
+  attend_backward_into(attention, parts);
   return gradients;
+}
+
+void attend_backward_into(const PackedAttention& attention, const BackwardParts& parts) {
+  const Tensor& of_key = parts.of_key.front();
+  if (auto teams = form_teams(attention, of_key)) {
+    attend_backward_in_teams(attention, parts, *std::move(teams));
+    return;
+  }
+  std::vector<Tensor> products;
+  for (std::size_t i = 0; i < parts.dy.size(); ++i) {
+    products.push_back(sum_products(parts.dy[i], parts.output[i]));
+  }
+  const auto rows_of = [&](const std::vector<Tensor>& of) {
+    return PackedRows(kAttentionBackward, of, attention.layout);
+  };
+  const GradientRows rows{rows_of(parts.dy), rows_of(parts.log_sums), rows_of(products)};
+  const std::vector<Tensor> operands =
+      joined({parts.query, parts.key, parts.value, parts.dy, parts.log_sums, products});
+  launch_shares(kAttentionBackward, parts.of_query, operands,
+                share_rows(attention, parts.of_query.front()),
+                BackwardOfQuery(attention, parts, rows));
+  launch_shares(kAttentionBackward, joined({parts.of_key, parts.of_value}), operands,
+                share_keys(attention, of_key), BackwardOfKeys(attention, parts, rows));
 }
 
 }  // namespace kernbench::ops

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "runtime/tensor/tensor.h"
@@ -17,6 +18,16 @@ struct PackedSequence {
   std::int64_t key_rows = 0;
 };
 
+// Packed tensors have heads as columns, and tokens as rows.  With a layout each sequence of a batch
+// has as many rows in each of several tensors, its parts, which follow each other; tokens are
+// counted in the same way, from sequence to sequence.  Heads may be rows as well, so that a
+// contiguous [batches, heads, rows, depth] is packed as [batches heads rows, 1, depth].
+struct PackedLayout {
+  std::int64_t batches = 0;
+  std::int64_t rows = 0;  // of a sequence in a part; 0: there is one part, of any sequences
+  bool are_heads_rows = false;
+};
+
 // The attention of packed rows [tokens, heads, depth].
 struct PackedAttention {
   std::vector<PackedSequence> sequences;
@@ -26,6 +37,10 @@ struct PackedAttention {
   double scale = 1;
   bool is_causal =
       false;  // the last row of a sequence sees all of its keys, each other row one less
+  PackedLayout layout = {};
+  // The results hold those of other keys, which these are added to: the output and the sums, in
+  // f32, in forward, and the query's gradient in backward.
+  bool continues = false;
 
   std::int64_t group() const { return heads / key_heads; }
 };
@@ -35,6 +50,9 @@ struct AttentionInputs {
   Tensor key;
   Tensor value;
 };
+
+// Throws DeviceError KB-F003 unless all three are whole, and copies or cut by rows, alike.
+void check_lie_alike(std::string_view name, const AttentionInputs& inputs);
 
 // The output, and the logarithm of the sum of the exponentials of the scores of each row and head,
 // [tokens, heads] in f32, from which the backward pass computes the softmax again.
@@ -47,6 +65,10 @@ struct AttentionResult {
 // about the same number of products.
 // REQUIRES: query, key and value are contiguous, and lie alike: their rows are cut, or copies
 AttentionResult attend(const PackedAttention& attention, const AttentionInputs& inputs);
+// Writes the rows of the sequences alone, rounded to the type of the output.  A part is an element
+// of each list.
+void attend_into(const PackedAttention& attention, const std::vector<AttentionInputs>& inputs,
+                 const std::vector<AttentionResult>& results);
 
 struct AttentionGradients {
   Tensor query;
@@ -57,5 +79,10 @@ struct AttentionGradients {
 // Computes the scores anew (FlashAttention-2, arXiv 2307.08691).
 AttentionGradients attend_backward(const PackedAttention& attention, const AttentionInputs& inputs,
                                    const AttentionResult& result, const Tensor& dy);
+
+struct BackwardParts;
+
+// Writes the rows and the keys of the sequences alone.
+void attend_backward_into(const PackedAttention& attention, const BackwardParts& parts);
 
 }  // namespace kernbench::ops

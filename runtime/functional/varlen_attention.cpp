@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/autograd/autograd.h"
+#include "runtime/functional/attention_override.h"
 #include "runtime/functional/functional.h"
 #include "runtime/functional/packed_attention.h"
 #include "runtime/functional/shape_operators.h"
@@ -70,21 +71,6 @@ void check_packed(const AttentionInputs& inputs, const VarlenAttentionOptions& o
   }
 }
 
-void check_placements(const AttentionInputs& inputs) {
-  for (const Tensor* const x : {&inputs.query, &inputs.key, &inputs.value}) {
-    ops::check_is_whole(kName, *x);
-    const ops::Placement placement = ops::placement_of(*x);
-    const auto is_by_rows = [](const ops::Level& level) {
-      return level.is_replicate() || level.dimension == 0;
-    };
-    if (!is_by_rows(placement.cube) || !is_by_rows(placement.pe) ||
-        !(placement == ops::placement_of(inputs.query))) {
-      ops::refuse_placements(kName, inputs.query, *x,
-                             "query, key and value lie alike: as copies, or cut by tokens");
-    }
-  }
-}
-
 PackedAttention describe_attention(const AttentionInputs& inputs,
                                    const std::vector<std::int64_t>& queries,
                                    const std::vector<std::int64_t>& keys,
@@ -124,10 +110,13 @@ Tensor varlen_attn(const Tensor& query, const Tensor& key, const Tensor& value,
   ops::check_holders(kName, {query, key, value});
   const AttentionInputs inputs{contiguous(query), contiguous(key), contiguous(value)};
   check_packed(inputs, options);
-  check_placements(inputs);
+  ops::check_lie_alike(kName, inputs);
   const PackedAttention attention =
       describe_attention(inputs, read_positions("cu_seq_q", cu_seq_q, query.size(0), max_q),
                          read_positions("cu_seq_k", cu_seq_k, key.size(0), max_k), options);
+  if (const ops::AttentionOverride* const taken = ops::find_attention_override(query)) {
+    return taken->packed(attention, inputs);
+  }
   const ops::AttentionResult result = ops::attend(attention, inputs);
   if (!needs_grad(query) && !needs_grad(key) && !needs_grad(value)) return result.output;
   return autograd::record(

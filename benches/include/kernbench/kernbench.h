@@ -15,6 +15,7 @@
 #include "ccl/core/algorithm.h"
 #include "ccl/core/config.h"
 #include "runtime/autograd/autograd.h"
+#include "runtime/context_parallel/context_parallel.h"
 #include "runtime/data/data_loader.h"
 #include "runtime/functional/functional.h"
 #include "runtime/nn/convolution.h"

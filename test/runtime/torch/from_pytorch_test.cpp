@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "runtime/autograd/autograd.h"
+#include "runtime/context_parallel/context_parallel.h"
 #include "runtime/data/data_loader.h"
 #include "runtime/distributed/local_backend.h"
 #include "runtime/nn/convolution.h"
@@ -168,6 +169,19 @@ TEST_CASE("what the guide says of streams works", "[guide]") {
   CHECK(y.sum().item() == 16);
 }
 
+void shares_its_tokens(kb::RuntimeContext& torch) {
+  const auto mesh = torch.distributed.init_device_mesh("local", {1}, {"cp"});
+  kb::Tensor x = torch.randn({1, 4, 2});
+  const auto whole = x.to_vector();
+  kb::experimental::set_rotate_method(torch, "alltoall");
+  const auto body = [&] {
+    const kb::Tensor y = kb::nn::functional::scaled_dot_product_attention(x, x, x);
+    CHECK(y.shape() == x.shape());
+  };
+  kb::experimental::context_parallel(mesh, {.buffers = {x}, .buffer_seq_dims = {1}}, body);
+  CHECK(kb::experimental::context_parallel_unshard(mesh, {x}, {1}).front().to_vector() == whole);
+}
+
 TEST_CASE("what the guide says of training works", "[guide]") {
   OperatorsUnderTest dut;
   kb::RuntimeContext& torch = dut.torch;
@@ -223,6 +237,7 @@ TEST_CASE("what the guide says of training works", "[guide]") {
   kb::distributed::pipelining::Schedule1F1B schedule(stage, 8, loss_fn);
   schedule.step(torch.randn({8, 8}), {.target = torch.randn({8, 4})});
   CHECK(other->fc->weight.grad().defined());
+  shares_its_tokens(torch);
   kb::distributed::fsdp::fully_shard(net);
   CHECK(net(x).to_vector() == whole);
 }
