@@ -25,10 +25,14 @@ ccl::Config deep(std::string_view algorithm) {
       "defaults: {{algorithm: {}, depth: 64, buffer_kind: sram, slot: 16 MiB}}", algorithm));
 }
 
+// Of the kernels.
 std::optional<Time> modelled(const Topology& topology, const ccl::Config& config,
                              const ccl::Moved& moved) {
-  return ccl::AlgorithmChoice::of_all(topology, config)
-      .time_of(config.algorithm(), CollectiveKind::all_reduce, moved);
+  const std::optional<Time> call =
+      ccl::AlgorithmChoice::of_all(topology, config)
+          .time_of(config.algorithm(), CollectiveKind::all_reduce, moved);
+  if (!call) return call;
+  return *call - ccl::launch_time(ccl::make_group_network(topology, config, false), moved.lanes);
 }
 
 // Returns how many closed forms there are, each of which is the model's time.
