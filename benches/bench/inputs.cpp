@@ -46,9 +46,12 @@ std::string_view words(SipTopology topology) {
 
 std::string describe_sips(const Topology::System& system) {
   if (system.sip_count == 1) return "1 SIP";
-  if (system.nodes.count > 1) {
-    return fmt::format("{} SIPs in {} nodes, those of a node {}", system.sip_count,
-                       system.nodes.count, words(system.topology));
+  if (system.node_count() > 1) {
+    std::string nodes = fmt::format("{} nodes", system.nodes.count);
+    for (const NodeLevel& level : system.nodes.inner)
+      nodes += fmt::format(" of {} nodes", level.count);
+    return fmt::format("{} SIPs in {}, those of a node {}{}", system.sip_count, nodes,
+                       has_rows(system.topology) ? "in a " : "", words(system.topology));
   }
   if (system.topology == SipTopology::torus_3d) {
     return fmt::format("{} SIPs in a {} x {} x {} torus", system.sip_count, system.w, system.h,

@@ -96,9 +96,13 @@ int probe(const ProbeBoundArguments& arguments) {
     text += fmt::format("#   but {:<9} {} and {} each\n", to_string(links),
                         to_string(links.link.bandwidth), to_string(links.link.latency));
   }
-  if (const LinkSpec& between = topology.system.nodes.link; topology.system.nodes.count > 1) {
-    text += fmt::format("#   between nodes {} directed, {} and {} each\n",
-                        sim::SipNetwork(topology).node_link_count(), to_string(between.bandwidth),
+  const sim::SipNetwork network(topology);
+  for (int level = network.level_count(); level > 0; --level) {
+    const LinkSpec& between = network.nodes(level).link;
+    const std::string name =
+        level == network.level_count() ? "between nodes" : network.section_of(level);
+    text += fmt::format("#   {:<13} {} directed, {} and {} each\n", name,
+                        network.node_link_count(level), to_string(between.bandwidth),
                         to_string(between.latency));
   }
   text += fmt::format("#   lower bound   {}\n", to_string(bound));

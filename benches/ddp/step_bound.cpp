@@ -34,6 +34,9 @@ Time compute_latency(Topology topology, Scheme scheme, const BucketTimes& bucket
     links.link.bandwidth = Bandwidth::unlimited();
   }
   topology.system.nodes.link.bandwidth = Bandwidth::unlimited();
+  for (NodeLevel& level : topology.system.nodes.inner) {
+    level.link.bandwidth = Bandwidth::unlimited();
+  }
   topology.system.network_switch.core.bandwidth = Bandwidth::unlimited();
   return network_bound(topology, scheme, bucket);
 }

@@ -28,16 +28,28 @@ std::string text_of_sip_link(const Topology::System& system) {
 }
 
 std::string text_of_nodes(const Topology::System& system) {
-  const int sips = system.nodes.sips_per_link;
-  return fmt::format("between nodes, of {}: {}", sips == 1 ? "each SIP" : plural(sips, "SIP"),
-                     to_text(system.nodes.link));
+  const auto text_of = [](const NodeLevel& level) {
+    const int sips = level.sips_per_link;
+    return fmt::format("of {}: {}", sips == 1 ? "each SIP" : plural(sips, "SIP"),
+                       to_text(level.link));
+  };
+  std::string text = "between nodes, " + text_of(system.nodes);
+  for (const NodeLevel& level : system.nodes.inner) {
+    text += fmt::format("; {} in each, {}", level.count, text_of(level));
+  }
+  return text;
+}
+
+std::string_view describe_joint(SipTopology topology) {
+  if (topology == SipTopology::switched) return "at a switch";
+  return topology == SipTopology::full_mesh ? "each to each" : name_of(topology);
 }
 
 // The name of the links between SIPs in the key of the drawing.
 std::string name_of_sip_links(const Topology::System& system) {
-  if (system.nodes.count == 1) return "SIP link, each way: ";
-  return fmt::format("in a node of {}, {}: ", system.w,
-                     system.topology == SipTopology::switched ? "at a switch" : "each to each");
+  if (system.node_count() == 1) return "SIP link, each way: ";
+  return fmt::format("in a node of {}, {}: ", system.sip_count / system.node_count(),
+                     describe_joint(system.topology));
 }
 
 // "z: 12.5 GB/s, 2 µs; sip0-sip1: 25 GB/s, 1 µs and 3 more"
@@ -53,7 +65,7 @@ std::string text_of_unlike_links(const Topology::System& system) {
 
 // Says what the drawing of the SIPs does not show.
 std::string text_of_network(const Topology::System& system) {
-  if (system.nodes.count > 1) return text_of_nodes(system);
+  if (system.node_count() > 1) return text_of_nodes(system);
   if (system.topology == SipTopology::torus_3d) {
     return fmt::format("{} such planes, joined up and down", system.d);
   }
@@ -73,7 +85,7 @@ void draw_system(SvgWriter& svg, const Panel& panel, const Topology& topology) {
   const auto link_row = static_cast<int>(notes.size());
   const Box area = panel.inside(1 + link_row);
   const Box round{area.x + 20, area.y, area.w - 40, area.h};
-  if (system.nodes.count > 1) {
+  if (system.node_count() > 1) {
     const GridStyle nodes{"node", kSipFill, kSipColour, kSipLink};
     if (system.nodes.count < 3 || system.nodes.count > kMostInRing) {
       GridDrawing(system.nodes.count, 1, false, area).draw(svg, nodes);

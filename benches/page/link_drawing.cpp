@@ -152,21 +152,26 @@ std::string name_of_sip_link(const sim::SipNetwork& network, int sip, int number
   return fmt::format("sip{}.link.{}", sip, network.name_of_link(number));
 }
 
-// The links between nodes meet in the centre.
+// The links between the outermost nodes meet in the centre, those of inner levels on the way there.
 void draw_node_links(CircleOfLinks& drawing, const sim::SipNetwork& network, int count,
                      const FindUse& find) {
-  if (!network.has_nodes()) return;
-  for (int sip = 0; sip < count; sip += count / network.node_link_count()) {
-    const auto use = [&](int number) { return find(name_of_sip_link(network, sip, number)); };
-    drawing.draw_link(drawing.place(sip), drawing.centre(), use(network.to_nodes()));
-    drawing.draw_link(drawing.centre(), drawing.place(sip), use(network.from_nodes()));
+  for (int level = 1; level <= network.level_count(); ++level) {
+    const int around = network.sips_in_node(level + 1);
+    const auto hub = [&](int sip) {
+      return around == count ? drawing.centre() : drawing.place_within(sip - sip % around, around);
+    };
+    for (int sip = 0; sip < count; sip += network.nodes(level).sips_per_link) {
+      const auto use = [&](int number) { return find(name_of_sip_link(network, sip, number)); };
+      drawing.draw_link(drawing.place(sip), hub(sip), use(network.to_nodes(level)));
+      drawing.draw_link(hub(sip), drawing.place(sip), use(network.from_nodes(level)));
+    }
+    for (int first = 0; first < count; first += around) drawing.draw_box_at(hub(first), "network");
   }
-  drawing.draw_box_at(drawing.centre(), "network");
 }
 
 std::string draw_switch(const sim::SipNetwork& network, int count, const FindUse& find) {
   CircleOfLinks drawing(count);
-  const int in_node = network.has_nodes() ? network.grid().w : count;
+  const int in_node = network.sips_in_node();
   const auto hub = [&](int sip) {
     return network.has_nodes() ? drawing.place_within(sip - sip % in_node, in_node)
                                : drawing.centre();
@@ -208,6 +213,7 @@ std::optional<std::string> draw_sip_links(const Topology& topology, const FindUs
   if (count < 2 || count > (is_full_mesh ? kMostInFullMesh : kMostBoxes)) return std::nullopt;
   if (network.has_switch()) return draw_switch(network, count, find);
   if (is_full_mesh) return draw_full_mesh(network, count, find);
+  if (network.has_nodes()) return std::nullopt;
   return draw_grid(network.grid(), "SIP", find, [&](int sip, Compass direction) {
     return name_of_sip_link(network, sip, static_cast<int>(direction));
   });

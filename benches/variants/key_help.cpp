@@ -30,6 +30,7 @@ constexpr Help kTopology[] = {
     {"system.nodes.link.bandwidth", "from SIPs to the network between nodes, each way"},
     {"system.nodes.link.latency", "to or from that network"},
     {"system.nodes.sips_per_link", "SIPs in a row that share such a link"},
+    {"system.nodes.through_inner", "true: messages pass the links of the level inside, then these"},
     {"system.switch.latency", "through the switch"},
     {"system.switch.bandwidth", "of all that passes the switch; below its links': oversubscribed"},
     {"system.switch.sums.bandwidth", "of the sums that the switch makes, for each SIP"},
@@ -155,6 +156,15 @@ std::string_view find_help(KeyOwner owner, std::string_view path) {
   std::string named;  // as in the table
   if (constexpr std::string_view kLinks = "system.sip_links."; path.starts_with(kLinks)) {
     named = fmt::format("{}NAME{}", kLinks, path.substr(path.rfind('.')));
+    path = named;
+  }
+  // Nodes inside of nodes have the same keys.
+  constexpr std::string_view kNodes = "system.nodes.";
+  constexpr std::string_view kInner = "nodes.";
+  if (path.starts_with(kNodes)) {
+    path.remove_prefix(kNodes.size());
+    while (path.starts_with(kInner)) path.remove_prefix(kInner.size());
+    named = fmt::format("{}{}", kNodes, path);
     path = named;
   }
   if (owner == KeyOwner::ccl) path = path.substr(path.rfind('.') + 1);

@@ -47,7 +47,12 @@ std::string find_link_section(const Topology& topology, std::string_view place) 
       if (is_it && unlike != nullptr) return "system.sip_links." + to_string(*unlike);
     }
   }
-  return place.ends_with("_nodes") ? "system.nodes.link" : "system.sip_link";
+  for (int level = 1; level <= network.level_count(); ++level) {
+    const std::string section = network.section_of(level);
+    const bool is_it = place.ends_with(".to_" + section) || place.ends_with(".from_" + section);
+    if (is_it) return fmt::format("system.{}.link", section);
+  }
+  return "system.sip_link";
 }
 
 // The section of a topology file that describes the links of a class, or this one of them.

@@ -1,5 +1,5 @@
-// Within nodes first, then between them: sums of a node, of which each member makes a share, pass
-// the links between nodes once (NCCL's and MPI's hierarchical collectives).
+// Within nodes first, then between them, level by level: sums of a node, of which each member makes
+// a share, pass the links between nodes once (NCCL's and MPI's hierarchical collectives).
 
 #pragma once
 

@@ -89,7 +89,8 @@ class Pairs {
   // opposite side of a ring always ahead.
   bool has_rings() const {
     const bool is_ring = shape_.rows.size() == 1 && shape_.ring.wraps() && !shape_.is_of_pes;
-    return (is_torus_ || is_ring) && !shape_.joins_all && shape_.size == shape_.node_count;
+    return (is_torus_ || is_ring) && !shape_.joins_all && !shape_.spans_nodes &&
+           shape_.size == shape_.node_count;
   }
 
   // Halves of what goes to the opposite side of a ring travel either way round.  Around one root,

@@ -80,7 +80,7 @@ const Algorithm* find_algorithm(std::string_view name) {
 bool provides(const Topology& topology, Network network) {
   if (network == Network::any) return true;
   if (network == Network::joins_all) return sim::SipNetwork(topology).joins_all();
-  return topology.system.network_switch.sums.has_value() && topology.system.nodes.count == 1;
+  return topology.system.network_switch.sums.has_value() && topology.system.node_count() == 1;
 }
 
 bool serves(const Algorithm& algorithm, distributed::CollectiveKind kind) {

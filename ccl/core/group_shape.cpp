@@ -67,7 +67,8 @@ void add_binomial_tree(GroupShape& shape) {
 }
 
 // The rows and columns of SIPs; of three dimensions, columns follow the ring through two of them.
-void add_lines(GroupShape& shape, const sim::Grid& grid, const std::vector<int>& sips) {
+void add_lines(GroupShape& shape, const sim::SipNetwork& network, const std::vector<int>& sips) {
+  const sim::Grid& grid = network.grid();
   const FlatGrid flat = flattened(grid);
   std::vector<int> row_of_line(flat.lines.size());
   for (std::size_t y = 0; y < flat.lines.size(); ++y) {
@@ -76,9 +77,10 @@ void add_lines(GroupShape& shape, const sim::Grid& grid, const std::vector<int>&
   std::vector<int> xs;
   std::vector<int> ys;
   for (const int sip : sips) {
-    xs.push_back(grid.x_of(sip));
-    ys.push_back(grid.d == 1 ? grid.y_of(sip)
-                             : row_of_line[static_cast<std::size_t>(sip / grid.w)]);
+    const int place = sip % network.sips_in_node();
+    xs.push_back(grid.x_of(place));
+    ys.push_back(grid.d == 1 ? grid.y_of(place)
+                             : row_of_line[static_cast<std::size_t>(place / grid.w)]);
   }
   shape.rows = make_lines(shape, xs, ys, flat.grid.w, grid.wraps);
   shape.columns = make_lines(shape, ys, xs, flat.grid.h, grid.wraps);
@@ -113,22 +115,106 @@ void add_tree_over_grid(GroupShape& shape) {
   }
 }
 
-// Any order of members is a ring; one that has those of a node together goes between nodes least.
-GroupShape shape_of_all_joined(const sim::SipNetwork& network, const std::vector<int>& sips) {
+// A SIP's place along each dimension of its node, and on each level of nodes.
+std::vector<int> places_of(const sim::SipNetwork& network, int sip) {
+  const sim::Grid& grid = network.grid();
+  const int place = sip % network.sips_in_node();
+  std::vector<int> places = {grid.x_of(place), grid.y_of(place), grid.z_of(place)};
+  for (int level = 1; level <= network.level_count(); ++level) {
+    places.push_back(network.node_of(sip, level) % network.nodes(level).count);
+  }
+  return places;
+}
+
+// Replaces places along a dimension by their numbers, in ascending order, and returns the row of
+// these.
+Row number_places(std::vector<std::vector<int>>& places, std::size_t dimension, int size,
+                  bool wraps) {
+  std::set<int> used;
+  for (const std::vector<int>& of_member : places) used.insert(of_member[dimension]);
+  const std::vector<int> sorted(used.begin(), used.end());
+  for (std::vector<int>& of_member : places) {
+    const auto found = std::ranges::lower_bound(sorted, of_member[dimension]);
+    of_member[dimension] = static_cast<int>(found - sorted.begin());
+  }
+  std::vector<int> numbers(sorted.size());
+  std::iota(numbers.begin(), numbers.end(), 0);
+  const bool is_ring = wraps && is_forward(sorted.back(), sorted.front(), size);
+  return {std::move(numbers), is_ring};
+}
+
+MemberBox box_of_nodes(const sim::SipNetwork& network, const std::vector<int>& sips) {
+  const sim::Grid& grid = network.grid();
+  std::vector<std::vector<int>> places;
+  for (const int sip : sips) places.push_back(places_of(network, sip));
+  std::vector<MemberBox::Dimension> dimensions;
+  std::vector<int> sizes = {grid.w, grid.h, grid.d};
+  const auto of_grid = static_cast<std::ptrdiff_t>(sizes.size());
+  for (int level = 1; level <= network.level_count(); ++level) {
+    sizes.push_back(network.nodes(level).count);
+  }
+  for (const int size : sizes) {
+    const bool is_of_nodes = std::ssize(dimensions) >= of_grid;
+    const bool joins_all = is_of_nodes || network.joins_all();
+    dimensions.push_back({number_places(places, dimensions.size(), size, joins_all || grid.wraps),
+                          joins_all, is_of_nodes});
+  }
+  return {std::move(dimensions), places};
+}
+
+// Members with the same places in each node, which may be no box of all levels.
+MemberBox box_of_rows(const GroupShape& shape) {
+  std::vector<MemberBox::Dimension> dimensions;
+  for (const Row& line : {shape.rows.front(), shape.columns.front()}) {
+    std::vector<int> numbers(static_cast<std::size_t>(line.size()));
+    std::iota(numbers.begin(), numbers.end(), 0);
+    dimensions.push_back({Row(std::move(numbers), true), true, !dimensions.empty()});
+  }
+  std::vector<std::vector<int>> places;
+  for (int member = 0; member < shape.size; ++member) {
+    places.push_back({shape.column_of(member), shape.row_of(member)});
+  }
+  return {std::move(dimensions), places};
+}
+
+// Any order of nodes, and of SIPs that all join, is a ring; one that has those of a node together
+// goes between nodes least.
+GroupShape shape_of_nodes(const sim::SipNetwork& network, const std::vector<int>& sips) {
   GroupShape shape;
   shape.size = static_cast<int>(sips.size());
-  shape.node_count = network.grid().count();
-  shape.joins_all = shape.closes = true;
+  shape.node_count = network.sips_in_node(network.level_count() + 1);
+  shape.joins_all = network.joins_all() || network.sips_in_node() == 1;
+  shape.closes = true;
   shape.nodes.resize(sips.size());
   std::iota(shape.nodes.begin(), shape.nodes.end(), 0);
+  std::vector<int> order(static_cast<std::size_t>(network.sips_in_node()));
+  std::iota(order.begin(), order.end(), 0);
+  if (!network.joins_all()) order = ring_order(network.grid());
+  const bool wraps =
+      network.joins_all() || are_neighbours(network.grid(), order.back(), order.front());
+  std::vector<int> xs;
+  std::vector<int> ys;
+  for (const int sip : sips) {
+    const auto found = std::ranges::find(order, sip % network.sips_in_node());
+    xs.push_back(static_cast<int>(found - order.begin()));
+    ys.push_back(network.node_of(sip));
+  }
   std::vector<int> ring = shape.nodes;
   std::ranges::stable_sort(ring, {}, [&](int member) {
-    return network.node_of(sips[static_cast<std::size_t>(member)]);
+    const auto at = static_cast<std::size_t>(member);
+    return std::pair(ys[at], network.joins_all() ? 0 : xs[at]);
   });
   shape.ring = {std::move(ring), true};
-  if (network.has_nodes()) add_lines(shape, network.grid(), sips);
+  if (network.has_nodes()) {
+    shape.rows = make_lines(shape, xs, ys, network.sips_in_node(), wraps);
+    shape.columns = make_lines(shape, ys, xs, network.node_count(), true);
+  }
   shape.spans_nodes = shape.rows.size() > 1 && shape.columns.size() > 1 && is_rectangle(shape);
   if (!shape.spans_nodes) make_one_row(shape);
+  if (shape.spans_nodes) {
+    shape.box = box_of_nodes(network, sips);
+    if (!shape.box.is_filled()) shape.box = box_of_rows(shape);
+  }
   add_binomial_tree(shape);
   return shape;
 }
@@ -182,15 +268,18 @@ int GroupShape::row_of(int member) const {
 
 GroupShape shape_of_sips(const Topology& topology, const std::vector<int>& sips) {
   const sim::SipNetwork network(topology);
-  if (network.joins_all()) return shape_of_all_joined(network, sips);
+  const bool spans_nodes = std::ranges::any_of(
+      sips, [&](int sip) { return network.node_of(sip) != network.node_of(sips.front()); });
+  if (network.joins_all() || spans_nodes) return shape_of_nodes(network, sips);
   const sim::Grid& grid = network.grid();
+  const int first = network.node_of(sips.front()) * network.sips_in_node();
   GroupShape shape;
   shape.size = static_cast<int>(sips.size());
   const std::vector<int> order = ring_order(grid);
   shape.node_count = static_cast<int>(order.size());
   std::vector<int> member_on(order.size(), kNobody);
   for (int member = 0; member < shape.size; ++member) {
-    member_on[static_cast<std::size_t>(sips[static_cast<std::size_t>(member)])] = member;
+    member_on[static_cast<std::size_t>(sips[static_cast<std::size_t>(member)] - first)] = member;
   }
   std::vector<int> ring;
   for (int node = 0; node < shape.node_count; ++node) {
@@ -204,7 +293,7 @@ GroupShape shape_of_sips(const Topology& topology, const std::vector<int>& sips)
                      is_forward(shape.nodes.back(), shape.nodes.front(), shape.node_count);
   shape.ring = {std::move(ring), wraps};
 
-  add_lines(shape, grid, sips);
+  add_lines(shape, network, sips);
   shape.column_slowness = column_slowness(topology, network);
   if (!is_rectangle(shape)) make_one_row(shape);
   add_tree_over_grid(shape);

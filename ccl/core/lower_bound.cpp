@@ -16,9 +16,9 @@ namespace kernbench::ccl {
 namespace {
 
 // The least rate at which a SIP sends over all of its links.
-Bandwidth least_rate(const sim::SipNetwork& sips) {
+Bandwidth least_rate(const sim::SipNetwork& sips, int count) {
   Bandwidth least = Bandwidth::unlimited();
-  for (int sip = 0; sip < sips.grid().count(); ++sip) least = std::min(least, sips.rate_of(sip));
+  for (int sip = 0; sip < count; ++sip) least = std::min(least, sips.rate_of(sip));
   return least;
 }
 
@@ -85,7 +85,8 @@ class BlockTraffic {
       busy =
           std::max(busy, at_least(hop_bytes, 1, 1, topology_.system.network_switch.core.bandwidth));
     }
-    if (!network_.joins_all()) busy = std::max(busy, across_grid(needs));
+    const bool is_grid = !network_.joins_all() && !network_.has_nodes();
+    if (is_grid) busy = std::max(busy, across_grid(needs));
     return network_.to_neighbour() + busy;
   }
 
@@ -330,12 +331,12 @@ Time all_reduce_lower_bound(const Topology& topology, Bytes bytes) {
   if (count < 2 || bytes == 0) return Time{0};
   const SwitchSpec network_switch =
       sips.has_switch() && !sips.has_nodes() ? topology.system.network_switch : SwitchSpec{};
-  Time busy =
-      std::max(at_least(bytes, 1, 1, least_rate(sips)), at_least(bytes, 1, 1, sips.rate_across()));
-  if (sips.has_nodes()) {  // an all_reduce of the nodes, by the links between them
-    const NodesSpec& nodes = topology.system.nodes;
+  Time busy = std::max(at_least(bytes, 1, 1, least_rate(sips, count)),
+                       at_least(bytes, 1, 1, sips.rate_across()));
+  for (int level = 1; level <= sips.level_count(); ++level) {  // an all_reduce of the nodes
+    if (sips.nodes(level).count == 1) continue;
     busy = std::max(
-        busy, at_least(bytes, 2 * (nodes.count - 1), sips.node_link_count(), nodes.link.bandwidth));
+        busy, at_least(bytes, 2 * (sips.node_count(level) - 1), 1, sips.rate_between_nodes(level)));
   }
   // A switch that adds up messages sends each sum once, so the bytes of all messages are no bound
   // there.

@@ -23,21 +23,40 @@ using distributed::CollectiveKind;
 // Larger groups are not looked at member by member.
 constexpr std::size_t kMostNodeMembers = 64;
 
-// The members of a group on a node, and the links between nodes that they have.
-struct NodeOfGroup {
-  std::vector<std::size_t> members;
-  std::set<int> links;  // by the SIP to which each belongs
-};
-
-std::map<int, NodeOfGroup> nodes_of_group(const sim::SipNetwork& network, std::span<const int> sips,
-                                          int sips_per_link) {
-  std::map<int, NodeOfGroup> nodes;
+// The members of a group by node of a level.
+std::map<int, std::vector<std::size_t>> members_by_node(const sim::SipNetwork& network,
+                                                        std::span<const int> sips, int level) {
+  std::map<int, std::vector<std::size_t>> nodes;
   for (std::size_t member = 0; member < sips.size(); ++member) {
-    NodeOfGroup& node = nodes[network.node_of(sips[member])];
-    node.members.push_back(member);
-    node.links.insert(sips[member] / sips_per_link);
+    nodes[network.node_of(sips[member], level)].push_back(member);
   }
   return nodes;
+}
+
+// The rate of the links out of a node that its members have: those of its level, and of further
+// levels those that are taken first.
+Bandwidth rate_of_members(const sim::SipNetwork& network, std::span<const int> sips,
+                          const std::vector<std::size_t>& members, int level) {
+  Wide rate = 0;
+  for (int at = level; at <= network.level_count(); ++at) {
+    const NodeLevel& nodes = network.nodes(at);
+    if (at > level && nodes.through_inner) continue;
+    if (at > level && nodes.count == 1) continue;
+    std::set<int> links;
+    for (const std::size_t member : members) links.insert(sips[member] / nodes.sips_per_link);
+    rate += Wide{nodes.link.bandwidth.per_second} * std::ssize(links);
+  }
+  const bool is_too_much = rate >= Wide{Bandwidth::kUnlimited};
+  return is_too_much ? Bandwidth::unlimited() : Bandwidth{static_cast<std::int64_t>(rate)};
+}
+
+// The least latency from a node of a level to another.
+Time least_latency_beyond(const sim::SipNetwork& network, int level) {
+  Time least = Time::max();
+  for (int at = level; at <= network.level_count(); ++at) {
+    if (network.nodes(at).count > 1) least = std::min(least, network.to_neighbour(at));
+  }
+  return least;
 }
 
 // The bytes that must go from some members to others: data that are the same for all takers, or are
@@ -69,19 +88,20 @@ Bytes bytes_between(const std::vector<std::size_t>& givers, const std::vector<st
 Time bound_of_nodes(const Topology& topology, std::span<const int> sips, CollectiveKind kind,
                     const BytesOfPair& needs) {
   const sim::SipNetwork network(topology);
-  if (!network.has_nodes() || sips.size() > kMostNodeMembers) return Time{0};
-  const NodesSpec& spec = topology.system.nodes;
+  if (sips.size() > kMostNodeMembers) return Time{0};
   Time bound{0};
-  for (const auto& [node, own] : nodes_of_group(network, sips, spec.sips_per_link)) {
-    std::vector<std::size_t> others;
-    for (std::size_t member = 0; member < sips.size(); ++member) {
-      if (network.node_of(sips[member]) != node) others.push_back(member);
+  for (int level = 1; level <= network.level_count(); ++level) {
+    for (const auto& [node, own] : members_by_node(network, sips, level)) {
+      std::vector<std::size_t> others;
+      for (std::size_t member = 0; member < sips.size(); ++member) {
+        if (network.node_of(sips[member], level) != node) others.push_back(member);
+      }
+      const Bytes bytes = std::max(bytes_between(own, others, kind, needs),
+                                   bytes_between(others, own, kind, needs));
+      if (bytes == 0) continue;
+      const Bandwidth rate = rate_of_members(network, sips, own, level);
+      bound = std::max(bound, least_latency_beyond(network, level) + at_least(bytes, 1, 1, rate));
     }
-    const Bytes bytes = std::max(bytes_between(own.members, others, kind, needs),
-                                 bytes_between(others, own.members, kind, needs));
-    if (bytes == 0) continue;
-    bound = std::max(bound, 2 * spec.link.latency +
-                                at_least(bytes, 1, std::ssize(own.links), spec.link.bandwidth));
   }
   return bound;
 }

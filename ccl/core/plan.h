@@ -84,6 +84,41 @@ class Row {
   bool wraps_ = false;
 };
 
+// Members that have a place of their own along each of several dimensions, from those of a node's
+// grid to the outermost level of nodes.
+class MemberBox {
+ public:
+  struct Dimension {
+    Row row;                   // of places along it, from 0
+    bool joins_all = false;    // any two of them are neighbours
+    bool is_of_nodes = false;  // each lies in a node of its own
+
+    int size() const { return row.size(); }
+    int depth() const { return joins_all ? 1 : row.depth(); }
+    // The place `at` in the tree to the place `target`; of two ways round that are as long, ahead.
+    Branch branch(int at, int target, bool ties_ahead) const;
+  };
+
+  MemberBox() = default;
+  // `places` has those of each member, by dimension; of these, only those are kept that have more
+  // than one.  Members that do not fill the box have none.
+  MemberBox(std::vector<Dimension> dimensions, const std::vector<std::vector<int>>& places);
+
+  bool is_filled() const { return !members_.empty(); }
+  int dimension_count() const { return static_cast<int>(dimensions_.size()); }
+  const Dimension& dimension(int i) const { return dimensions_[static_cast<std::size_t>(i)]; }
+  int place_of(int member, int dimension) const;
+  // The member that differs in one place alone.
+  int with_place(int member, int dimension, int place) const;
+
+ private:
+  int stride(int dimension) const;
+
+  std::vector<Dimension> dimensions_;  // inner to outer
+  std::vector<int> members_;           // by place in the box
+  std::vector<int> indices_;           // by member: the inverse
+};
+
 struct GroupShape {
   int size = 1;
   Row ring;                // all members; closed over the machine only if it wraps
@@ -98,6 +133,7 @@ struct GroupShape {
   std::vector<Branch> tree;  // by member: the tree that reaches all in the fewest steps
   bool joins_all = false;    // any two members are neighbours: a switch or a full mesh
   bool spans_nodes = false;  // rows are nodes, with the same places in each
+  MemberBox box;             // of members that span nodes
   bool is_of_pes = false;
   std::shared_ptr<const Ways> ways;  // null of groups whose members are not told apart by links
 

@@ -1,5 +1,7 @@
 #include "ccl/core/ways.h"
 
+#include <algorithm>
+
 #include "ccl/core/packing.h"
 #include "sim_engine/topology/sip_network.h"
 
@@ -48,7 +50,11 @@ std::shared_ptr<const Ways> ways_of_sips(const Topology& topology, std::span<con
   // The search for a packing grows fast with the members, and on a full mesh or a switch no ways
   // share links.
   const bool is_small = sips.size() > 1 && sips.size() <= std::size_t{Ways::kMostMembers};
-  if (!is_small || sim::SipNetwork(topology).joins_all()) return nullptr;
+  const sim::SipNetwork network(topology);
+  const bool is_of_grid = !network.joins_all() && std::ranges::all_of(sips, [&](int sip) {
+    return network.node_of(sip) == network.node_of(sips.front());
+  });
+  if (!is_small || !is_of_grid) return nullptr;
   return std::make_shared<const Ways>(topology, sips);
 }
 

@@ -23,35 +23,46 @@ std::int64_t share_of(Bandwidth fast, Bandwidth slow, int fast_links) {
 
 sim::Path way_between_neighbours(const Topology& topology, int cube) {
   constexpr auto kTcm = sim::Endpoint::Kind::tcm;
-  const sim::Grid grid = sim::sip_grid(topology);
+  const sim::Grid grid = sim::node_grid(topology.system);
   const sim::Compass towards = grid.w > 1   ? sim::Compass::east
                                : grid.h > 1 ? sim::Compass::south
                                             : sim::Compass::down;
+  const int neighbour = grid.count() > 1 ? grid.neighbour(0, towards) : 1;
   return sim::Routing(without_unlike_links(topology))
-      .route({kTcm, {0, cube, 0}}, {kTcm, {grid.neighbour(0, towards), cube, 0}});
+      .route({kTcm, {0, cube, 0}}, {kTcm, {neighbour, cube, 0}});
 }
 
 LinkShares::LinkShares(const Topology& topology)
     : like_(without_unlike_links(topology)),
       network_(topology),
-      slowest_(way_between_neighbours(like_, 0).bottleneck),
-      of_nodes_(share_of_nodes()) {
-  const bool has_levels = network_.has_nodes() && like_.system.w > 1;
-  if (has_levels) {
-    const sim::SipNetwork like(like_);
-    to_other_node_ = like.latency(0, like_.system.w) - like.latency(0, 1);
+      slowest_(way_between_neighbours(like_, 0).bottleneck) {
+  find_levels();
+  if (has_levels() || network_.has_unlike_links()) {
+    step_ = way_between_neighbours(like_, 0).latency;
   }
-  if (has_levels || network_.has_unlike_links()) step_ = way_between_neighbours(like_, 0).latency;
   find_shares(topology.system.unlike_links);
 }
 
+// True if there are links of several levels.
+bool LinkShares::has_levels() const {
+  return network_.level_count() > (network_.sips_in_node() > 1 ? 0 : 1);
+}
+
+void LinkShares::find_levels() {
+  const sim::SipNetwork like(like_);
+  const bool has_inside = like.sips_in_node() > 1;
+  const Time inside = like.to_neighbour(has_inside ? 0 : std::min(like.level_count(), 1));
+  for (int level = 1; level <= like.level_count(); ++level) {
+    const bool is_first = level == 1 && !has_inside;
+    of_levels_.push_back(is_first ? kWhole * like_.system.links_per_pair : share_of_level(level));
+    extra_of_levels_.push_back(like.to_neighbour(level) - inside);
+  }
+}
+
 // Links within a node may be several in parallel.
-std::int64_t LinkShares::share_of_nodes() const {
-  const Topology::System& system = like_.system;
-  if (system.nodes.count == 1) return 0;
-  if (system.w == 1) return kWhole * system.links_per_pair;  // there are no others
-  const Bandwidth between = system.nodes.link.bandwidth;
-  return between.is_unlimited() ? 0 : share_of(slowest_, between, system.links_per_pair);
+std::int64_t LinkShares::share_of_level(int level) const {
+  const Bandwidth between = network_.nodes(level).link.bandwidth;
+  return between.is_unlimited() ? 0 : share_of(slowest_, between, like_.system.links_per_pair);
 }
 
 void LinkShares::find_shares(const std::vector<UnlikeLinks>& unlike) {
@@ -65,14 +76,18 @@ void LinkShares::find_shares(const std::vector<UnlikeLinks>& unlike) {
 }
 
 std::int64_t LinkShares::of(const sim::SipNetwork::Link& link) const {
-  if (network_.is_of_nodes(link.number)) return of_nodes_;
+  if (const int level = network_.level_of(link.number); level > 0) {
+    return of_levels_[static_cast<std::size_t>(level - 1)];
+  }
   if (!network_.has_unlike_links()) return kWhole;
   const auto found = of_unlike_.find(network_.spec(link).bandwidth.per_second);
   return found == of_unlike_.end() ? kWhole : found->second;
 }
 
 Time LinkShares::extra(int from, int to) const {
-  if (network_.node_of(from) != network_.node_of(to)) return to_other_node_;
+  if (const int level = network_.level_between(from, to); level > 0) {
+    return extra_of_levels_[static_cast<std::size_t>(level - 1)];
+  }
   return network_.extra_latency(from, to);
 }
 

@@ -15,7 +15,8 @@
 namespace kernbench::ccl {
 
 // The way between the first PEs of a cube of neighbouring SIPs that a link like system.sip_link
-// joins; with a SIP in each node, one between nodes.  REQUIRES: there are at least two SIPs
+// joins; with a SIP in each node, one between the innermost nodes.  REQUIRES: there are at least
+// two SIPs
 sim::Path way_between_neighbours(const Topology& topology, int cube);
 
 class LinkShares {
@@ -34,15 +35,17 @@ class LinkShares {
   Time step() const { return step_; }
 
  private:
-  std::int64_t share_of_nodes() const;
+  bool has_levels() const;
+  void find_levels();
+  std::int64_t share_of_level(int level) const;
   void find_shares(const std::vector<UnlikeLinks>& unlike);
 
   const Topology like_;  // without unlike links
   const sim::SipNetwork network_;
-  const Bandwidth slowest_;  // of the way between neighbours
-  const std::int64_t of_nodes_;
+  const Bandwidth slowest_;              // of the way between neighbours
+  std::vector<std::int64_t> of_levels_;  // of nodes, from the innermost
+  std::vector<Time> extra_of_levels_;
   std::map<std::int64_t, std::int64_t> of_unlike_;  // shares by bandwidth
-  Time to_other_node_{0};
   Time step_{0};
 };
 

@@ -13,10 +13,11 @@
 //              (ADR-0033).
 // Ties:        of heads that reach a link at once, that one is first which was earlier where they
 //              came from, then which comes from the nearest sender as the link's SIP counts them
-//              (Grid::place_seen_from()), then which was sent first.  Messages from other SIPs that
-//              land at one moment are delivered in this order, too, after all else that happens at
-//              that moment: so SIPs that stand alike behave alike.  If ties are shuffled, the order
-//              of the links from which heads come is drawn for each link and moment.
+//              (SipNetwork::place_seen_from()), then which was sent first.  Messages from other
+//              SIPs that land at one moment are delivered in this order, too, after all else that
+//              happens at that moment: so SIPs that stand alike behave alike.  If ties are
+//              shuffled, the order of the links from which heads come is drawn for each link and
+//              moment.
 // Events:      a message books the links of its way ahead, as long as each will be free for it
 //              between the messages that are known, and needs one event, its delivery.  A message
 //              that comes to a link before a booked one, and is in its way, undoes the booking from

@@ -289,14 +289,18 @@ void Routing::cross_sips(const Endpoint& from, const Endpoint& to,
     links.push_back(parallel_link({pe.sip, number}, pe));
     return;
   }
+  const int level = sips_.level_between(from.at.sip, to.at.sip);
   for (const SipNetwork::Link& link : sips_.way(from.at.sip, to.at.sip)) {
-    if (sips_.has_switch() && link.number == SipNetwork::kFromSwitch) {
+    const auto pass_core = [&](int number) {
+      if (!sips_.has_switch() || link.number != number) return;
       const auto node = static_cast<LinkId>(sips_.node_of(link.sip));
       pass(core_link() + node * kSwitchLinks + kCore, links);
-    } else if (link.sip != from.at.sip && !sips_.is_of_nodes(link.number)) {
-      pass(sip_link(link.sip, kIoOut), links);
-    }
+    };
+    const bool is_passed = link.sip != from.at.sip && level == 0 && !sips_.has_switch();
+    if (is_passed) pass(sip_link(link.sip, kIoOut), links);
+    pass_core(SipNetwork::kFromSwitch);
     links.push_back(parallel_link(link, pe));
+    if (level > 0) pass_core(SipNetwork::kToSwitch);  // on the way to other nodes
   }
 }
 

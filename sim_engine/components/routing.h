@@ -64,7 +64,7 @@ class Routing {
   explicit Routing(const Topology& topology);
 
   LinkId link_count() const {
-    return core_link() + static_cast<LinkId>(topology_.system.nodes.count) * kSwitchLinks;
+    return core_link() + static_cast<LinkId>(sips_.node_count()) * kSwitchLinks;
   }
 
   // Latency and bandwidth of a link.
@@ -88,8 +88,8 @@ class Routing {
     return link >= core_link() ? 0 : static_cast<int>(link / per_sip_);
   }
 
-  // The number of a SIP as counted from another one (Grid::place_seen_from()).
-  int place_seen_from(int sip, int other) const { return sips_.grid().place_seen_from(sip, other); }
+  // The number of a SIP as counted from another one (SipNetwork::place_seen_from()).
+  int place_seen_from(int sip, int other) const { return sips_.place_seen_from(sip, other); }
 
   // The way a message takes.
   // REQUIRES: both endpoints exist

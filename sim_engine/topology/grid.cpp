@@ -66,7 +66,15 @@ Grid cube_grid(const Topology& topology) {
 }
 
 Grid sip_grid(const Topology::System& system) {
-  return {system.w, system.h, system.topology != SipTopology::mesh_2d_no_wrap, system.d};
+  const Grid node = node_grid(system);
+  const auto nodes = static_cast<int>(system.node_count());
+  return nodes == 1 ? node : Grid{node.count(), nodes, node.wraps};
+}
+
+Grid node_grid(const Topology::System& system) {
+  const bool wraps = system.topology != SipTopology::mesh_2d_no_wrap;
+  if (joins_all(system.topology)) return {system.w, 1, wraps};
+  return {system.w, system.h, wraps, system.d};
 }
 
 }  // namespace kernbench::sim

@@ -91,8 +91,10 @@ struct Grid {
 };
 
 Grid cube_grid(const Topology& topology);
-// A switch and a full mesh count as a ring, since any order of SIPs is one.
+// A switch and a full mesh count as a ring, since any order of SIPs is one.  Nodes are rows.
 Grid sip_grid(const Topology::System& system);
+// The grid of the SIPs of one innermost node, or of all SIPs.
+Grid node_grid(const Topology::System& system);
 inline Grid sip_grid(const Topology& topology) {
   return sip_grid(topology.system);
 }

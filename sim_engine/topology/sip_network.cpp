@@ -14,54 +14,65 @@ namespace kernbench::sim {
 namespace {
 
 constexpr int kDimensions = 3;
-constexpr int kByOtherNode = 4;  // links of a way to a SIP of the same node by one of another node
-
-// The number of a SIP's link to greater coordinates of a dimension.
-int number_ahead(int dimension) {
-  constexpr std::array kAhead = {Compass::east, Compass::south, Compass::down};
-  return static_cast<int>(kAhead.at(static_cast<std::size_t>(dimension)));
-}
-
-Bandwidth sum(Bandwidth a, Bandwidth b) {
-  const Wide all = Wide{a.per_second} + b.per_second;
-  const bool is_too_much = all >= Wide{Bandwidth::kUnlimited};
-  return is_too_much ? Bandwidth::unlimited() : Bandwidth{static_cast<std::int64_t>(all)};
-}
-
-// The bandwidth of so many links together.
-Bandwidth times(Bandwidth link, int count) {
-  if (count == 0) return {0};
-  const Wide all = Wide{link.per_second} * count;
-  const bool is_too_much = link.is_unlimited() || all >= Wide{Bandwidth::kUnlimited};
-  return is_too_much ? Bandwidth::unlimited() : Bandwidth{static_cast<std::int64_t>(all)};
-}
 
 }  // namespace
 
 SipNetwork::SipNetwork(const Topology& topology)
-    : system_(topology.system), grid_(sip_grid(topology)) {
+    : system_(topology.system), grid_(node_grid(topology.system)) {
+  const NodesSpec& nodes = system_.nodes;
+  int sips = static_cast<int>(system_.sip_count / system_.node_count());
+  sips_in_node_.push_back(sips);
+  if (system_.node_count() > 1) {
+    levels_.assign(nodes.inner.rbegin(), nodes.inner.rend());
+    levels_.push_back(nodes);
+    for (const NodeLevel& level : levels_) sips_in_node_.push_back(sips *= level.count);
+  }
   if (!system_.unlike_links.empty()) find_specs();
 }
 
+int SipNetwork::level_between(int from, int to) const {
+  int level = 0;
+  while (node_of(from, level + 1) != node_of(to, level + 1)) ++level;
+  return level;
+}
+
+std::string SipNetwork::section_of(int level) const {
+  std::string section = "nodes";
+  for (int outer = level; outer < level_count(); ++outer) section += ".nodes";
+  return section;
+}
+
+int SipNetwork::place_seen_from(int sip, int other) const {
+  const int in_node = sips_in_node();
+  int place = grid_.place_seen_from(sip % in_node, other % in_node);
+  for (int level = 1; level <= level_count(); ++level) {
+    const int count = nodes(level).count;
+    const int ahead = (node_of(other, level) - node_of(sip, level)) % count;
+    place += sips_in_node(level) * (ahead < 0 ? ahead + count : ahead);
+  }
+  return place;
+}
+
 // In a dimension of size 2 both directions lead to the same SIP.
-template <class Visit>
-void SipNetwork::for_each_link(int sip, Visit visit) const {
-  const int in_one = system_.sip_count / system_.nodes.count;
-  if (in_one == 1) return;
-  if (has_switch()) return visit(Link{sip, kToSwitch});
+std::vector<SipNetwork::Link> SipNetwork::links_out_of(int sip) const {
+  const int in_node = sips_in_node();
+  if (in_node == 1) return {};
+  if (has_switch()) return {{sip, kToSwitch}};
+  std::vector<Link> links;
   if (joins_all()) {
-    for (int other = node_of(sip) * in_one; other < (node_of(sip) + 1) * in_one; ++other) {
-      if (other != sip) visit(Link{sip, other});
+    for (int other = node_of(sip) * in_node; other < (node_of(sip) + 1) * in_node; ++other) {
+      if (other != sip) links.push_back({sip, other});
     }
-    return;
+    return links;
   }
   for (int i = 0; i < kCompassCount; ++i) {
-    const auto direction = static_cast<Compass>(i);
-    const int neighbour = grid_.neighbour(sip, direction);
+    const int neighbour = neighbour_of({sip, i});
     if (neighbour < 0) continue;
-    const bool again = neighbour == grid_.neighbour(sip, opposite(direction));
-    if (!again || i % 2 == 0) visit(Link{sip, i});
+    const bool again =
+        neighbour == neighbour_of({sip, static_cast<int>(opposite(static_cast<Compass>(i)))});
+    if (!again || i % 2 == 0) links.push_back({sip, i});
   }
+  return links;
 }
 
 void SipNetwork::find_specs() {
@@ -73,11 +84,11 @@ void SipNetwork::find_specs() {
   }
   least_latencies_.fill(Time::max());
   for (int sip = 0; sip < system_.sip_count; ++sip) {
-    for_each_link(sip, [&](const Link& link) {
+    for (const Link& link : links_out_of(sip)) {
       const bool is_of_grid = !joins_all();
       Time& least = least_latencies_.at(is_of_grid ? static_cast<std::size_t>(link.number) / 2 : 0);
       least = std::min(least, spec(link).latency);
-    });
+    }
   }
 }
 
@@ -93,17 +104,20 @@ const UnlikeLinks* SipNetwork::find_unlike(const Link& link) const {
 // The SIP at the other end; -1 of the switch, or if there is none.
 int SipNetwork::neighbour_of(const Link& link) const {
   if (has_switch()) return -1;
-  return joins_all() ? link.number : grid_.neighbour(link.sip, static_cast<Compass>(link.number));
+  if (joins_all()) return link.number;
+  const int place = link.sip % sips_in_node();
+  const int next = grid_.neighbour(place, static_cast<Compass>(link.number));
+  return next < 0 ? -1 : link.sip - place + next;
 }
 
 const LinkSpec& SipNetwork::spec(const Link& link) const {
-  if (is_of_nodes(link.number)) return system_.nodes.link;
+  if (is_of_nodes(link.number)) return nodes(level_of(link.number)).link;
   if (specs_.empty()) return system_.sip_link;
   return specs_[static_cast<std::size_t>(link.sip * links_in_node() + link.number)];
 }
 
 int SipNetwork::links_per_sip() const {
-  return links_in_node() + (has_nodes() ? 2 : 0);
+  return links_in_node() + 2 * level_count();
 }
 
 int SipNetwork::links_in_node() const {
@@ -113,7 +127,9 @@ int SipNetwork::links_in_node() const {
 }
 
 std::string SipNetwork::name_of_link(int number) const {
-  if (is_of_nodes(number)) return number == to_nodes() ? "to_nodes" : "from_nodes";
+  if (const int level = level_of(number); level > 0) {
+    return (number == to_nodes(level) ? "to_" : "from_") + section_of(level);
+  }
   if (has_switch()) return number == kToSwitch ? "to_switch" : "from_switch";
   if (joins_all()) return fmt::format("to_sip{}", number);
   return std::string(name_of(static_cast<Compass>(number)));
@@ -121,24 +137,41 @@ std::string SipNetwork::name_of_link(int number) const {
 
 std::vector<SipNetwork::Link> SipNetwork::way(int from, int to) const {
   if (from == to) return {};
-  if (node_of(from) != node_of(to)) {
-    const auto first = [&](int sip) { return sip - sip % system_.nodes.sips_per_link; };
-    return {{first(from), to_nodes()}, {first(to), from_nodes()}};
-  }
-  if (has_switch()) return {{from, kToSwitch}, {to, kFromSwitch}};
-  if (joins_all()) return {{from, to}};
   std::vector<Link> links;
+  if (const int level = level_between(from, to); level > 0 || has_switch()) {
+    const std::vector<int> passed = levels_passed(level);
+    const auto first = [&](int sip, int at) { return sip - sip % nodes(at).sips_per_link; };
+    std::for_each(passed.rbegin(), passed.rend(), [&](int at) {
+      links.push_back(at == 0 ? Link{from, kToSwitch} : Link{first(from, at), to_nodes(at)});
+    });
+    for (const int at : passed) {
+      links.push_back(at == 0 ? Link{to, kFromSwitch} : Link{first(to, at), from_nodes(at)});
+    }
+    return links;
+  }
+  if (joins_all()) return {{from, to}};
+  const int first = from - from % sips_in_node();
   while (from != to) {
-    const Compass step = grid_.first_step(from, to);
+    const Compass step = grid_.first_step(from - first, to - first);
     links.push_back({from, static_cast<int>(step)});
-    from = grid_.neighbour(from, step);
+    from = neighbour_of(links.back());
   }
   return links;
 }
 
+std::vector<int> SipNetwork::levels_passed(int level) const {
+  std::vector<int> passed = {level};
+  while (passed.back() > 0 && nodes(passed.back()).through_inner) {
+    passed.push_back(passed.back() - 1);
+  }
+  return passed;
+}
+
 int SipNetwork::hops(int from, int to) const {
   if (from == to) return 0;
-  if (joins_all()) return 1;
+  if (joins_all() || level_between(from, to) > 0) return 1;
+  from %= sips_in_node();
+  to %= sips_in_node();
   const auto along = [&](int a, int b, int size) {
     const int way = std::abs(a - b);
     return grid_.wraps ? std::min(way, size - way) : way;
@@ -150,9 +183,17 @@ int SipNetwork::hops(int from, int to) const {
 
 Time SipNetwork::latency(int from, int to) const {
   if (from == to) return Time{0};
-  if (node_of(from) != node_of(to)) return 2 * system_.nodes.link.latency;
-  const Time within = latency_in_node(from, to);
-  return has_nodes() ? std::min(within, kByOtherNode * system_.nodes.link.latency) : within;
+  const int level = level_between(from, to);
+  return std::min(level > 0 ? to_neighbour(level) : latency_in_node(from, to),
+                  by_other_nodes(level));
+}
+
+Time SipNetwork::by_other_nodes(int level) const {
+  Time least = Time::max();
+  for (int outer = level + 1; outer <= level_count(); ++outer) {
+    if (nodes(outer).count > 1) least = std::min(least, 2 * to_neighbour(outer));
+  }
+  return least;
 }
 
 // Whatever way is taken, a grid's has at least so many steps in each dimension.
@@ -161,6 +202,8 @@ Time SipNetwork::latency_in_node(int from, int to) const {
     return spec({from, kToSwitch}).latency + in_switch() + spec({to, kFromSwitch}).latency;
   }
   if (joins_all()) return std::min(spec({from, to}).latency, 2 * least_latency());
+  from %= sips_in_node();
+  to %= sips_in_node();
   const auto along = [&](int a, int b, int dimension) {
     const int size = size_of(dimension);
     const int way = std::abs(a - b);
@@ -181,9 +224,20 @@ Time SipNetwork::extra_latency(int from, int to) const {
 }
 
 Time SipNetwork::to_neighbour() const {
-  const Time between = 2 * system_.nodes.link.latency;
-  if (!has_nodes()) return in_node();
-  return system_.w == 1 ? between : std::min(in_node(), between);
+  Time least = sips_in_node() > 1 || !has_nodes() ? in_node() : Time::max();
+  for (int level = 1; level <= level_count(); ++level) {
+    if (nodes(level).count > 1) least = std::min(least, to_neighbour(level));
+  }
+  return least;
+}
+
+Time SipNetwork::to_neighbour(int level) const {
+  if (level == 0) return in_node();
+  Time one_way{0};
+  for (const int at : levels_passed(level)) {
+    one_way += at == 0 ? least_latency() + in_switch() : nodes(at).link.latency;
+  }
+  return 2 * one_way;
 }
 
 Time SipNetwork::in_node() const {
@@ -206,9 +260,7 @@ Time SipNetwork::least_latency(int dimension) const {
 }
 
 int SipNetwork::degree(int sip) const {
-  int count = 0;
-  for_each_link(sip, [&](const Link&) { ++count; });
-  return count * system_.links_per_pair;
+  return static_cast<int>(std::ssize(links_out_of(sip))) * system_.links_per_pair;
 }
 
 int SipNetwork::link_count() const {
@@ -217,88 +269,8 @@ int SipNetwork::link_count() const {
   return count;
 }
 
-int SipNetwork::node_link_count() const {
-  return has_nodes() ? system_.sip_count / system_.nodes.sips_per_link : 0;
-}
-
-Bandwidth SipNetwork::rate_in_node(int sip) const {
-  if (!has_unlike_links()) return times(system_.sip_link.bandwidth, degree(sip));
-  Bandwidth rate{0};
-  for_each_link(sip, [&](const Link& link) { rate = sum(rate, spec(link).bandwidth); });
-  return times(rate, system_.links_per_pair);
-}
-
-// A SIP alone is told the rate of a link that it would have.
-Bandwidth SipNetwork::rate_of(int sip) const {
-  const Bandwidth in_node = rate_in_node(sip);
-  if (has_nodes()) return sum(in_node, system_.nodes.link.bandwidth);
-  return in_node.per_second == 0 ? system_.sip_link.bandwidth : in_node;
-}
-
-Bandwidth SipNetwork::rate() const {
-  Bandwidth rate = times(system_.nodes.link.bandwidth, node_link_count());
-  for (int sip = 0; sip < system_.sip_count; ++sip) rate = sum(rate, rate_in_node(sip));
-  return rate.per_second == 0 ? system_.sip_link.bandwidth : rate;
-}
-
-// The cut of SIPs that all join parts one of them from the rest.
-Bandwidth SipNetwork::rate_across() const {
-  Bandwidth least = Bandwidth::unlimited();
-  if (joins_all()) {
-    for (int sip = 0; sip < system_.sip_count; ++sip) least = std::min(least, rate_of(sip));
-  } else {
-    for (int i = 0; i < kDimensions; ++i) least = std::min(least, rate_across(i));
-  }
-  if (!has_nodes()) return least;
-  return std::min(least,
-                  times(system_.nodes.link.bandwidth, node_link_count() / system_.nodes.count));
-}
-
-// A ring is cut at two borders.
-Bandwidth SipNetwork::rate_across(int dimension) const {
-  const int size = size_of(dimension);
-  if (size < 2) return Bandwidth::unlimited();
-  const bool is_ring = grid_.wraps && size > 2;
-  Bandwidth first = Bandwidth::unlimited();
-  Bandwidth second = first;
-  for (int border = 0; border < size - (is_ring ? 0 : 1); ++border) {
-    const Bandwidth rate = rate_across(dimension, border);
-    second = std::min(second, std::max(first, rate));
-    first = std::min(first, rate);
-  }
-  return is_ring ? sum(first, second) : first;
-}
-
-Bandwidth SipNetwork::rate_across(int dimension, int border) const {
-  if (!has_unlike_links()) {
-    return times(system_.sip_link.bandwidth,
-                 grid_.count() / size_of(dimension) * system_.links_per_pair);
-  }
-  Bandwidth rate{0};
-  for (int sip = 0; sip < grid_.count(); ++sip) {
-    const int at = std::array{grid_.x_of(sip), grid_.y_of(sip), grid_.z_of(sip)}.at(
-        static_cast<std::size_t>(dimension));
-    if (at == border) rate = sum(rate, spec({sip, number_ahead(dimension)}).bandwidth);
-  }
-  return times(rate, system_.links_per_pair);
-}
-
-Bandwidth SipNetwork::fastest() const {
-  if (!has_unlike_links()) return system_.sip_link.bandwidth;
-  Bandwidth most{0};
-  for (int sip = 0; sip < system_.sip_count; ++sip) {
-    for_each_link(sip, [&](const Link& link) { most = std::max(most, spec(link).bandwidth); });
-  }
-  return most;
-}
-
-Bandwidth SipNetwork::slowest(int dimension) const {
-  Bandwidth least = Bandwidth::unlimited();
-  for (int sip = 0; sip < system_.sip_count; ++sip) {
-    const Link ahead{sip, number_ahead(dimension)};
-    if (neighbour_of(ahead) >= 0) least = std::min(least, spec(ahead).bandwidth);
-  }
-  return least;
+int SipNetwork::node_link_count(int level) const {
+  return system_.sip_count / nodes(level).sips_per_link;
 }
 
 int SipNetwork::size_of(int dimension) const {
@@ -306,12 +278,16 @@ int SipNetwork::size_of(int dimension) const {
 }
 
 Time SipNetwork::diameter() const {
-  if (has_nodes()) return 2 * system_.nodes.link.latency;
-  if (joins_all()) return to_neighbour();
   Time way{0};
-  for (int i = 0; i < kDimensions; ++i) {
+  for (int i = 0; i < kDimensions && !joins_all(); ++i) {
     const int steps = grid_.wraps ? size_of(i) / 2 : size_of(i) - 1;
     if (steps > 0) way += steps * least_latency(i);
+  }
+  if (joins_all() && (sips_in_node() > 1 || !has_nodes())) way = in_node();
+  way = std::min(way, by_other_nodes(0));
+  for (int level = 1; level <= level_count(); ++level) {
+    if (nodes(level).count == 1) continue;
+    way = std::max(way, std::min(to_neighbour(level), by_other_nodes(level)));
   }
   return way;
 }

@@ -18,25 +18,46 @@ class SipNetwork {
 
   // A directed link, by the SIP that it belongs to and its number there: of a grid by Compass, of a
   // full mesh by the number of the other SIP; of a switch kToSwitch and kFromSwitch.  Those between
-  // nodes come last: to_nodes() and from_nodes().  Of SIPs that share one it belongs to the first.
+  // nodes come last, from the innermost level: to_nodes() and from_nodes().  Of SIPs that share one
+  // it belongs to the first.
   struct Link {
     int sip = 0;
     int number = 0;
   };
   static constexpr int kToSwitch = 0;
   static constexpr int kFromSwitch = 1;
-  int to_nodes() const { return links_in_node(); }
-  int from_nodes() const { return links_in_node() + 1; }
-  bool is_of_nodes(int number) const { return has_nodes() && number >= to_nodes(); }
+  int to_nodes(int level) const { return links_in_node() + 2 * (level - 1); }
+  int from_nodes(int level) const { return to_nodes(level) + 1; }
+  bool is_of_nodes(int number) const { return number >= links_in_node(); }
+  // The level of nodes that a link joins; 0: it lies in a node.
+  int level_of(int number) const {
+    return is_of_nodes(number) ? (number - links_in_node()) / 2 + 1 : 0;
+  }
 
+  // The grid of a node's SIPs.
   const Grid& grid() const { return grid_; }
   bool has_switch() const { return system_.topology == SipTopology::switched; }
   // True if any two SIPs are neighbours, over links that no other pair of senders or of receivers
   // uses.
   bool joins_all() const { return kernbench::joins_all(system_.topology); }
-  bool has_nodes() const { return system_.nodes.count > 1; }
+
+  // Nodes have levels from 1, the innermost one, to level_count(); 0: there are no nodes.
+  bool has_nodes() const { return !levels_.empty(); }
+  int level_count() const { return static_cast<int>(levels_.size()); }
+  const NodeLevel& nodes(int level) const { return levels_[static_cast<std::size_t>(level - 1)]; }
+  int sips_in_node(int level = 1) const {
+    return sips_in_node_[static_cast<std::size_t>(level - 1)];
+  }
+  int node_count(int level = 1) const { return system_.sip_count / sips_in_node(level); }
   // A node's number; all SIPs are of one if there are no nodes.
-  int node_of(int sip) const { return has_nodes() ? sip / system_.w : 0; }
+  int node_of(int sip, int level = 1) const { return sip / sips_in_node(level); }
+  // The level whose links join two SIPs; 0: they are of one innermost node.
+  int level_between(int from, int to) const;
+  // The section of a topology file that has a level: "nodes" of the outermost one, "nodes.nodes".
+  std::string section_of(int level) const;
+  // The number of a SIP as counted from another one, which is 0: forward in each dimension of the
+  // grid and on each level, and round its end.  SIPs that stand alike see each other in one order.
+  int place_seen_from(int sip, int other) const;
   int links_per_sip() const;  // numbers; a SIP at an edge has fewer links
   std::string name_of_link(int number) const;
 
@@ -59,14 +80,18 @@ class SipNetwork {
   // they leave the SIPs, and so do those between nodes, which are counted apart.
   int degree(int sip) const;
   int link_count() const;
-  int node_link_count() const;
+  int node_link_count(int level) const;
 
   // The bandwidth of all links out of a SIP together, of all links of the network, and of those
   // across its narrowest straight cut, one way.
   Bandwidth rate_of(int sip) const;
   Bandwidth rate() const;
   Bandwidth rate_across() const;
+  // Returns the rate of all links between nodes of a level or of those outside of it that messages
+  // out of such nodes take first.
+  Bandwidth rate_between_nodes(int level) const;
   // Returns the rate from coordinate `border` of a dimension (x is 0) to the next one, one way.
+  // REQUIRES: there are no nodes
   Bandwidth rate_across(int dimension, int border) const;
   // Return the rate of the fastest link in a node, and of the slowest one along a dimension.
   Bandwidth fastest() const;
@@ -74,26 +99,33 @@ class SipNetwork {
   Time diameter() const;
   // The least latency to a neighbour, or to all by way of a switch that adds up.
   Time to_neighbour() const;
+  // The same on a level, and within a node at 0, if there are any on it.
+  Time to_neighbour(int level) const;
 
  private:
   int links_in_node() const;
   void find_specs();
-  // Visits each link out of a SIP within its node.
-  template <class Visit>
-  void for_each_link(int sip, Visit visit) const;
+  std::vector<Link> links_out_of(int sip) const;  // within its node
   int neighbour_of(const Link& link) const;
   Bandwidth rate_in_node(int sip) const;
   Bandwidth rate_across(int dimension) const;
   int size_of(int dimension) const;
   Time in_node() const;  // to_neighbour() of the same node
   Time latency_in_node(int from, int to) const;
+  Time by_other_nodes(int level) const;  // there and back, beyond a level
+  // The levels whose links a message between nodes of a level passes, outer to inner; 0: a switch.
+  std::vector<int> levels_passed(int level) const;
+  // The rate of the links out of some SIPs on levels beyond one, of those that messages take first.
+  Bandwidth rate_beyond(int level, int sips) const;
   Time in_switch() const;
   Time least_latency() const;
   Time least_latency(int dimension) const;
 
   const Topology::System system_;
   const Grid grid_;
-  std::vector<LinkSpec> specs_;  // by SIP and number; empty: all in a node are system_.sip_link
+  std::vector<NodeLevel> levels_;  // inner to outer
+  std::vector<int> sips_in_node_;  // of each level, and all
+  std::vector<LinkSpec> specs_;    // by SIP and number; empty: all in a node are system_.sip_link
   std::array<Time, 3> least_latencies_{};  // by dimension, of links where they are unlike
 };
 

@@ -58,6 +58,13 @@ struct NamedCount {
   std::int64_t value;
 };
 
+// Outer to inner.
+std::vector<NodeLevel> levels_of(const NodesSpec& nodes) {
+  std::vector<NodeLevel> levels = {nodes};
+  levels.insert(levels.end(), nodes.inner.begin(), nodes.inner.end());
+  return levels;
+}
+
 // The numbers that must be at least 1 in every topology.
 std::vector<NamedCount> list_counts(const Topology& topology) {
   const auto& [name, system, sip, cube, pe, communication, launch, energy, faults] = topology;
@@ -98,11 +105,40 @@ std::vector<NamedCount> list_counts(const Topology& topology) {
   throw ConfigError("KB-Y037", "topology '{}': {}", topology.name, why);
 }
 
+// The shape of the SIPs of a node is that of a file.
+bool fit_nodes(const Topology::System& system) {
+  const std::int64_t count = system.node_count();
+  const std::int64_t grid = std::int64_t{system.w} * system.h * system.d;
+  if (joins_all(system.topology) ? grid != system.sip_count || system.h != count || system.d != 1
+                                 : grid * count != system.sip_count) {
+    return false;
+  }
+  std::int64_t sips = system.sip_count;
+  bool has_inner = true;
+  for (const NodeLevel& level : levels_of(system.nodes)) {
+    sips /= level.count;
+    if (sips % level.sips_per_link != 0) return false;
+    has_inner = !level.through_inner;
+  }
+  return has_inner || system.topology == SipTopology::switched;
+}
+
 }  // namespace
+
+std::int64_t Topology::System::node_count() const {
+  std::int64_t all = 1;
+  for (const NodeLevel& level : levels_of(nodes)) all *= level.count;
+  return all;
+}
 
 void Topology::check() const {
   for (const auto& [key, value] : list_counts(*this)) {
     if (value < 1) refuse(*this, fmt::format("{} is {}; it must be at least 1", key, value));
+  }
+  for (const NodeLevel& level : system.nodes.inner) {
+    if (level.count < 1 || level.sips_per_link < 1 || level.link.bandwidth.per_second < 1) {
+      refuse(*this, "system.nodes.nodes has numbers that must be at least 1");
+    }
   }
   if (!is_enumerator(system.topology, kSipTopologies.size())) {
     refuse(*this, fmt::format("system.sips.topology is {}; there are: ring_1d, torus_2d, "
@@ -132,7 +168,15 @@ void Topology::check() const {
                               "negative",
                               communication.packet, communication.scratch));
   }
-  if (system.topology == SipTopology::torus_3d) {
+  const std::int64_t nodes = system.node_count();
+  if (nodes > 1) {
+    if (!fit_nodes(system)) {
+      refuse(*this, fmt::format("system.nodes: {} nodes with w = {}, h = {} and d = {}, and the "
+                                "SIPs that share a link, do not fit {} SIPs of topology: {}",
+                                nodes, system.w, system.h, system.d, system.sip_count,
+                                name_of(system.topology)));
+    }
+  } else if (system.topology == SipTopology::torus_3d) {
     if (std::int64_t{system.w} * system.h * system.d != system.sip_count) {
       refuse(*this, fmt::format("system.sips: w*h*d = {}*{}*{}, but count = {}", system.w, system.h,
                                 system.d, system.sip_count));
@@ -148,18 +192,32 @@ void Topology::check() const {
     const std::string why = describe_missing_links(system, links);
     if (!why.empty()) refuse(*this, fmt::format("{}: {}", key, why));
   }
-  const NodesSpec& nodes = system.nodes;
-  if (nodes.count == 1) return;
-  const bool fits = joins_all(system.topology) && system.h == nodes.count &&
-                    std::int64_t{system.w} * system.h == system.sip_count &&
-                    system.w % nodes.sips_per_link == 0;
-  if (!fits) {
-    refuse(*this, fmt::format("system.nodes: {} nodes of w = {} SIPs, {} of which share a link, do "
-                              "not fit {} SIPs with h = {} and topology: {}",
-                              nodes.count, system.w, nodes.sips_per_link, system.sip_count,
-                              system.h, name_of(system.topology)));
-  }
 }
+
+namespace {
+
+// Gives inner levels as many nodes as they have and the nodes allow, and the outermost the rest.
+void divide_into_nodes(NodesSpec& nodes, int sips_in_node, int count) {
+  if (count == 1) {
+    nodes = {};
+    return;
+  }
+  int sips = sips_in_node;
+  const auto set_count = [&](NodeLevel& level, int own) {
+    level.count = own;
+    level.sips_per_link = std::gcd(level.sips_per_link, sips);
+    sips *= own;
+    count /= own;
+  };
+  for (auto level = nodes.inner.rbegin(); level != nodes.inner.rend(); ++level) {
+    int own = std::min(level->count, count);
+    while (count % own != 0) --own;
+    set_count(*level, own);
+  }
+  set_count(nodes, count);
+}
+
+}  // namespace
 
 Topology in_ring(Topology topology, int sip_count) {
   topology.system.topology = SipTopology::ring_1d;
@@ -174,15 +232,12 @@ Topology in_ring(Topology topology, int sip_count) {
 Topology with_sips(Topology topology, int sip_count) {
   if (!joins_all(topology.system.topology)) return in_ring(std::move(topology), sip_count);
   Topology::System& system = topology.system;
-  NodesSpec& nodes = system.nodes;
-  int in_node = nodes.count > 1 ? std::min(system.w, sip_count) : sip_count;
+  int in_node = system.node_count() > 1 ? std::min(system.w, sip_count) : sip_count;
   while (sip_count % in_node != 0) --in_node;
   system.sip_count = sip_count;
   system.w = in_node;
   system.h = sip_count / in_node;
-  if (system.h == 1) nodes = {};
-  nodes.count = system.h;
-  nodes.sips_per_link = std::gcd(nodes.sips_per_link, in_node);
+  divide_into_nodes(system.nodes, in_node, system.h);
   std::erase_if(system.unlike_links, [&](const UnlikeLinks& links) {
     return !describe_missing_links(system, links).empty();
   });

@@ -180,14 +180,23 @@ struct GemmSpec {
   friend bool operator==(const GemmSpec&, const GemmSpec&) = default;
 };
 
-// Nodes, of equally many SIPs that follow each other, whose SIPs alone are joined as
-// Topology::System::topology says (ADR-0106).
-struct NodesSpec {
-  int count = 1;
-  // From a SIP to a network between all nodes that holds up nobody, and back: a message from node
-  // to node passes two.
+// One level of nodes, of equally many SIPs that follow each other, and the network between them.
+struct NodeLevel {
+  int count = 1;  // in the next outer node, or in the machine
+  // From a SIP to a network between all of these that holds up nobody, and back: a message from
+  // node to node passes two.
   LinkSpec link;
   int sips_per_link = 1;  // that follow each other and share one
+  // A message passes the links of the level inside on its way to these, and after them.
+  bool through_inner = false;
+
+  friend bool operator==(const NodeLevel&, const NodeLevel&) = default;
+};
+
+// The outermost level, and those inside.  SIPs of an innermost node alone are joined as
+// Topology::System::topology says (ADR-0106).
+struct NodesSpec : NodeLevel {
+  std::vector<NodeLevel> inner;  // outer to inner
 
   friend bool operator==(const NodesSpec&, const NodesSpec&) = default;
 };
@@ -214,7 +223,7 @@ struct Topology {
 
   struct System {
     int sip_count = 1;
-    int w = 1;  // without a grid: the SIPs of a node, and h = the nodes
+    int w = 1;  // of a node's grid; without a grid: its SIPs, and h = the innermost nodes
     int h = 1;
     int d = 1;  // of torus_3d alone
     SipTopology topology = SipTopology::ring_1d;
@@ -229,6 +238,8 @@ struct Topology {
     NodesSpec nodes;
     LinkSpec host_link;  // from the host to each SIP
     Time host_issue{0};  // the host's own time for a launch (ADR-0190)
+
+    std::int64_t node_count() const;  // the innermost ones; 1: there are no nodes
 
     friend bool operator==(const System&, const System&) = default;
   } system;

@@ -11,18 +11,15 @@
 #include "sim_engine/base/visible_text.h"
 #include "sim_engine/config/yaml_reader.h"
 #include "sim_engine/topology/shipped_topologies.h"
+#include "sim_engine/topology/system_yaml.h"
 #include "sim_engine/topology/topology.h"
 #include "sim_engine/topology/topology_keys.h"
-#include "sim_engine/topology/unlike_links.h"
 
 namespace kernbench {
 
 namespace {
 
-constexpr int kMaxSips = 4096;
 constexpr int kMaxGridSide = 256;
-constexpr int kMaxLinks = 64;
-constexpr int kMaxFullMesh = 64;
 constexpr std::int64_t kMaxPes = std::int64_t{1} << 20;
 constexpr Bytes kTebibyte = Bytes{1} << 40;
 
@@ -30,125 +27,6 @@ constexpr std::array<std::string_view, 4> kCorners = {"NW", "NE", "SW", "SE"};
 
 Bytes read_capacity(YamlMap& memory) {
   return memory.bytes("capacity", 1, kTebibyte);
-}
-
-LinkSpec link_in(YamlMap& link) {
-  return {.bandwidth = link.bandwidth("bandwidth"), .latency = link.time("latency")};
-}
-
-LinkSpec read_link(YamlMap link) {
-  return link_in(link);
-}
-
-// Grids and rings are connected by construction, so these are the only errors that a topology file
-// can make about the graph.
-void check_grid(YamlMap& sips, const Topology::System& system) {
-  const bool has_depth = system.topology == SipTopology::torus_3d;
-  const std::int64_t product = std::int64_t{system.w} * system.h * system.d;
-  if (!sips.is_fine({"count", "w", "h"}) || product == system.sip_count) return;
-  if (has_depth && !sips.is_fine({"d"})) return;
-  sips.fail("KB-Y030", has_depth ? fmt::format("w*h*d = {}*{}*{} = {} but count = {}", system.w,
-                                               system.h, system.d, product, system.sip_count)
-                                 : fmt::format("w*h = {}*{} = {} but count = {}", system.w,
-                                               system.h, product, system.sip_count));
-}
-
-Topology::System read_sips(YamlMap sips) {
-  Topology::System system;
-  system.sip_count = sips.integer("count", 1, kMaxSips);
-  system.topology = sips.choice("topology", kSipTopologies);
-  const bool in_rows = has_rows(system.topology);
-  const bool has_grid = sips.has("w") || sips.has("h");
-  if (has_grid || in_rows) {
-    system.w = sips.integer("w", 1, kMaxGridSide);
-    system.h = sips.integer("h", 1, kMaxGridSide);
-    if (system.topology == SipTopology::torus_3d) system.d = sips.integer("d", 1, kMaxGridSide);
-    check_grid(sips, system);
-  }
-  if (!in_rows) {
-    system.w = system.sip_count;
-    system.h = 1;
-  }
-  return system;
-}
-
-LinkSpec read_sip_link(YamlMap link, Topology::System& system) {
-  if (link.has("count")) system.links_per_pair = link.integer("count", 1, kMaxLinks);
-  return {.bandwidth = link.bandwidth("bandwidth"), .latency = link.time("latency")};
-}
-
-// Each entry has a name of links and what they are.  A null system has errors of its own.
-std::vector<UnlikeLinks> read_unlike_links(YamlMap given, const Topology::System* system) {
-  std::vector<UnlikeLinks> all;
-  for (const YamlNode* node : given.entries()) {
-    const LinkSpec spec = read_link(given.map(*node));
-    auto links = parse_unlike_links(node->key);
-    if (!links) {
-      given.fail(node->key, "KB-Y020", "names no links; z, sip0-sip1 or sip3 would");
-      continue;
-    }
-    const std::string why = system == nullptr ? "" : describe_missing_links(*system, *links);
-    if (!why.empty()) given.fail(node->key, "KB-Y038", why);
-    all.emplace_back(*links).link = spec;
-  }
-  return all;
-}
-
-SwitchSpec read_switch(YamlMap given) {
-  SwitchSpec result;
-  result.core.latency = given.time("latency");
-  if (given.has("bandwidth")) result.core.bandwidth = given.bandwidth("bandwidth");
-  if (given.has("sums")) result.sums = read_link(given.map("sums"));
-  return result;
-}
-
-// Nodes stand in a row: a column of the grid has one SIP of each.
-void read_nodes(YamlMap nodes, Topology::System& system) {
-  NodesSpec& spec = system.nodes;
-  spec.count = nodes.integer("count", 1, kMaxSips);
-  spec.link = read_link(nodes.map("link"));
-  const bool divides = system.sip_count % spec.count == 0;
-  if (nodes.is_fine({"count"}) && !divides) {
-    nodes.fail("count", "KB-Y030", fmt::format("{} SIPs are no equal nodes", system.sip_count));
-  }
-  system.w = divides ? system.sip_count / spec.count : system.sip_count;
-  system.h = divides ? spec.count : 1;
-  if (nodes.has("sips_per_link")) {
-    spec.sips_per_link = nodes.integer("sips_per_link", 1, kMaxSips);
-    if (nodes.is_fine({"count", "sips_per_link"}) && system.w % spec.sips_per_link != 0) {
-      nodes.fail("sips_per_link", "KB-Y030",
-                 fmt::format("does not divide the {} SIPs of a node", system.w));
-    }
-  }
-  if (!joins_all(system.topology)) {
-    nodes.fail("KB-Y038", fmt::format("SIPs of a node are joined as 'topology: switch' or "
-                                      "'full_mesh' (here: {})",
-                                      name_of(system.topology)));
-  }
-}
-
-Topology::System read_system(YamlMap system) {
-  Topology::System result = read_sips(system.map("sips"));
-  if (system.has("nodes")) read_nodes(system.map("nodes"), result);
-  result.sip_link = read_sip_link(system.map("sip_link"), result);
-  if (system.has("sip_links")) {
-    const bool is_known = system.is_fine({"sips"});
-    result.unlike_links = read_unlike_links(system.map("sip_links"), is_known ? &result : nullptr);
-  }
-  YamlMap host_link = system.map("host_link");
-  result.host_link = link_in(host_link);
-  if (host_link.has("issue")) result.host_issue = host_link.time("issue");
-  if (result.topology == SipTopology::switched) {
-    result.network_switch = read_switch(system.map("switch"));
-    if (result.network_switch.sums && result.nodes.count > 1) {
-      system.fail("switch", "KB-Y038", "'sums' have no meaning beside 'nodes': no switch adds up");
-    }
-  } else if (system.has("switch")) {
-    system.fail("switch", "KB-Y038",
-                fmt::format("has no meaning without 'topology: switch' (here: {})",
-                            name_of(result.topology)));
-  }
-  return result;
 }
 
 Topology::Sip read_sip(YamlMap sip) {
@@ -311,14 +189,6 @@ std::vector<Fault> read_faults(YamlMap& file) {
   return faults;
 }
 
-// Links of a full mesh grow with the square of the SIPs.
-void check_full_mesh(YamlMap& file, const Topology::System& system) {
-  if (system.topology != SipTopology::full_mesh || system.sip_count <= kMaxFullMesh) return;
-  file.fail("system", "KB-Y039",
-            fmt::format("a full_mesh joins at most {} SIPs, not {}; a switch joins more",
-                        kMaxFullMesh, system.sip_count));
-}
-
 // Wrong numbers were read as the minimum, so errors elsewhere cannot cause this one.
 void check_size(YamlMap& file, const Topology& topology) {
   const std::int64_t pes =
@@ -333,7 +203,7 @@ void check_size(YamlMap& file, const Topology& topology) {
 Topology read_topology(YamlMap file, std::string name) {
   file.integer("kernbench_topology", 1, 1);  // the version of the format
   Topology topology{.name = std::move(name),
-                    .system = read_system(file.map("system")),
+                    .system = read_system(file),
                     .sip = read_sip(file.map("sip")),
                     .cube = read_cube(file.map("cube")),
                     .pe = read_pe(file.map("pe")),
@@ -343,7 +213,6 @@ Topology read_topology(YamlMap file, std::string name) {
                     .faults = read_faults(file)};
   topology.communication = read_communication(file, topology.pe.tcm);
   check_size(file, topology);
-  check_full_mesh(file, topology.system);
   return topology;
 }
 

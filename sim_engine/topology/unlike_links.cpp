@@ -26,11 +26,13 @@ std::optional<int> parse_sip(std::string_view text) {
 }
 
 bool are_neighbours(const Topology::System& system, int a, int b) {
-  if (system.nodes.count > 1 && a / system.w != b / system.w) return false;
+  const sim::Grid grid = sim::node_grid(system);
+  const int in_node = grid.count();
+  if (a / in_node != b / in_node) return false;
   if (system.topology == SipTopology::full_mesh) return a != b;
-  const sim::Grid grid = sim::sip_grid(system);
   for (int i = 0; i < sim::kCompassCount; ++i) {
-    if (a != b && grid.neighbour(a, static_cast<sim::Compass>(i)) == b) return true;
+    const int next = grid.neighbour(a % in_node, static_cast<sim::Compass>(i));
+    if (a != b && next == b % in_node) return true;
   }
   return false;
 }
@@ -78,7 +80,7 @@ std::string describe_missing_links(const Topology::System& system, const UnlikeL
     }
   }
   if (links.of == UnlikeLinks::Of::sip) {
-    const bool has_some = system.sip_count > system.nodes.count;
+    const bool has_some = system.sip_count > system.node_count();
     return has_some ? "" : "a SIP by itself has no such links";
   }
   if (system.topology == SipTopology::switched) {
@@ -86,7 +88,7 @@ std::string describe_missing_links(const Topology::System& system, const UnlikeL
   }
   if (are_neighbours(system, links.first, links.second)) return "";
   return fmt::format("these SIPs are no neighbours in {}{}", network,
-                     system.nodes.count > 1 ? " of a node" : "");
+                     system.node_count() > 1 ? " of a node" : "");
 }
 
 namespace sim {

@@ -265,6 +265,8 @@ std::vector<Topology> small_networks() {
   std::vector<Topology> all = {joined_topology(SipTopology::full_mesh, 2),
                                in_nodes(joined_topology(SipTopology::full_mesh, 6), 3),
                                in_nodes(joined_topology(SipTopology::switched, 8), 2),
+                               in_boards(joined_topology(SipTopology::switched, 12), 3, 2),
+                               in_boards(joined_topology(SipTopology::ring_1d, 12), 3, 2),
                                joined_topology(SipTopology::full_mesh, 5),
                                joined_topology(SipTopology::torus_3d, 2, 2, 2),
                                joined_topology(SipTopology::torus_3d, 3, 1, 3),
@@ -288,6 +290,7 @@ TEST_CASE("all_reduce is exact over every network, by every algorithm that it ha
           "hierarchical_allreduce", "switch_allreduce", "auto"}) {
       if (algorithm == "switch_allreduce" && !topology.system.network_switch.sums) continue;
       if (algorithm == "hierarchical_allreduce" && topology.system.nodes.count == 1) continue;
+      if (algorithm == "direct_allreduce" && !joins_all(topology.system.topology)) continue;
       for (const DPPolicy& dp :
            {DPPolicy::on_one_pe(), DPPolicy{Shard::column_wise, Shard::column_wise},
             DPPolicy{Shard::partial, Shard::column_wise}}) {

@@ -66,6 +66,14 @@ Topology in_random_nodes(Topology topology, Pick& pick) {
   topology = in_nodes(topology, in_node);
   topology.system.nodes.link = {pick.gigabytes(5, 50), Time{pick(0, 900) * 1000}};
   if (in_node % 2 == 0 && pick.coin()) topology.system.nodes.sips_per_link = 2;
+  if (topology.system.nodes.count == 4 && pick.coin()) {  // two in each of two
+    NodesSpec& nodes = topology.system.nodes;
+    nodes.count = 2;
+    nodes.inner = {{2, {pick.gigabytes(5, 90), Time{pick(0, 900) * 1000}}}};
+    nodes.through_inner = pick.coin();
+    const bool is_switched = topology.system.topology == SipTopology::switched;
+    nodes.inner.front().through_inner = is_switched && pick.coin();
+  }
   return topology;
 }
 

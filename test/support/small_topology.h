@@ -95,4 +95,15 @@ inline Topology in_nodes(Topology topology, int in_node) {
   return topology;
 }
 
+// The same SIPs, `in_board` in each of the boards that nodes have, with links of 25 GB/s and 700 ns
+// between the boards of a node.  The nodes have grids of their own where SIPs stand in a ring.
+inline Topology in_boards(Topology topology, int in_board, int boards) {
+  topology = in_nodes(topology, in_board * boards);
+  topology.system.h = topology.system.sip_count / in_board;
+  if (topology.system.topology == SipTopology::ring_1d) topology.system.h = 1;
+  topology.system.w = in_board;
+  topology.system.nodes.inner = {{boards, {Bandwidth{25'000'000'000}, Time{700'000}}}};
+  return topology;
+}
+
 }  // namespace kernbench::test

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <string>
+#include <vector>
+
 namespace kernbench::test {
 
 namespace {
@@ -30,6 +33,18 @@ std::string to_text(const SwitchSpec& spec) {
                      to_text(spec.core.bandwidth), sums);
 }
 
+std::string to_text(const NodesSpec& nodes) {
+  std::vector<NodeLevel> levels = {nodes};
+  levels.insert(levels.end(), nodes.inner.begin(), nodes.inner.end());
+  std::string text;
+  for (const NodeLevel& level : levels) {
+    text += fmt::format("{}{{count: {}, link: {}, sips_per_link: {}, through_inner: {}",
+                        text.empty() ? "" : ", nodes: ", level.count, to_text(level.link),
+                        level.sips_per_link, level.through_inner);
+  }
+  return text + std::string(levels.size(), '}');
+}
+
 std::string to_text(const Topology::System& system) {
   std::string grid =
       has_rows(system.topology) ? fmt::format(", w: {}, h: {}", system.w, system.h) : std::string();
@@ -47,10 +62,7 @@ std::string to_text(const Topology::System& system) {
   for (const UnlikeLinks& links : system.unlike_links) {
     text += fmt::format("    {}: {}\n", to_string(links), to_text(links.link));
   }
-  if (system.nodes.count > 1) {
-    text += fmt::format("  nodes: {{count: {}, link: {}, sips_per_link: {}}}\n", system.nodes.count,
-                        to_text(system.nodes.link), system.nodes.sips_per_link);
-  }
+  if (system.node_count() > 1) text += fmt::format("  nodes: {}\n", to_text(system.nodes));
   return text;
 }
 

@@ -60,7 +60,7 @@ TEST_CASE("nodes have SIPs of their own, and links between them", "[topology][ne
   const Topology topology = Topology::parse(text, "t");
   CHECK(topology.system.w == 4);
   CHECK(topology.system.h == 3);
-  CHECK(topology.system.nodes == NodesSpec{3, {Bandwidth{5 * kGBs}, Time{2'000'000}}, 2});
+  CHECK(topology.system.nodes == NodesSpec{{3, {Bandwidth{5 * kGBs}, Time{2'000'000}}, 2}, {}});
   const sim::SipNetwork network(topology);
   CHECK(network.node_of(3) == 0);
   CHECK(network.node_of(4) == 1);
@@ -75,9 +75,53 @@ TEST_CASE("nodes have SIPs of their own, and links between them", "[topology][ne
   CHECK(way[1].sip == 4);
   CHECK(network.name_of_link(way[1].number) == "from_nodes");
   CHECK(network.link_count() == 12);
-  CHECK(network.node_link_count() == 6);
+  CHECK(network.node_link_count(1) == 6);
   CHECK(network.rate_across() == Bandwidth{2 * 5 * kGBs});
   CHECK(network.diameter() == Time{4'000'000});
+}
+
+TEST_CASE("nodes may have nodes inside, with links of their own", "[topology][network]") {
+  const std::string levels =
+      "\n  nodes: {count: 2, link: {bandwidth: 5 GB/s, latency: 2 us}, sips_per_link: 8, "
+      "through_inner: THROUGH, nodes: {count: 2, link: {bandwidth: 9 GB/s, latency: 300 ns}}}";
+  const auto with_levels = [&](const std::string& through) {
+    return with_sips("{count: 16, topology: switch}\n  switch: {latency: 7 ns}",
+                     replaced(levels, "THROUGH", through));
+  };
+  const Topology apart = Topology::parse(with_levels("false"), "t");
+  const NodeLevel boards{2, {Bandwidth{9 * kGBs}, Time{300'000}}};
+  CHECK(apart.system.nodes.inner == std::vector<NodeLevel>{boards});
+  const sim::SipNetwork network(apart);
+  CHECK(network.level_count() == 2);
+  CHECK(network.sips_in_node(1) == 4);
+  CHECK(network.level_between(0, 3) == 0);
+  CHECK(network.level_between(0, 4) == 1);
+  CHECK(network.level_between(4, 8) == 2);
+  CHECK(network.latency(0, 4) == Time{600'000});
+  CHECK(network.latency(0, 8) == Time{4'000'000});
+  CHECK(network.name_of_link(network.way(0, 4).front().number) == "to_nodes.nodes");
+  CHECK(network.name_of_link(network.way(0, 8).front().number) == "to_nodes");
+  CHECK(network.rate_between_nodes(1) == Bandwidth{(16 * 9 + 2 * 5) * kGBs});
+  CHECK(network.place_seen_from(4, 8) == 12);  // a board behind, round its end, and a node ahead
+
+  const sim::SipNetwork through(Topology::parse(with_levels("true"), "t"));
+  CHECK(through.latency(0, 8) == Time{4'600'000});
+  CHECK(through.way(1, 9).size() == 4);
+  CHECK(through.way(1, 9)[1].sip == 0);
+  CHECK(through.rate_between_nodes(1) == Bandwidth{16 * 9 * kGBs});
+}
+
+TEST_CASE("SIPs of a node may have a grid", "[topology][network]") {
+  const std::string nodes = "\n  nodes: {count: 2, link: {bandwidth: 5 GB/s, latency: 2 us}}";
+  const Topology topology =
+      Topology::parse(with_sips("{count: 12, w: 3, h: 2, topology: torus_2d}", nodes), "t");
+  const sim::SipNetwork network(topology);
+  CHECK(network.way(6, 8).size() == 1);  // round the row
+  CHECK(network.way(7, 11).size() == 2);
+  CHECK(network.level_between(0, 6) == 1);
+  CHECK(network.way(5, 6).size() == 2);
+  CHECK_THAT(topology_error_of(with_sips("{count: 12, w: 4, h: 2, topology: torus_2d}", nodes)),
+             Catch::Contains("w*h*nodes = 4*2*2 = 16 but count = 12"));
 }
 
 TEST_CASE("what does not fit together is refused with its place", "[topology][errors][network]") {
@@ -101,8 +145,13 @@ TEST_CASE("what does not fit together is refused with its place", "[topology][er
              Contains("[KB-Y030]") && Contains("6 SIPs are no equal nodes"));
   CHECK_THAT(topology_error_of(with_sips(joined, nodes + "count: 2, sips_per_link: 2}")),
              Contains("[KB-Y030]") && Contains("the 3 SIPs of a node"));
-  CHECK_THAT(topology_error_of(with_sips(kSips, nodes + "count: 2}")),
+  CHECK_THAT(topology_error_of(with_sips(kSips, nodes + "count: 3, through_inner: true}")),
              Contains("[KB-Y038]") && Contains("torus_2d"));
+  const std::string inner = "count: 2, nodes: {count: 2, link: {bandwidth: 5 GB/s, latency: 2 us}}";
+  CHECK_THAT(topology_error_of(with_sips(joined, nodes + inner + "}")),
+             Contains("[KB-Y030]") && Contains("nodes.nodes") && Contains("3 SIPs are no equal"));
+  CHECK_THAT(topology_error_of(with_sips(joined, nodes + "count: 2, racks: {}}")),
+             Contains("[KB-Y010]") && Contains("racks"));
   Topology by_hand = in_nodes(joined_topology(SipTopology::switched, 6), 3);
   by_hand.check();
   by_hand.system.h = 1;
