@@ -42,7 +42,7 @@ class AlgorithmChoice {
  public:
   // `group` is the group's description, by which rules name it.
   AlgorithmChoice(const Topology& topology, const Config& config, const GroupShape& shape,
-                  std::vector<int> sips, std::string group);
+                  const std::vector<int>& sips, std::string group);
 
   // Makes the choice for the group of all ranks.
   static AlgorithmChoice of_all(const Topology& topology, const Config& config);
@@ -105,8 +105,8 @@ class AlgorithmChoice {
 
   const Config config_;
   const std::vector<GroupNetwork> networks_;  // by root that a collective may have
-  const GroupShape shape_;
-  const std::vector<int> sips_;
+  const std::vector<int> sips_;               // a translation of the group's
+  const GroupShape shape_;                    // theirs
   const std::string group_;
   // By collective and the root to walk.
   std::map<std::pair<distributed::CollectiveKind, int>, std::vector<Candidate>> candidates_;

@@ -6,6 +6,9 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <numeric>
+#include <random>
+#include <vector>
 
 #include "runtime/torch/run_ranks.h"
 #include "test/ccl/all_reduce_under_test.h"
@@ -120,6 +123,50 @@ TEST_CASE("on a ring a small block goes straight, past the SIPs between", "[ccl]
   const Topology ring = shipped("ring_1d_6");
   CHECK(chosen(ring, 64, CollectiveKind::all_gather) == "direct");
   CHECK(chosen(ring, 1 << 20, CollectiveKind::all_gather) != "direct");
+}
+
+// Groups of one to six SIPs in any order, moved by every distance that leaves them on the grid.
+TEST_CASE("a group and its translations take the same algorithm", "[ccl][auto]") {
+  const Topology topology =
+      GENERATE(link_topology(SipTopology::ring_1d, 8), link_topology(SipTopology::torus_2d, 4, 3),
+               link_topology(SipTopology::mesh_2d_no_wrap, 4, 3),
+               joined_topology(SipTopology::torus_3d, 2, 2, 2));
+  const sim::Grid grid = sim::sip_grid(topology.system);
+  std::mt19937 draws(7);
+  std::vector<int> sips(static_cast<std::size_t>(grid.count()));
+  std::iota(sips.begin(), sips.end(), 0);
+  int translations = 0;
+  for (int i = 0; i < 12; ++i) {
+    std::shuffle(sips.begin(), sips.end(), draws);
+    const std::vector<int> group(sips.begin(), sips.begin() + 2 + i % 5);
+    const auto choices = [&](const std::vector<int>& members) {
+      std::string names;
+      ccl::AlgorithmChoice choice(topology, kAuto, ccl::shape_of_sips(topology, members), members,
+                                  "");
+      for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::all_gather,
+                                        CollectiveKind::broadcast, CollectiveKind::all_to_all}) {
+        for (const Bytes bytes : {64, 1 << 14, 1 << 20}) {
+          names += fmt::format("{} ", choice.choose(kind, {.bytes = bytes}).name);
+        }
+      }
+      return names;
+    };
+    for (int to = 0; to < grid.count(); ++to) {
+      std::vector<int> moved;
+      for (const int sip : group) {
+        const int x = grid.x_of(sip) + grid.x_of(to);
+        const int y = grid.y_of(sip) + grid.y_of(to);
+        if (!grid.wraps && (x >= grid.w || y >= grid.h)) break;
+        moved.push_back(
+            grid.index_of(x % grid.w, y % grid.h, (grid.z_of(sip) + grid.z_of(to)) % grid.d));
+      }
+      if (moved.size() < group.size()) continue;
+      CAPTURE(group, moved);
+      CHECK(choices(moved) == choices(group));
+      ++translations;
+    }
+  }
+  CHECK(translations >= 12);
 }
 
 TEST_CASE("a choice leaves no trace in the run that asked for it", "[ccl][auto]") {
