@@ -27,17 +27,18 @@ std::string text_of_sip_link(const Topology::System& system) {
   return system.links_per_pair == 1 ? one : fmt::format("{} × {}", system.links_per_pair, one);
 }
 
-std::string text_of_nodes(const Topology::System& system) {
+// A text for each level, the outermost first.
+std::vector<std::string> texts_of_nodes(const Topology::System& system) {
   const auto text_of = [](const NodeLevel& level) {
     const int sips = level.sips_per_link;
     return fmt::format("of {}: {}", sips == 1 ? "each SIP" : plural(sips, "SIP"),
                        to_text(level.link));
   };
-  std::string text = "between nodes, " + text_of(system.nodes);
+  std::vector<std::string> texts = {"between nodes, " + text_of(system.nodes)};
   for (const NodeLevel& level : system.nodes.inner) {
-    text += fmt::format("; {} in each, {}", level.count, text_of(level));
+    texts.push_back(fmt::format("{} in each node, {}", level.count, text_of(level)));
   }
-  return text;
+  return texts;
 }
 
 std::string_view describe_joint(SipTopology topology) {
@@ -65,7 +66,6 @@ std::string text_of_unlike_links(const Topology::System& system) {
 
 // Says what the drawing of the SIPs does not show.
 std::string text_of_network(const Topology::System& system) {
-  if (system.node_count() > 1) return text_of_nodes(system);
   if (system.topology == SipTopology::torus_3d) {
     return fmt::format("{} such planes, joined up and down", system.d);
   }
@@ -80,7 +80,12 @@ std::string text_of_network(const Topology::System& system) {
 void draw_system(SvgWriter& svg, const Panel& panel, const Topology& topology) {
   const Topology::System& system = topology.system;
   const GridStyle style{"SIP", kSipFill, kSipColour, kSipLink};
-  std::vector<std::string> notes = {text_of_unlike_links(system), text_of_network(system)};
+  std::vector<std::string> notes = {text_of_unlike_links(system)};
+  if (system.node_count() > 1) {
+    for (const std::string& text : texts_of_nodes(system)) notes.push_back(text);
+  } else {
+    notes.push_back(text_of_network(system));
+  }
   std::erase(notes, "");
   const auto link_row = static_cast<int>(notes.size());
   const Box area = panel.inside(1 + link_row);
