@@ -118,16 +118,17 @@ TEST_CASE("spans of one track never overlap but by nesting", "[cli][trace]") {
 // Packets of transfers that share a link take turns on it.
 TEST_CASE("spans of one track never overlap but by nesting, in any bench", "[cli][trace]") {
   using Words = std::vector<std::string>;
-  const Words bench = GENERATE(
-      Words{"collectives", "--set", "collective=all_to_all", "begin=64Ki", "end=64Ki"},
-      Words{"gemm", "--set", "m=256", "n=256", "k=256", "on=cube", "check=false"},
-      Words{"kernels", "--topology", "tiny", "--set", "function=attention", "size=8Ki"},
-      Words{"ipcq", "--set", "messages=16"},
-      Words{"overlap", "--topology", "tiny", "--set", "bytes=64Ki", "gemm=64", "loads=10"},
-      Words{"tp-mlp", "--set", "tp=2", "hidden=64", "tokens=32"},
-      Words{"tp-transformer", "--topology", "tiny", "--set", "tp=2"},
-      Words{"ddp", "--set", "world=2", "bucket_cap_mb=1", "layers=1", "vocab=64", "hidden=64"},
-      Words{"train", "--topology", "tiny", "--set", "steps=1", "hidden=16"});
+  const Words bench =
+      GENERATE(Words{"collectives", "--set", "collective=all_to_all", "begin=64Ki", "end=64Ki"},
+               Words{"gemm", "--set", "m=256", "n=256", "k=256", "on=cube", "check=false"},
+               Words{"kernels", "--topology", "tiny", "--set", "function=attention", "size=8Ki"},
+               Words{"ipcq", "--set", "messages=16"},
+               Words{"overlap", "--topology", "tiny", "--set", "bytes=64Ki", "gemm=64", "loads=10"},
+               Words{"tp-mlp", "--set", "tp=2", "hidden=64", "tokens=32"},
+               Words{"tp-transformer", "--topology", "tiny", "--set", "tp=2"},
+               Words{"ddp", "--set", "world=2", "bucket_cap_mb=1", "layers=1", "vocab=64",
+                     "hidden=64", "batch=1"},
+               Words{"train", "--topology", "tiny", "--set", "steps=1", "hidden=16"});
   const std::string level = GENERATE("kernels", "units");
   CAPTURE(bench, level);
   const TemporaryFolder folder;

@@ -51,7 +51,7 @@ TEST_CASE("tables of benches are at most 120 columns wide", "[cli][width][exhaus
   check_bench("collectives", "tiny", {"collective=all", "end=1Ki"});
   check_bench("collectives", "ring_1d_6", {"groups=div:3", "end=64"});
   check_bench("ddp", "tiny",
-              {"layers=1", "hidden=32", "vocab=64", "seq=16", "scheme=ddp,zero1,fsdp2"});
+              {"layers=1", "hidden=32", "vocab=64", "seq=16", "batch=1", "scheme=ddp,zero1,fsdp2"});
   check_bench("gemm", "tiny", {"m=64", "n=64", "k=64"});
   check_bench("ipcq", "tiny", {"messages=8"});
   check_bench("milestone-1h-ccl", "default", {"n_elem=64"}, {"--out", folder.path("o")});
@@ -66,8 +66,9 @@ TEST_CASE("tables of benches are at most 120 columns wide", "[cli][width][exhaus
 
 TEST_CASE("grids and their like are at most 120 columns wide", "[cli][width][exhaustive]") {
   check_bench("collectives", "tiny", {"end=16", "depth=1,2"});
-  check_bench("ddp", "tiny",
-              {"layers=1", "hidden=32", "vocab=64", "seq=16", "system.sip_link.latency=1,2 us"});
+  check_bench(
+      "ddp", "tiny",
+      {"layers=1", "hidden=32", "vocab=64", "seq=16", "batch=1", "system.sip_link.latency=1,2 us"});
   check_width({"whatif", "--bench", "ccl-allreduce", "--topology", "tiny", "--set", "n_elem=48"});
   const TemporaryFolder folder;
   check_width({"bench", "--case", "rms", "--topology", "tiny", "--save-path", folder.path("o")});

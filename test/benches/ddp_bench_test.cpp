@@ -16,6 +16,7 @@ constexpr const char* kModel = "layers=1 hidden=128 heads=2 vocab=512 seq=16";
 std::vector<std::string> command(const std::string& settings) {
   std::vector<std::string> words{"run", "--bench", "ddp", "--set"};
   std::istringstream in(std::string(kModel) + " " + settings);
+  if (settings.find("batch=") == std::string::npos) words.push_back("batch=1");
   for (std::string word; in >> word;) words.push_back(word);
   return words;
 }
@@ -52,7 +53,7 @@ TEST_CASE("the bench ddp tells what each bucket hides, and four shares that are 
 
 TEST_CASE("the bench ddp takes ranks that start apart", "[cli][ddp]") {
   const Json rows = rows_of({"run", "--bench", "ddp", "--set", "scheme=zero1", "world=5",
-                             "bucket_cap_mb=25", "layers=1"});
+                             "bucket_cap_mb=25", "layers=1", "batch=1"});
   CHECK(rows.size() > 1);
 }
 

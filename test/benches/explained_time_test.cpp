@@ -46,7 +46,7 @@ TEST_CASE("an explanation is of the time of the rows", "[cli][explain]") {
       Run{{"gemm", "--topology", "tiny", "--set", "m=64", "n=64", "k=64"}, "time_ns"},
       Run{{"tp-mlp", "--topology", "tiny", "--set", "tp=2"}, "step_ns"},
       Run{{"ddp", "--set", "world=2", "bucket_cap_mb=100", "layers=1", "vocab=16", "hidden=16",
-           "seq=8"},
+           "seq=8", "batch=1"},
           "step_ns"},
       Run{{"train", "--topology", "tiny", "--set", "steps=2", "hidden=16"}, "time_ns"},
       Run{{"kernels", "--topology", "tiny", "--set", "function=gelu", "size=8Ki"}, "time_ns"});

@@ -44,7 +44,7 @@ TEST_CASE("a report names its run and has all its sections", "[cli][page]") {
 
 TEST_CASE("a report shows when links were busy, and who holds memory", "[cli][page]") {
   const std::string page = page_of({"--bench", "ddp", "--set", "world=2", "bucket_cap_mb=1",
-                                    "layers=1", "vocab=128", "hidden=32"});
+                                    "layers=1", "vocab=128", "hidden=32", "batch=1"});
   for (const char* words : {"When links were busy", "<title>sip0.link.east: busy for ",
                             "optimizer state", "gradients", "at the peak from"}) {
     CAPTURE(words);
@@ -54,8 +54,9 @@ TEST_CASE("a report shows when links were busy, and who holds memory", "[cli][pa
 }
 
 TEST_CASE("a report says which point it shows, and what it leaves out", "[cli][page]") {
-  const std::string page = page_of({"--bench", "ddp", "--set", "world=2,66", "bucket_cap_mb=100",
-                                    "scheme=ddp", "layers=1", "vocab=16", "hidden=16", "seq=8"});
+  const std::string page =
+      page_of({"--bench", "ddp", "--set", "world=2,66", "bucket_cap_mb=100", "scheme=ddp",
+               "layers=1", "vocab=16", "hidden=16", "seq=8", "batch=1"});
   for (const char* words :
        {"the longest of 2 points", "The first 64 of 66 ranks.", "The first 16 of 66 ranks.",
         "which holds most of the first 16 of 66:"}) {
