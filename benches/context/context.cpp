@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -95,22 +97,14 @@ double formula_of(const ContextInput& input) {
   return is_even ? 1 : static_cast<double>(input.ranks) / (2 * input.ranks - 1);
 }
 
-// All tokens on one device, on as many PEs as a rank has.
-Time time_of_one_rank(PointContext& point, ContextInput input) {
-  input.method = Method::alltoall;
-  input.order = TokenOrder::contiguous;
-  input.ranks = 1;
-  return measure_context(point, input).time;
-}
-
 Row point_row(const ContextInput& input, const MeasuredContext& measured, Time alone) {
   const double time = to_ns(measured.time);
   const double one_rank = to_ns(alone);
   const auto [least, most] =
       std::ranges::minmax_element(measured.ranks, {}, &MeasuredRank::computing);
-  const auto largest = [&](auto member) {
-    return std::ranges::max(measured.ranks, {}, member).*member;
-  };
+  // They are counted where the topology has their energy.
+  std::optional<std::int64_t> link_bytes;
+  if (measured.link_bytes > 0) link_bytes = measured.link_bytes / input.ranks;
   return Row()
       .set("method", name_of(input.method))
       .set("order", name_of(input.order))
@@ -121,9 +115,9 @@ Row point_row(const ContextInput& input, const MeasuredContext& measured, Time a
       .set("formula", formula_of(input))
       .set("least_computing_ns", to_ns(least->computing))
       .set("most_computing_ns", to_ns(most->computing))
-      .set("exposed_ns", to_ns(largest(&MeasuredRank::exposed)))
-      .set("link_bytes", measured.link_bytes / input.ranks)
-      .set("peak_bytes", largest(&MeasuredRank::peak));
+      .set("exposed_ns", to_ns(most->exposed))
+      .set("link_bytes", link_bytes)
+      .set("peak_bytes", std::ranges::max(measured.ranks, {}, &MeasuredRank::peak).peak);
 }
 
 // The inputs have as many ranks each, so that one rank alone is the same.

@@ -5,6 +5,7 @@
 #include "runtime/autograd/autograd.h"
 #include "runtime/context_parallel/context_parallel.h"
 #include "runtime/functional/functional.h"
+#include "runtime/torch/profiler.h"
 #include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
 
@@ -78,31 +79,49 @@ class ContextRank {
   Tensor gradient_;
 };
 
-}  // namespace
-
-MeasuredContext measure_context(PointContext& point, const ContextInput& input) {
+MeasuredContext measure_on(RuntimeContext& torch, const ContextInput& input) {
   MeasuredContext measured;
   measured.ranks.resize(static_cast<std::size_t>(input.ranks));
   Time begin{0};
-  const Topology topology = with_sips(point.bench().topology(), input.ranks);
-  const auto torch =
-      point.make_context(topology, {.ccl = point.bench().ccl(), .data = false, .energy = true});
-  torch->distributed.init_process_group("ahbm");
-  const auto link_bytes = [&] { return torch->engine().energy().of(EnergyUnit::sip_link).amount; };
+  torch.distributed.init_process_group("ahbm");
+  const auto link_bytes = [&] { return torch.engine().energy().of(EnergyUnit::sip_link).amount; };
   std::int64_t bytes_before = 0;
-  run_on_devices(*torch, input.ranks, [&](int rank) {
-    ContextRank own(*torch, input, rank);
-    torch->ahbm.synchronize();
-    torch->distributed.barrier();
-    begin = torch->engine().now();
+  run_on_devices(torch, input.ranks, [&](int rank) {
+    ContextRank own(torch, input, rank);
+    torch.ahbm.synchronize();
+    torch.distributed.barrier();
+    begin = torch.engine().now();
     bytes_before = link_bytes();
     measured.ranks[static_cast<std::size_t>(rank)] = own.run();
-    measured.time = std::max(measured.time, torch->engine().now());
+    measured.time = std::max(measured.time, torch.engine().now());
+    profiler::timed(torch, "attention", begin, torch.engine().now());
   });
   measured.link_bytes = link_bytes() - bytes_before;
   measured.time -= begin;
-  torch->distributed.destroy_process_group();
+  torch.distributed.destroy_process_group();
   return measured;
+}
+
+RuntimeOptions options_of(const PointContext& point) {
+  return {.ccl = point.bench().ccl(), .data = false, .energy = true};
+}
+
+}  // namespace
+
+MeasuredContext measure_context(PointContext& point, const ContextInput& input) {
+  const auto torch =
+      point.make_context(with_sips(point.bench().topology(), input.ranks), options_of(point));
+  return measure_on(*torch, input);
+}
+
+Time time_of_one_rank(const PointContext& point, ContextInput input) {
+  input.method = Method::alltoall;
+  input.order = experimental::TokenOrder::contiguous;
+  input.ranks = 1;
+  Topology topology = with_sips(point.bench().topology(), 1);
+  topology.faults.clear();
+  RuntimeContext torch(topology, options_of(point));
+  return measure_on(torch, input).time;
 }
 
 }  // namespace kernbench::benches::context

@@ -50,4 +50,8 @@ struct MeasuredContext {
 
 MeasuredContext measure_context(PointContext& point, const ContextInput& input);
 
+// The time of all tokens on one device without faults, on as many PEs as a rank has.  It is no
+// system of the run, whose traces and explanations are of ranks.
+Time time_of_one_rank(const PointContext& point, ContextInput input);
+
 }  // namespace kernbench::benches::context

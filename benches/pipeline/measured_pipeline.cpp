@@ -5,6 +5,7 @@
 
 #include "runtime/functional/functional.h"
 #include "runtime/pipelining/schedules.h"
+#include "runtime/torch/profiler.h"
 #include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
 
@@ -95,6 +96,7 @@ MeasuredPipeline measure_pipeline(PointContext& point, const PipelineInput& inpu
     begin = torch->engine().now();
     own.step();
     measured.step = torch->engine().now();
+    profiler::timed(*torch, "step", begin, measured.step);
     measured.ranks[static_cast<std::size_t>(rank)] = own.measured();
   });
   measured.step -= begin;

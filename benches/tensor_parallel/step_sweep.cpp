@@ -85,15 +85,10 @@ std::vector<StepPoint> read_points(const Bench& bench, const StepBench& steps) {
   return points;
 }
 
-Topology with_ranks(const Bench& bench, int tp) {
-  const Topology& given = bench.topology();
-  return given.system.sip_count == tp ? given : with_sips(given, tp);
-}
-
 std::vector<Row> simulate(PointContext& context, const StepBench& steps, const StepPoint& point) {
   const Bench& bench = context.bench();
   const bool checks = bench.settings().flag("check");
-  const Topology topology = with_ranks(bench, point.tp);
+  const Topology topology = with_sips(bench.topology(), point.tp);
   const DenseModel values = checks ? steps.draw() : DenseModel();
   const auto torch = context.make_context(topology, {.ccl = bench.ccl(), .data = checks});
   const std::vector<RankStep> ranks = run_training_step(

@@ -171,6 +171,14 @@ void check_dimensions(std::size_t buffers, const std::vector<int>& seq_dims) {
 
 void check_buffers(const ContextParallelOptions& options) {
   check_dimensions(options.buffers.size(), options.buffer_seq_dims);
+  for (const Tensor& buffer : options.buffers) {
+    if (!buffer.requires_grad()) continue;
+    throw CollectiveError(
+        "KB-C025",
+        "context_parallel: tensor '{}' {} requires gradients, which a rank's part "
+        "of it would not have; give what has none, as the inputs of the model",
+        buffer.name(), to_string(buffer.shape()));
+  }
   for (const Tensor& kept : options.no_restore_buffers) {
     const bool is_buffer = std::ranges::any_of(
         options.buffers, [&](const Tensor& buffer) { return &buffer == &kept; });
@@ -209,7 +217,8 @@ class SharedBuffers {
     }
   }
   ~SharedBuffers() {
-    for (std::size_t i = 0; i < whole_.size(); ++i) {
+    // A buffer that is given twice was cut twice.
+    for (std::size_t i = whole_.size(); i-- > 0;) {
       Tensor& buffer = options_.buffers[i];
       const bool stays = std::ranges::any_of(options_.no_restore_buffers,
                                              [&](const Tensor& kept) { return &kept == &buffer; });
@@ -224,8 +233,8 @@ class SharedBuffers {
   std::vector<Tensor> whole_;
 };
 
-void run_shared(const distributed::DeviceMesh& mesh, const ContextParallelOptions& options,
-                bool moves_heads, const std::function<void()>& body) {
+TokenOrder run_shared(const distributed::DeviceMesh& mesh, const ContextParallelOptions& options,
+                      bool moves_heads, const std::function<void()>& body) {
   check_buffers(options);
   Ring ring = ring_of(mesh, moves_heads ? TokenOrder::contiguous : options.order);
   if (!moves_heads) ring.order = order_of_buffers(options, ring);
@@ -233,13 +242,15 @@ void run_shared(const distributed::DeviceMesh& mesh, const ContextParallelOption
   const ops::AttentionOverride taken = override_of(ring, moves_heads);
   const ops::AttentionOverrideGuard guard(simulation_of_group(ring.group), taken);
   body();
+  return ring.order;
 }
 
 }  // namespace
 
-void context_parallel(const distributed::DeviceMesh& mesh, const ContextParallelOptions& options,
-                      const std::function<void()>& body) {
-  run_shared(mesh, options, false, body);
+TokenOrder context_parallel(const distributed::DeviceMesh& mesh,
+                            const ContextParallelOptions& options,
+                            const std::function<void()>& body) {
+  return run_shared(mesh, options, false, body);
 }
 
 void ulysses(const distributed::DeviceMesh& mesh, const ContextParallelOptions& options,

@@ -59,9 +59,11 @@ struct ContextParallelOptions {
 // call it.
 // Throws CollectiveError KB-C025, in torch's words where it has any, for buffers that do not fit;
 // attention throws it for dropout, a mask, other numbers of keys than of rows, and tokens that the
-// order cannot share.
-void context_parallel(const distributed::DeviceMesh& mesh, const ContextParallelOptions& options,
-                      const std::function<void()>& body);
+// order cannot share, and for buffers that require gradients, which their parts would not have.
+// Returns the order that the body had, for context_parallel_unshard().
+TokenOrder context_parallel(const distributed::DeviceMesh& mesh,
+                            const ContextParallelOptions& options,
+                            const std::function<void()>& body);
 
 // The same with heads instead of keys on the move (DeepSpeed-Ulysses, arXiv 2309.14509): each rank
 // gets all tokens of some heads by all_to_all, and gives their output back.  Tokens are contiguous.
@@ -75,7 +77,9 @@ void ulysses(const distributed::DeviceMesh& mesh, const ContextParallelOptions& 
 // torch's words, for another method.
 void set_rotate_method(RuntimeContext& torch, std::string_view rotate_method);
 
-// Returns the whole tensors, on every rank, of those that have the ranks' tokens.
+// Returns the whole tensors, on every rank, of those that have the ranks' tokens in this order.
+// Throws CollectiveError KB-C025 for an odd number of tokens in head_tail, where a rank has two
+// chunks.
 std::vector<Tensor> context_parallel_unshard(const distributed::DeviceMesh& mesh,
                                              const std::vector<Tensor>& buffers,
                                              const std::vector<int>& seq_dims,

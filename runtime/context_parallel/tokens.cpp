@@ -56,6 +56,12 @@ Tensor gather_tokens(const Tensor& part, int dim, const Ring& ring) {
     case TokenOrder::striped:
       return flatten(stack(parts, at + 1), at, at + 1);
     case TokenOrder::head_tail: {
+      if (own.size(at) % 2 != 0) {
+        throw CollectiveError("KB-C025",
+                              "{} tokens of a rank are no two chunks, as head_tail has: give the "
+                              "order that context_parallel() returned",
+                              own.size(at));
+      }
       const std::int64_t each = own.size(at) / 2;
       std::vector<Tensor> chunks(2 * parts.size());
       for (int rank = 0; rank < ring.size; ++rank) {

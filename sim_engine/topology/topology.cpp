@@ -230,6 +230,7 @@ Topology in_ring(Topology topology, int sip_count) {
 }
 
 Topology with_sips(Topology topology, int sip_count) {
+  if (sip_count == topology.system.sip_count) return topology;
   if (!joins_all(topology.system.topology)) return in_ring(std::move(topology), sip_count);
   Topology::System& system = topology.system;
   int in_node = system.node_count() > 1 ? std::min(system.w, sip_count) : sip_count;

@@ -325,7 +325,8 @@ struct Topology {
 // Returns the topology with `sip_count` of the same SIPs, in a ring of links as system.sip_link.
 Topology in_ring(Topology topology, int sip_count);
 // The same machine with so many SIPs: at its switch or each to each, in nodes as large as divide
-// them, with those unlike links that are left; in a ring as in_ring(), if it is a grid.
+// them, with those unlike links that are left; in a ring as in_ring(), if it is a grid of more or
+// fewer.
 Topology with_sips(Topology topology, int sip_count);
 
 }  // namespace kernbench

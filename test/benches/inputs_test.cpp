@@ -56,6 +56,7 @@ TEST_CASE("SIPs of a topology are put in a ring of any length", "[inputs]") {
   CHECK_NOTHROW(RuntimeContext(ring));
   CHECK_NOTHROW(RuntimeContext(in_ring(ring, 1)));
   CHECK(with_sips(load_topology("torus_2d_2x3"), 4) == ring);
+  CHECK(with_sips(load_topology("torus_2d_2x3"), 6) == load_topology("torus_2d_2x3"));
   const Topology nodes = load_topology("a100_32_4nodes");
   for (const auto& [sips, w, h] :
        {std::tuple{32, 8, 4}, {16, 8, 2}, {8, 8, 1}, {4, 4, 1}, {12, 6, 2}, {13, 1, 13}}) {

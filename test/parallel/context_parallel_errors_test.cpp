@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <string>
+#include <vector>
 
 #include "test/parallel/context_parallel_world.h"
 
@@ -58,6 +59,41 @@ TEST_CASE("context parallelism refuses what it does not compute", "[context_para
   CHECK(has(attend({1, 4, 4, 8}, four, F::AttentionOptions{}),
             "[KB-C025] Number of heads in key and value must divide the number of heads in query, "
             "with enable_gqa"));
+}
+
+TEST_CASE("a buffer that requires gradients is refused", "[context_parallel][errors]") {
+  CHECK(has(refusal_of([&](RuntimeContext& torch, const distributed::DeviceMesh& mesh) {
+              Tensor x = torch.zeros({4, 8}, kOnOnePe);
+              x.requires_grad_();
+              experimental::context_parallel(mesh, {.buffers = {x}, .buffer_seq_dims = {0}}, [] {});
+            }),
+            "[4, 8] requires gradients, which a rank's part of it would not have"));
+}
+
+// Six tokens make no four chunks, so that the body had them in their order.
+TEST_CASE("tokens are put together in the order that the body had", "[context_parallel]") {
+  on_ranks([](RuntimeContext& torch, const distributed::DeviceMesh& mesh) {
+    Tensor x = torch.arange(6, kOnOnePe);
+    Tensor part;
+    const auto order =
+        experimental::context_parallel(mesh,
+                                       {.buffers = {x, x},
+                                        .buffer_seq_dims = {0, 0},
+                                        .order = experimental::TokenOrder::contiguous},
+                                       [] {});
+    CHECK(order == experimental::TokenOrder::contiguous);
+    CHECK(x.numel() == 6);  // a buffer that is given twice is whole again, too
+    const auto taken = experimental::context_parallel(
+        mesh, {.buffers = {x}, .buffer_seq_dims = {0}}, [&] { part = x; });
+    CHECK(taken == experimental::TokenOrder::contiguous);
+    CHECK(part.numel() == 3);
+    const auto whole = experimental::context_parallel_unshard(mesh, {part}, {0}, taken);
+    CHECK(whole[0].to_vector() == std::vector<float>{0, 1, 2, 3, 4, 5});
+  });
+  CHECK(has(refusal_of([&](RuntimeContext& torch, const distributed::DeviceMesh& mesh) {
+              experimental::context_parallel_unshard(mesh, {torch.zeros({3}, kOnOnePe)}, {0});
+            }),
+            "[KB-C025] 3 tokens of a rank are no two chunks, as head_tail has"));
 }
 
 TEST_CASE("summands of attention's inputs are refused", "[context_parallel][errors]") {
