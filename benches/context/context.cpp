@@ -132,6 +132,7 @@ std::vector<Row> simulate(PointContext& point, const std::vector<ContextInput>& 
 
 void run_context(Bench& bench) {
   check_rank_is_sip(bench);
+  check_ranks_begin_together(bench);
   const auto points = read_points(bench.settings(), bench.topology());
   const ContextInput& first = points.front().front();
   bench.note("attention",

@@ -15,7 +15,8 @@
 
 namespace kernbench::benches::context {
 
-// What moves: keys from rank to rank, all keys to all ranks, or heads for tokens.
+// A method moves keys from rank to rank, gathers all keys on all ranks, or exchanges heads for
+// tokens.
 enum class Method : std::uint8_t { alltoall, allgather, ulysses };
 inline constexpr std::array kMethods = {Method::alltoall, Method::allgather, Method::ulysses};
 std::string_view name_of(Method method);

@@ -21,8 +21,8 @@ struct Passage {
   bool ties_ahead = true;
 };
 
-// Of a grid in nodes half of the data, or a third, passes each dimension first, and halves of that
-// go either way to the opposite side of a ring.
+// Each dimension of a grid in nodes is passed first by an equal share of the data, whose halves go
+// either way to the opposite side of a ring.
 std::vector<Passage> list_passages(const MemberBox& box) {
   int of_grid = 0;
   bool has_ties = false;

@@ -45,7 +45,7 @@ struct NetworkCosts {
   // cubes far from the IO chiplet have a longer way.
   std::vector<Time> latency;
   Time root_latency{0};  // between the roots of the trees over cubes
-  // Of a kernel, with its end, on PEs of the first cube, of the first two, ...
+  // A launch on PEs of the first cube, of the first two, ..., with the news of its end.
   std::vector<Time> launch;
   Time commands{0};   // of PEs: to send a message, to take it out of the queue and to add it
   Bandwidth slowest;  // of the links between neighbours

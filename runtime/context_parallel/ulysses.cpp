@@ -64,7 +64,7 @@ class HeadExchange {
   ops::PackedLayout layout_;
 };
 
-// What backward needs of forward: the tokens of each rank, of the caller's heads, are a part.
+// Backward needs these of forward.  A part has the tokens of one rank, of the caller's heads.
 struct Attended {
   PackedAttention attention;
   std::vector<AttentionInputs> inputs = {};

@@ -7,7 +7,7 @@
 
 namespace kernbench {
 
-// Of a file; errors are told by its reader.
+// Reads the section `system` of a topology file.  The file's reader collects its errors.
 Topology::System read_system(YamlMap& file);
 
 // A link that is a map of its own, or is among other keys of a map.

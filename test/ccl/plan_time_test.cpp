@@ -25,7 +25,7 @@ ccl::Config deep(std::string_view algorithm) {
       "defaults: {{algorithm: {}, depth: 64, buffer_kind: sram, slot: 16 MiB}}", algorithm));
 }
 
-// Of the kernels.
+// The model's time of the kernels, without their launch.
 std::optional<Time> modelled(const Topology& topology, const ccl::Config& config,
                              const ccl::Moved& moved) {
   const std::optional<Time> call =

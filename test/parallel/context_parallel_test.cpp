@@ -29,7 +29,7 @@ struct Shared {
   TokenOrder taken() const { return method.is_ulysses ? TokenOrder::contiguous : order; }
 };
 
-// What a rank has computed, of its tokens.
+// A rank's output and gradients, which are of its tokens.
 struct RankResult {
   Floats y;
   Floats dq;

@@ -85,7 +85,7 @@ double message(const TimedRing& ring) {
 }
 
 constexpr std::array<std::int64_t, 3> kTokens = {64, 128, 256};
-// None, those that computing hides, and those that it does not.
+// The links take no time, a time that computing hides, or one that it does not hide.
 constexpr std::array kLinks = {LinkTimes{0, 0}, LinkTimes{100, 1}, LinkTimes{30'000, 1},
                                LinkTimes{0, 20}, LinkTimes{0, 500}};
 
@@ -207,7 +207,8 @@ TEST_CASE("Ulysses computes all tokens of a share of the heads", "[context_paral
   }
 }
 
-// Of the sums of gradients the last message, which brings them home, is exposed.
+// Sums of gradients travel beside the computation; the last message, which brings them home, is
+// exposed.
 TEST_CASE("backward takes as long for each pair as for one rank's own",
           "[context_parallel][timing]") {
   const double one = last(times_of({.tokens = 128, .has_backward = true}));
