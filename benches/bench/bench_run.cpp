@@ -47,10 +47,11 @@ std::uint64_t BenchRun::inputs_hash() const {
   const auto by_environment = launches_block_by_environment();
   const bool blocks = by_environment.value_or(request.topology.launch.blocking);
   const std::string_view launches = blocks ? "blocking" : "queued";
+  const std::string_view folds = request.folds == Folds::nearly ? "\nnearly folded" : "";
   const std::string_view energy = request.recording.energy ? "\nwith energy" : "";
-  return content_hash(fmt::format("{:016x}\n{}\n{}\n{}\n{}\n{}\n{}{}", program_hash(),
+  return content_hash(fmt::format("{:016x}\n{}\n{}\n{}\n{}\n{}\n{}{}{}", program_hash(),
                                   request.topology.name, request.inputs, request.seed, ties,
-                                  launches, settings.to_text(), energy));
+                                  launches, settings.to_text(), energy, folds));
 }
 
 void BenchRun::throw_if_interrupted() const {
@@ -123,6 +124,7 @@ EngineStatistics BenchRun::statistics() const {
     sum.simulated += one.simulated;
     sum.timed += one.timed;
     sum.events += one.events;
+    sum.ranks_of_each = std::max(sum.ranks_of_each, one.ranks_of_each);
     sum.energy += one.energy;
     add_effects(sum.faults, one.faults);
     sum.fingerprint = (sum.fingerprint ^ one.fingerprint) * 0x9e3779b97f4a7c15;

@@ -29,6 +29,8 @@ EngineStatistics collect_statistics(RuntimeContext& torch) {
   const std::set<int>& rules = simulation_of(torch).rules_used();
   statistics.rules.assign(rules.begin(), rules.end());
   statistics.energy = runtime::measure_energy(simulation_of(torch));
+  const sim::Machine& machine = simulation_of(torch).machine();
+  statistics.ranks_of_each = machine.folding().sips_of_each();
   const sim::MachineFaults* const faults = simulation_of(torch).machine().faults();
   if (faults != nullptr) statistics.faults = faults->effects();
   return statistics;
@@ -60,6 +62,7 @@ CollectedContext ContextSet::make(const Topology& topology, RuntimeOptions optio
   options.trace = options.trace || recording_.trace == runtime::TraceLevel::units;
   options.profile = options.profile || recording_.is_on();
   if (!options.energy) options.energy = recording_.energy;
+  if (options.fold > 0) options.fold = period_ = find_period(topology, options.folds_nearly);
   if (!options.shuffle_ties) options.shuffle_ties = shuffle_ties_;
   CollectedContext torch(new RuntimeContext(topology, std::move(options)), ContextCollector{this});
   const std::lock_guard lock(mutex_);
@@ -79,6 +82,26 @@ void ContextCollector::operator()(RuntimeContext* torch) const {
     if (set->recording_.profile) set->keep_longest(shared_simulation_of(*torch));
   }
   delete torch;
+}
+
+// Returns the least period that is left; 0: none is, or the ranks are not to be folded.
+int ContextSet::find_period(const Topology& topology, bool nearly) const {
+  if (folds_ < (nearly ? Folds::nearly : Folds::exactly)) return 0;
+  for (int period = least_period_; period <= sim::Folding::kLargestPeriod; ++period) {
+    if (sim::Folding::find_obstacle(topology, period).empty()) return period;
+  }
+  return 0;
+}
+
+bool ContextSet::begin_anew_less_folded() {
+  KB_CHECK(all_ended(), "a context that is to be made anew is alive");
+  if (period_ == 0) return false;
+  least_period_ = period_ + 1;
+  period_ = 0;
+  statistics_.clear();
+  traced_.clear();
+  longest_.reset();
+  return true;
 }
 
 void ContextSet::interrupt(ExitCode reason) {

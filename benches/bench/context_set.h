@@ -32,6 +32,13 @@ struct Recording {
   bool is_on() const { return trace || profile; }
 };
 
+// Says which ranks are simulated once (RuntimeOptions::fold), where a context lets them.
+enum class Folds : std::uint8_t {
+  none,     // each is simulated
+  exactly,  // those that are alike
+  nearly,   // and those that are nearly alike (RuntimeOptions::folds_nearly)
+};
+
 class ContextSet {
  public:
   // `shuffle_ties`: RuntimeOptions::shuffle_ties of them all.
@@ -56,7 +63,14 @@ class ContextSet {
 
   const Recording& recording() const { return recording_; }
 
+  // RuntimeOptions::fold has an effect only after let_ranks_fold(), and becomes the least period by
+  // which the machine can be folded.
   Context make(const Topology& topology, RuntimeOptions options);
+  void let_ranks_fold(Folds which) { folds_ = which; }
+  // Forgets what has been simulated, since its ranks proved to be unlike: from now on they are
+  // folded by a longer period.  Returns false, and does nothing, if they were not folded.
+  // REQUIRES: all_ended()
+  bool begin_anew_less_folded();
 
   // May be called from any thread.  Stops all present and later simulations of the set with KB-S001
   // and this exit code.
@@ -91,11 +105,15 @@ class ContextSet {
 
   ContextSet(ContextSet& whole, const Recording& recording,
              std::optional<std::uint64_t> shuffle_ties);
+  int find_period(const Topology& topology, bool nearly) const;
   void keep_longest(const std::shared_ptr<runtime::Simulation>& simulation);
 
   const Recording recording_;
   const std::optional<std::uint64_t> shuffle_ties_;
   ContextSet* const whole_ = nullptr;
+  Folds folds_ = Folds::none;
+  int least_period_ = 1;
+  int period_ = 0;        // by which the last context folds
   std::vector<EngineStatistics> statistics_;  // without wall time
   std::vector<std::shared_ptr<runtime::Simulation>> traced_;
   std::shared_ptr<runtime::Simulation> longest_;

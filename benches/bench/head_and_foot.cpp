@@ -116,6 +116,11 @@ std::string foot(const Report& report) {
   text +=
       note_line("simulated", fmt::format("{:.3f} us in {} events", to_ns(engine.simulated) / 1e3,
                                          with_commas(engine.events)));
+  if (engine.ranks_of_each > 1) {
+    text += note_line("alike",
+                      fmt::format("one rank was simulated for {}; --fold off simulates each",
+                                  engine.ranks_of_each));
+  }
   text += note_line("wall", fmt::format("{:.3f} s, {:.2f} M events/s", engine.wall_s,
                                         engine.events_per_s() / 1e6));
   text += note_line("busiest unit", describe_busiest(engine));

@@ -37,6 +37,7 @@ struct EngineStatistics {
   std::uint64_t fingerprint = 0;  // of the only system, else a hash of all in order
   sim::UnitUse busiest = {};      // of the (first) system whose kernels ran longest
   std::size_t system_count = 1;
+  int ranks_of_each = 1;  // the most that one rank stands for (RuntimeOptions::fold)
   std::vector<AlgorithmRun> algorithms = {};  // without duplicates, sorted
   // The numbers of the rules of ccl.yaml that have decided, sorted (Config::number_of_rule()).
   std::vector<int> rules = {};

@@ -242,13 +242,24 @@ void SweepRun::give_back(Point& point) {
 
 std::function<PointEnd()> SweepRun::begin(Point& point) {
   point.contexts = std::make_unique<ContextSet>(run_.contexts);
+  point.contexts->let_ranks_fold(run_.request.folds);
   return [this, &point] { return simulate(point); };
+}
+
+// One rank stands for others where a context lets it, unless they prove to be unlike.
+std::vector<Row> SweepRun::simulate_folded_first(Point& point, PointContext& context) {
+  try {
+    return point.simulate(context);
+  } catch (const Error& error) {
+    if (error.code() != "KB-C026" || !point.contexts->begin_anew_less_folded()) throw;
+  }
+  return simulate_folded_first(point, context);
 }
 
 PointEnd SweepRun::simulate(Point& point) {
   try {
     PointContext context(bench_, *point.contexts);
-    std::vector<Row> rows = point.simulate(context);
+    std::vector<Row> rows = simulate_folded_first(point, context);
     add_energy_to_first(rows, *point.contexts);
     if (index_of(point) == 0 && run_.request.check_first) run_.request.check_first(rows);
     KB_CHECK(point.contexts->all_ended(), "the point '{}' of the sweep '{}' keeps a context",

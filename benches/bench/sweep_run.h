@@ -77,6 +77,7 @@ class SweepRun {
   bool is_of_shard(const Point& point) const;
   Point* next_point();
   void give_back(Point& point);
+  std::vector<Row> simulate_folded_first(Point& point, PointContext& context);
   PointEnd simulate(Point& point);
   bool simulate_in_other_orders(Point& point, std::vector<Row>& rows);
   std::function<PointEnd()> begin(Point& point);

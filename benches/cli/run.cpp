@@ -170,6 +170,11 @@ CheckRows check_of_first_row(const BenchInfo& info, const RunArguments& argument
   };
 }
 
+Folds parse_folds(std::string_view text) {
+  if (text == "off") return Folds::none;
+  return text == "near" ? Folds::nearly : Folds::exactly;
+}
+
 BenchRequest make_request(const BenchInfo& info, const RunArguments& arguments, const Work& work,
                           ProcessTeam* team) {
   check_whole_run(arguments);
@@ -182,6 +187,7 @@ BenchRequest make_request(const BenchInfo& info, const RunArguments& arguments, 
           .seed = parse_seed("--seed", arguments.seed),
           .shuffle_ties = parse_shuffle_ties(arguments.shuffle_ties),
           .tie_orders = parse_tie_orders(arguments.tie_orders, info),
+          .folds = parse_folds(arguments.fold),
           .recording = {.trace = parse_trace(arguments),
                         .energy = arguments.energy,
                         .profile = needs_profile(arguments)},

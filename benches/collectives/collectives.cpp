@@ -151,10 +151,21 @@ std::int64_t round_to_count(const BlocksInput& blocks, Bytes size) {
 
 using Measurements = std::vector<Measurement>;  // by group
 
+// True if all ranks call the same collective, without a root.
+bool are_alike(std::span<const MeasuredInput> groups, const Topology& topology) {
+  const MeasuredInput& input = groups.front();
+  const MeasuredCollective collective = input.blocks.collective;
+  const bool is_of_pairs =
+      collective == MeasuredCollective::shift || collective == MeasuredCollective::sendrecv;
+  return groups.size() == 1 && input.backend == "ahbm" && !is_of_pairs &&
+         !spec_of(collective).has_root && input.blocks.ranks == topology.system.sip_count;
+}
+
 Measurements measure_on(PointContext& point, std::span<const MeasuredInput> groups,
                         RuntimeOptions options) {
   const Bench& bench = point.bench();
   options.ccl = bench.ccl();
+  options.fold = are_alike(groups, bench.topology()) ? 1 : 0;
   const auto torch = point.make_context(bench.topology(), std::move(options));
   return measure_at_once(*torch, groups);
 }

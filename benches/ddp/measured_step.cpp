@@ -7,6 +7,7 @@
 #include <memory>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "benches/ddp/step_bound.h"
 #include "runtime/functional/functional.h"
@@ -37,9 +38,13 @@ struct ModelHolder : nn::HolderBase {
   Tensor operator()(const Tensor& tokens) const { return model.forward(tokens); }
 };
 
+// Ranks are nearly alike: DDP broadcasts, and in ZeRO-1 and FSDP2 each rank has another part of a
+// tensor, on other PEs.
 void run_on_ranks(PointContext& point, const Topology& topology,
                   const std::function<void(RuntimeContext& torch, int rank)>& work) {
-  const auto torch = point.make_context(topology, {.ccl = point.bench().ccl(), .data = false});
+  const auto torch = point.make_context(
+      topology,
+      {.ccl = point.bench().ccl(), .data = false, .fold = 1, .folds_nearly = true});
   torch->distributed.init_process_group("ahbm");
   run_on_devices(*torch, topology.system.sip_count, [&](int rank) { work(*torch, rank); });
   torch->distributed.destroy_process_group();

@@ -176,6 +176,10 @@ constexpr std::array kCCodes = std::to_array<ErrorCode>({
      "for.",
      "Give tokens that the ranks' chunks divide, heads that the ranks divide for Ulysses, and no "
      "dropout and no mask but is_causal."},
+    {"KB-C026", ExitCode::collective_misuse,
+     "RuntimeOptions::fold lets a rank stand for others, which do something else: a root's part, a "
+     "message, blocks of unequal sizes, other steps of an algorithm.",
+     "Leave `fold` out, or try the period 2; the benches of kernbench do so by themselves."},
 });
 
 constexpr std::array kDCodes = std::to_array<ErrorCode>({

@@ -90,7 +90,8 @@ std::vector<Row> simulate(PointContext& context, const StepBench& steps, const S
   const bool checks = bench.settings().flag("check");
   const Topology topology = with_sips(bench.topology(), point.tp);
   const DenseModel values = checks ? steps.draw() : DenseModel();
-  const auto torch = context.make_context(topology, {.ccl = bench.ccl(), .data = checks});
+  const auto torch =
+      context.make_context(topology, {.ccl = bench.ccl(), .data = checks, .fold = 1});
   const std::vector<RankStep> ranks = run_training_step(
       *torch, point.input, [&](RuntimeContext& own) { return steps.build(own, point.input); },
       checks ? &values : nullptr);

@@ -6,34 +6,42 @@ namespace kernbench::ccl {
 
 namespace {
 
-// The tree in which all others are neighbours of `target`.
-Branch star(const Row& members, int position, int target) {
-  if (position != target) return {1, members.at(target), {}};
-  Branch root;
-  for (int i = 1; i < members.size(); ++i) root.outer.push_back(members.at(target + i));
-  return root;
+// Returns the other members by their places as one of them counts them.
+std::vector<int> list_others(const GroupShape& shape, int from) {
+  std::vector<int> others;
+  for (int member = 0; member < shape.size; ++member) {
+    if (member != from) others.push_back(member);
+  }
+  std::ranges::sort(others, {}, [&](int member) { return shape.place_of(from, member); });
+  return others;
+}
+
+// The tree in which all others are neighbours of `target`; it lists them for the target alone.
+Branch star(int self, int target, const std::vector<int>& others) {
+  return self == target ? Branch{0, kNobody, others} : Branch{1, target, {}};
 }
 
 }  // namespace
 
 void plan_direct(const PlanRequest& request, Plan& plan) {
-  const Row& members = request.shape.ring;
-  const int size = members.size();
-  const int self = members.position_of(request.self);
+  const GroupShape& shape = request.shape;
+  const int self = request.self;
   const bool sums = request.kind == Plan::Kind::all_reduce;
-  plan.chunk_count = sums ? size : 1;
+  plan.chunk_count = sums ? shape.size : 1;
   plan.length = (sums ? 2 : 1) + 1;
-  plan.width = std::max(size - 1, 1);
-  for (int target = 0; target < size; ++target) {
+  plan.width = std::max(shape.size - 1, 1);
+  const std::vector<int> ahead = list_others(shape, self);
+  // Sums come from the nearest behind first, since that one sends first.
+  std::vector<int> behind = ahead;
+  std::ranges::sort(behind, {}, [&](int member) { return shape.place_of(member, self); });
+  for (int target = 0; target < shape.size; ++target) {
     const int chunk = sums ? target : 0;
     const std::size_t before = plan.moves.size();
-    // Sums come from the nearest behind first, since that one sends first.
-    Branch up = star(members, self, target);
-    std::ranges::reverse(up.outer);
-    plan.along(members.at(target), {chunk, chunk + 1}, up, star(members, self, target), 1);
+    plan.along(target, {chunk, chunk + 1}, star(self, target, behind), star(self, target, ahead),
+               1);
     for (std::size_t i = before; i < plan.moves.size(); ++i) {
       const bool receives = !plan.moves[i].has_source && self != target;
-      plan.moves[i].stage = ((receives ? self - target : target - self) + size) % size;
+      plan.moves[i].stage = receives ? shape.place_of(target, self) : shape.place_of(self, target);
     }
   }
 }

@@ -18,7 +18,7 @@ std::unique_ptr<distributed::Communicator> AhbmBackend::connect(const std::vecto
                                                                 std::string_view description) {
   const bool is_default = !std::exchange(has_default_, true);
   return std::make_unique<GroupCommunicator>(torch_, launcher_, ranks, std::string(description),
-                                             cuts_, is_default);
+                                             cuts_, starts_, is_default);
 }
 
 void AhbmBackend::close() {

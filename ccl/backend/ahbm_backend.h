@@ -11,6 +11,7 @@
 #include "ccl/backend/kernel_launcher.h"
 #include "ccl/core/config.h"
 #include "runtime/distributed/backend.h"
+#include "runtime/torch/internals.h"
 #include "runtime/torch/runtime_context.h"
 
 namespace kernbench::ccl {
@@ -21,7 +22,8 @@ class AhbmBackend : public distributed::Backend {
   AhbmBackend(RuntimeContext& torch, const Config& config)
       : torch_(torch),
         launcher_(torch, config),
-        cuts_(std::make_shared<CutCache>(torch.topology())) {}
+        cuts_(std::make_shared<CutCache>(torch.topology())),
+        starts_(std::make_shared<JointStarts>(simulation_of(torch))) {}
 
   std::string_view name() const override { return "ahbm"; }
   bool runs_on_streams() const override { return true; }
@@ -39,6 +41,7 @@ class AhbmBackend : public distributed::Backend {
   RuntimeContext& torch_;
   const KernelLauncher launcher_;
   const std::shared_ptr<CutCache> cuts_;
+  const std::shared_ptr<JointStarts> starts_;
   bool has_default_ = false;
 };
 

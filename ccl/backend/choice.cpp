@@ -37,33 +37,6 @@ std::vector<GroupNetwork> networks_by_root(const Topology& topology, const Confi
   return networks;
 }
 
-// Returns the SIPs as they are numbered from the first one, or from the corner of a mesh that they
-// reach: a group and its translations are one to the model, and run alike.  Where links are unlike,
-// or shared, they need not stand alike.
-std::vector<int> translated(const Topology& topology, const std::vector<int>& sips) {
-  const Topology::System& system = topology.system;
-  bool are_alike = !sips.empty() && system.unlike_links.empty() && system.nodes.sips_per_link == 1;
-  for (const NodeLevel& level : system.nodes.inner) {
-    are_alike = are_alike && level.sips_per_link == 1;
-  }
-  const sim::Grid grid = sim::sip_grid(system);
-  const bool has_edges = system.topology == SipTopology::mesh_2d_no_wrap;
-  if (!are_alike || (has_edges && system.node_count() > 1)) return sips;
-  const sim::SipNetwork network(topology);
-  int x = grid.w;
-  int y = grid.h;
-  for (const int sip : sips) {
-    x = std::min(x, grid.x_of(sip));
-    y = std::min(y, grid.y_of(sip));
-  }
-  std::vector<int> result;
-  for (const int sip : sips) {
-    result.push_back(has_edges ? grid.index_of(grid.x_of(sip) - x, grid.y_of(sip) - y)
-                               : network.place_seen_from(sips.front(), sip));
-  }
-  return result;
-}
-
 }  // namespace
 
 AlgorithmChoice::AlgorithmChoice(const Topology& topology, const Config& config,
@@ -71,8 +44,8 @@ AlgorithmChoice::AlgorithmChoice(const Topology& topology, const Config& config,
                                  std::string group)
     : config_(config),
       networks_(networks_by_root(topology, config, shape.is_of_pes)),
-      sips_(translated(topology, sips)),
-      shape_(sips_ == sips ? shape : shape_of_sips(topology, sips_)),
+      sips_(shift_to_first(topology, sips)),
+      shape_(shape),
       group_(std::move(group)) {}
 
 AlgorithmChoice AlgorithmChoice::of_all(const Topology& topology, const Config& config) {

@@ -9,6 +9,7 @@
 #include "ccl/backend/request_checks.h"
 #include "ccl/core/config_rules.h"
 #include "ccl/core/lower_bound.h"
+#include "runtime/distributed/folded_ranks.h"
 #include "runtime/launch/kernel_launch.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/tensor/tensor_storage.h"
@@ -27,7 +28,6 @@ struct GroupCommunicator::Meeting {
   int arrived = 0;
   int planned = 0;
   int finished = 0;
-  runtime::Event all_are_there = {};
   std::shared_ptr<LaneQueues> queues = nullptr;
   Reduction reduction = {};
   std::vector<int> sips = {};  // by member
@@ -49,15 +49,6 @@ struct GroupCommunicator::Launch {
 };
 
 namespace {
-
-// The members of a message, which is an all_to_all in which only they have a block.
-GroupDevices make_ends(const Block& source, const Block& target) {
-  GroupDevices devices{{source.tensor.device()}, {}};
-  if (target.tensor.device() != source.tensor.device()) {
-    devices.sips.push_back(target.tensor.device());
-  }
-  return devices;
-}
 
 constexpr Algorithm kMessage{.name = "pairs", .plan = plan_pairs};
 
@@ -84,33 +75,21 @@ Tensor barrier_token(RuntimeContext& torch, int device) {
   return token;
 }
 
-GroupDevices find_devices(const Layout& layout, const std::vector<int>& ranks) {
-  GroupDevices devices;
-  if (!layout.is_rank_pe()) {
-    devices.sips = ranks;
-  } else {
-    for (int i = 0; i < layout.world_size(); ++i) devices.pes.push_back(layout.pe(i));
-  }
-  return devices;
-}
-
-GroupShape make_group_shape(const Topology& topology, const GroupDevices& devices) {
-  return devices.are_pes() ? shape_of_pes(static_cast<int>(devices.pes.size()))
-                           : shape_of_sips(topology, devices.sips);
-}
-
 }  // namespace
 
 GroupCommunicator::GroupCommunicator(RuntimeContext& torch, const KernelLauncher& launcher,
                                      std::vector<int> ranks, std::string description,
-                                     std::shared_ptr<CutCache> cuts, bool is_default)
+                                     std::shared_ptr<CutCache> cuts,
+                                     std::shared_ptr<JointStarts> starts, bool is_default)
     : torch_(torch),
       launcher_(launcher),
       ranks_(std::move(ranks)),
-      devices_(find_devices(launcher.layout(), ranks_)),
+      devices_(GroupDevices::of(launcher.layout(), ranks_,
+                                simulation_of(torch).machine().folding())),
       cuts_(std::move(cuts)),
+      starts_(std::move(starts)),
       is_default_(is_default),
-      plans_(std::make_shared<PlanCache>(make_group_shape(torch.topology(), devices_))),
+      plans_(std::make_shared<PlanCache>(devices_.shape(torch.topology()))),
       choice_(torch.topology(), launcher.config(), plans_->shape(), devices_.sips,
               std::move(description)) {
   choice_.check_configured();
@@ -158,7 +137,7 @@ const Algorithm& GroupCommunicator::algorithm_for(const CollectiveCall& request)
 
 distributed::Communicator::RunsBy GroupCommunicator::runs_by(const CollectiveCall& request) {
   if (request.kind == CollectiveKind::barrier) {
-    return caller_count() == 1 ? RunsBy{} : RunsBy{barrier_algorithm().name};
+    return has_nobody_to_wait_for() ? RunsBy{} : RunsBy{barrier_algorithm().name};
   }
   const Algorithm& algorithm = algorithm_for(request);
   const Bytes bytes = count_bytes(request);
@@ -172,7 +151,7 @@ const Algorithm& GroupCommunicator::barrier_algorithm() {
 
 void GroupCommunicator::run(const CollectiveCall& call) {
   if (call.kind == CollectiveKind::barrier) {  // an all_reduce of one element, as NCCL does it
-    if (caller_count() == 1) return;           // nobody to wait for
+    if (has_nobody_to_wait_for()) return;
     CollectiveCall all_reduce = call;
     all_reduce.kind = CollectiveKind::all_reduce;
     const int device = ranks_[static_cast<std::size_t>(call.rank)];
@@ -181,9 +160,12 @@ void GroupCommunicator::run(const CollectiveCall& call) {
   }
   const Algorithm& algorithm = algorithm_for(call);
   if (algorithm.kernel != nullptr) {
+    if (is_folded()) distributed::refuse_unlike(algorithm.name, "its kernel may read its rank");
     return run_kernels(call, algorithm, call.takes.front().tensor);
   }
   check(call);
+  const bool has_root = distributed::traits_of(call.kind).root != distributed::Root::none;
+  if (is_folded() && has_root) return run_by_model(call, algorithm);
   run_planned(call, algorithm);
 }
 
@@ -208,14 +190,26 @@ void GroupCommunicator::run_planned(const CollectiveCall& call, const Algorithm&
   finish(*meeting, call.operation, open);
 }
 
+// A root does not do as the others, so none of the ranks that stand for others can show what they
+// do: where that may be, each takes the time that all of them take by the model.
+void GroupCommunicator::run_by_model(const CollectiveCall& call, const Algorithm& algorithm) {
+  if (!torch_.options().folds_nearly) {
+    distributed::refuse_unlike(call.event.function, "its root does something else");
+  }
+  const std::optional<Time> time = choice_.time_of(algorithm, call.kind, moved_by(call));
+  simulation_of(torch_).sleep(
+      time.value_or(Time{0}), [] { return std::string("a collective with a root"); },
+      sim::Cause::other);
+  if (writes(call, call.rank)) mark_replicated(call.takes);
+}
+
 void GroupCommunicator::transfer(std::uint64_t operation, const Block& source,
                                  const Block& target) {
   if (has_single_driver()) refuse_for_pes("messages", static_cast<int>(devices_.pes.size()));
-  const GroupDevices ends = make_ends(source, target);
+  const GroupDevices ends = GroupDevices::of(source, target);
   const int taker = static_cast<int>(ends.sips.size()) - 1;
   std::shared_ptr<PlanCache>& plans = message_plans_[{ends.sips.front(), ends.sips.back()}];
-  if (plans == nullptr)
-    plans = std::make_shared<PlanCache>(make_group_shape(torch_.topology(), ends));
+  if (plans == nullptr) plans = std::make_shared<PlanCache>(ends.shape(torch_.topology()));
   const CallSettings settings{.algorithm = &kMessage,
                               .kind = CollectiveKind::all_to_all,
                               .slot_bytes = launcher_.config().ipcq().slot_bytes};
@@ -259,13 +253,11 @@ std::shared_ptr<GroupCommunicator::Meeting> GroupCommunicator::meet(const Collec
   meeting->call.requests[static_cast<std::size_t>(call.rank)] = call;
   // Plans depend on the tensors of all members, so the last one to call prepares the collective for
   // all.
-  if (++meeting->arrived == caller_count()) {
-    prepare(*meeting, devices_.sips, own_queues(*meeting));
-    meeting->all_are_there.notify_all();
-    return meeting;
-  }
+  const bool is_last = ++meeting->arrived == caller_count();
+  if (is_last) prepare(*meeting, devices_.sips, own_queues(*meeting));
+  if (has_nobody_to_wait_for()) return meeting;
   try {
-    meeting->all_are_there.wait(simulation_of(torch_), [&] {
+    starts_->wait(call.operation, is_last, [&] {
       return fmt::format("the other members of its group: {} of {} are there", meeting->arrived,
                          caller_count());
     });
@@ -287,11 +279,14 @@ void GroupCommunicator::prepare(Meeting& meeting, const std::vector<int>& sips, 
   if (has_single_driver()) {
     const bool is_known = requests.front().kind == CollectiveKind::all_reduce;
     meeting.bound = is_known ? compute_bound(size_of_call(requests.front())) : Time{0};
-  } else {
+  } else if (!is_folded()) {
     meeting.bound = collective_lower_bound(torch_.topology(), sips, meeting.call.settings().kind,
                                            requests, meeting.call.ways());
   }
   meeting.call.prepare();
+  if (is_folded() && !meeting.call.are_members_alike()) {
+    distributed::refuse_unlike(meeting.name(), "its members take unlike steps");
+  }
   meeting.reduction = meeting.call.reduction();
   QueuePool& idle = meeting.call.uses_slots() ? slot_queues_ : own;
   if (!idle.empty()) {

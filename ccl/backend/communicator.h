@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ccl/backend/choice.h"
+#include "ccl/backend/joint_starts.h"
 #include "ccl/backend/kernel_launcher.h"
 #include "ccl/backend/planned_call.h"
 #include "ccl/steps/lane_queues.h"
@@ -22,11 +23,13 @@ namespace kernbench::ccl {
 // it: they would have to wait for the last one's launch.
 class GroupCommunicator : public distributed::Communicator {
  public:
-  // `ranks` are global ranks, by group rank.  All groups share `cuts`.  If `is_default`, the
-  // group's messages use the launcher's queues.  Throws ConfigError KB-Y047 if ccl.yaml names an
-  // algorithm for the group that its shape cannot carry.
+  // `ranks` are global ranks, by group rank.  All groups share `cuts` and `starts`.  If
+  // `is_default`, the group's messages use the launcher's queues.  Throws ConfigError KB-Y047 if
+  // ccl.yaml names an algorithm for the group that its shape cannot carry, CollectiveMismatchError
+  // KB-C026 if the rank that stands for a member is none itself.
   GroupCommunicator(RuntimeContext& torch, const KernelLauncher& launcher, std::vector<int> ranks,
-                    std::string description, std::shared_ptr<CutCache> cuts, bool is_default);
+                    std::string description, std::shared_ptr<CutCache> cuts,
+                    std::shared_ptr<JointStarts> starts, bool is_default);
 
   // Throws CollectiveError KB-C012 if the algorithm is no all_reduce, KB-C013 if it cannot work on
   // tensors placed so, KB-C014 if a program's own kernel was faster than any can be, KB-C023 if
@@ -53,7 +56,10 @@ class GroupCommunicator : public distributed::Communicator {
   using QueuePool = std::vector<std::shared_ptr<LaneQueues>>;
 
   bool has_single_driver() const { return devices_.are_pes(); }
-  int caller_count() const { return has_single_driver() ? 1 : static_cast<int>(ranks_.size()); }
+  bool is_folded() const { return !devices_.stand_ins.empty(); }
+  // The members that call: a driver for all PEs, or those that stand for others.
+  int caller_count() const { return devices_.count_callers(); }
+  bool has_nobody_to_wait_for() const { return has_single_driver() || ranks_.size() == 1; }
   void check(const distributed::CollectiveCall& request) const;
   Bytes count_bytes(const distributed::CollectiveCall& request) const;
   Moved moved_by(const distributed::CollectiveCall& request) const;
@@ -61,6 +67,7 @@ class GroupCommunicator : public distributed::Communicator {
   const Algorithm& barrier_algorithm();
 
   void run_planned(const distributed::CollectiveCall& call, const Algorithm& algorithm);
+  void run_by_model(const distributed::CollectiveCall& call, const Algorithm& algorithm);
   std::shared_ptr<Meeting> meet(const distributed::CollectiveCall& call,
                                 const Algorithm& algorithm);
   // Takes idle queues, or makes new ones: each collective or message has queues of its own, so that
@@ -84,6 +91,7 @@ class GroupCommunicator : public distributed::Communicator {
   const std::vector<int> ranks_;
   const GroupDevices devices_;
   const std::shared_ptr<CutCache> cuts_;
+  const std::shared_ptr<JointStarts> starts_;
   const bool is_default_;
   std::unique_ptr<const KernelLauncher> own_kernels_;  // null: those of all ranks, or none ran yet
   const std::shared_ptr<PlanCache> plans_;

@@ -1,7 +1,6 @@
 #include "ccl/backend/planned_call.h"
 
 #include <algorithm>
-#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -45,7 +44,8 @@ PlannedCall::PlannedCall(const Topology& topology, std::shared_ptr<CutCache> cut
 }
 
 const CollectiveCall& PlannedCall::request(int member) const {
-  return devices_.are_pes() ? requests.front() : requests[static_cast<std::size_t>(member)];
+  if (devices_.are_pes()) return requests.front();
+  return requests[static_cast<std::size_t>(devices_.stand_in(member))];
 }
 
 void PlannedCall::prepare() {
@@ -331,42 +331,6 @@ std::shared_ptr<const Cut> PlannedCall::cut_of_shards(const ChunkRange& chunks) 
         sizes_);
   }
   return known = cut;
-}
-
-// Programs
-
-sim::PeLocation PlannedCall::pe_of(int node, const Lane& lane) const {
-  if (devices_.are_pes()) return devices_.pes[static_cast<std::size_t>(node)];
-  const int sip = devices_.sips[static_cast<std::size_t>(node / cubes_.count)];
-  return {sip, cubes_.count > 1 ? node % cubes_.count : lane.cube, lane.pe};
-}
-
-Programs PlannedCall::make_programs(int member) {
-  Programs programs;
-  for (int cube = 0; cube < cubes_.count; ++cube) {
-    const std::shared_ptr<const LaneSteps> steps = find_steps(member, cube);
-    for (const auto& [lane, of_lane] : *steps) {
-      if (of_lane.steps.empty()) continue;
-      programs[pe_of(member * cubes_.count + cube, lane)] = {
-          member, lane, std::shared_ptr<const StepList>(steps, &of_lane)};
-    }
-  }
-  return programs;
-}
-
-std::shared_ptr<const LaneSteps> PlannedCall::find_steps(int member, int cube) {
-  const int node = member * cubes_.count + cube;
-  const auto& [plan, blocks] = planned(node);
-  const auto place = [&](const ChunkRange& chunks) { return find_place(member, chunks); };
-  const auto make = [&] {
-    const CubeFilter cubes{cubes_.has_sums ? cube : kNobody, cubes_.count > 1 ? cube : kNobody};
-    return expand(*plan, place, cubes, order_);
-  };
-  // Members that are PEs have rectangles of this call's.
-  if (devices_.are_pes()) return std::make_shared<const LaneSteps>(make());
-  StepCache::Key key{plan, order_, {}};
-  std::ranges::transform(blocks, std::back_inserter(key.places), place);
-  return plans_->steps().steps(node, std::move(key), make);
 }
 
 }  // namespace kernbench::ccl

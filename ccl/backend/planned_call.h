@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "ccl/backend/group_devices.h"
 #include "ccl/backend/plan_cache.h"
 #include "ccl/core/algorithm.h"
 #include "ccl/core/config.h"
@@ -26,14 +27,6 @@ struct Program {
 };
 using Programs = std::map<sim::PeLocation, Program>;
 
-// The group's devices: members are SIPs, or PEs.
-struct GroupDevices {
-  std::vector<int> sips;             // by member
-  std::vector<sim::PeLocation> pes;  // by member, if members are PEs; else none
-
-  bool are_pes() const { return !pes.empty(); }
-};
-
 struct CallSettings {
   const Algorithm* algorithm = nullptr;
   distributed::CollectiveKind kind = distributed::CollectiveKind::all_reduce;
@@ -49,7 +42,8 @@ struct CallSettings {
 
 class PlannedCall {
  public:
-  // `requests` are by member; of members that are PEs, there is one for all.
+  // `requests` are by member, of those that stand for themselves; of members that are PEs, there is
+  // one for all.
   PlannedCall(const Topology& topology, std::shared_ptr<CutCache> cuts,
               std::shared_ptr<PlanCache> plans, const GroupDevices& devices,
               const CallSettings& settings);
@@ -67,7 +61,10 @@ class PlannedCall {
   bool uses_slots() const { return uses_slots_; }
   // The steps of a member's PEs.
   Programs make_programs(int member);
-  // A member's request; that of all if members are PEs.
+  // False if some member's steps are not those of its stand-in, shifted to its place.  Of large
+  // groups only some members are compared.
+  bool are_members_alike();
+  // A member's request, or that of all.
   const distributed::CollectiveCall& request(int member) const;
   // The PE that serves a node of the plan in a lane.
   sim::PeLocation pe_of(int node, const Lane& lane) const;
@@ -93,6 +90,7 @@ class PlannedCall {
     std::vector<int> takes;
   };
 
+  bool is_like_stand_in(int member);
   const distributed::Block& any_block() const;
   void find_cubes();
   std::int64_t most_chunks_kept(std::size_t summands);

@@ -252,6 +252,11 @@ int Row::nearest_ahead(int target, bool ties) const {
 
 // GroupShape
 
+int GroupShape::place_of(int from, int member) const {
+  if (place_on_grid) return place_on_grid(from, member);
+  return (ring.position_of(member) - ring.position_of(from) + size) % size;
+}
+
 int GroupShape::column_of(int member) const {
   for (std::size_t x = 0; x < columns.size(); ++x) {
     if (columns[x].position_of(member) < columns[x].size()) return static_cast<int>(x);
@@ -266,7 +271,33 @@ int GroupShape::row_of(int member) const {
   return kNobody;
 }
 
-GroupShape shape_of_sips(const Topology& topology, const std::vector<int>& sips) {
+std::vector<int> shift_to_first(const Topology& topology, const std::vector<int>& sips) {
+  const Topology::System& system = topology.system;
+  bool are_alike = !sips.empty() && system.unlike_links.empty() && system.nodes.sips_per_link == 1;
+  for (const NodeLevel& level : system.nodes.inner) {
+    are_alike = are_alike && level.sips_per_link == 1;
+  }
+  const sim::Grid grid = sim::sip_grid(system);
+  const bool has_edges = system.topology == SipTopology::mesh_2d_no_wrap;
+  if (!are_alike || (has_edges && system.node_count() > 1)) return sips;
+  const sim::SipNetwork network(topology);
+  int x = grid.w;
+  int y = grid.h;
+  for (const int sip : sips) {
+    x = std::min(x, grid.x_of(sip));
+    y = std::min(y, grid.y_of(sip));
+  }
+  std::vector<int> result;
+  for (const int sip : sips) {
+    result.push_back(has_edges ? grid.index_of(grid.x_of(sip) - x, grid.y_of(sip) - y)
+                               : network.place_seen_from(sips.front(), sip));
+  }
+  return result;
+}
+
+// A group and its translations have the same plans.
+GroupShape shape_of_sips(const Topology& topology, const std::vector<int>& of_group) {
+  const std::vector<int> sips = shift_to_first(topology, of_group);
   const sim::SipNetwork network(topology);
   const bool spans_nodes = std::ranges::any_of(
       sips, [&](int sip) { return network.node_of(sip) != network.node_of(sips.front()); });
@@ -298,6 +329,12 @@ GroupShape shape_of_sips(const Topology& topology, const std::vector<int>& sips)
   if (!is_rectangle(shape)) make_one_row(shape);
   add_tree_over_grid(shape);
   shape.ways = ways_of_sips(topology, sips);
+  if (grid.wraps) {
+    shape.place_on_grid = [grid, first, sips](int from, int member) {
+      const auto node = [&](int of) { return sips[static_cast<std::size_t>(of)] - first; };
+      return grid.place_seen_from(node(from), node(member));
+    };
+  }
   return shape;
 }
 

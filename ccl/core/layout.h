@@ -62,7 +62,8 @@ class Layout {
   std::optional<tl::Port> port_between(const sim::PeLocation& from,
                                        const sim::PeLocation& to) const;
 
-  // Makes all queues.  Throws DeviceError KB-M010 if they do not fit into their memory.
+  // Makes the queues through which simulated SIPs send.  Throws DeviceError KB-M010 if they do not
+  // fit into their memory, CollectiveMismatchError KB-C026 if a SIP stands for unlike ones.
   void install(sim::Machine& machine, const sim::IpcqParams& params) const;
 
   // The same at ports that no other queue has.  Returns the names of them that kernels are to know.
@@ -97,6 +98,7 @@ class Layout {
   template <class Visit>
   void for_each_queue_of_cubes(const Visit& visit) const;
   int count_queues() const;
+  void check_are_alike(const sim::Folding& folding) const;
 
   const Topology topology_;
   const Participants participants_;

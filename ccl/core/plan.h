@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -136,10 +137,20 @@ struct GroupShape {
   MemberBox box;             // of members that span nodes
   bool is_of_pes = false;
   std::shared_ptr<const Ways> ways;  // null of groups whose members are not told apart by links
+  // As place_of(), on a grid that closes; empty of other groups.
+  std::function<int(int from, int member)> place_on_grid;
 
+  // Returns the place of a member as counted from another one: along the ring, or forward in each
+  // dimension of a grid that closes.  Members that stand alike see each other in one order.
+  int place_of(int from, int member) const;
   int column_of(int member) const;
   int row_of(int member) const;
 };
+
+// Returns the SIPs as they are numbered from the first one, or from the corner of a mesh that they
+// reach: a group and its translations are one to the model, and run alike.  Where links are unlike,
+// or shared, they need not stand alike.
+std::vector<int> shift_to_first(const Topology& topology, const std::vector<int>& sips);
 
 // The group of these SIPs, by group rank.
 GroupShape shape_of_sips(const Topology& topology, const std::vector<int>& sips);

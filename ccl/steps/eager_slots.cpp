@@ -23,7 +23,8 @@ EagerSlots::EagerSlots(sim::Machine& machine, Bytes largest)
     : topology_(machine.topology()), largest_(largest) {
   const int queues = count_queues(topology_, largest_);
   const auto reserve = [&](const sim::PeLocation& pe) {
-    return queues > 0 && machine.reserve_for_queues(pe, queues * kDepth * largest_);
+    return queues > 0 && machine.folding().is_simulated(pe.sip) &&
+           machine.reserve_for_queues(pe, queues * kDepth * largest_);
   };
   for (int sip = 0; sip < topology_.system.sip_count; ++sip) {
     for (int cube = 0; cube < topology_.cube_count(); ++cube) {

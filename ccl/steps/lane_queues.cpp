@@ -30,7 +30,7 @@ LaneQueues::LaneQueues(std::shared_ptr<runtime::Simulation> simulation, const La
 LaneQueues::~LaneQueues() {
   for (const auto& [lane, sum] : switch_sums_) machine().disconnect(*sum);
   for (const Queue& queue : queues_) {
-    if (queue.is_eager) eager_->give_back(queue.ends.to);
+    if (queue.is_eager) eager_->give_back(machine().pe(queue.ends.to).location());
     // The backend may have removed all queues already.
     sim::IpcqChannel* const there = machine().pe(queue.ends.from).ipcq().out(queue.ends.out);
     if (there == queue.channel) machine().disconnect(*there);
@@ -66,7 +66,9 @@ const sim::SwitchSum& LaneQueues::switch_sum(const sim::PeLocation& pe,
   return *sum;
 }
 
-const sim::IpcqChannel& LaneQueues::queue(const sim::PeLocation& from, const sim::PeLocation& to) {
+const sim::IpcqChannel& LaneQueues::queue(const sim::PeLocation& sender,
+                                          const sim::PeLocation& receiver) {
+  const auto [from, to] = machine().shift(sender, receiver);
   if (layout_ != nullptr) {
     if (const auto port = layout_->port_between(from, to)) {
       return *machine().pe(from).ipcq().out(*port);
@@ -81,7 +83,7 @@ const sim::IpcqChannel& LaneQueues::queue(const sim::PeLocation& from, const sim
     const sim::Port out = machine().pe(from).ipcq().unused_port(sim::Direction::global_east);
     const sim::Port in = machine().pe(to).ipcq().unused_port(sim::Direction::global_west);
     const sim::IpcqEnds queue_ends{from, out, to, in};
-    const bool is_eager = eager_ != nullptr && eager_->take(to);
+    const bool is_eager = eager_ != nullptr && eager_->take(machine().pe(to).location());
     sim::IpcqParams params = without_slots_;
     params.message_latency += hop_ * sim::SipNetwork(topology).hops(from.sip, to.sip);
     if (is_eager) eager_->set(params);

@@ -35,7 +35,7 @@ class LaneQueues {
   LaneQueues& operator=(const LaneQueues&) = delete;
 
   // Returns the queue from one PE to another.
-  const sim::IpcqChannel& queue(const sim::PeLocation& from, const sim::PeLocation& to);
+  const sim::IpcqChannel& queue(const sim::PeLocation& sender, const sim::PeLocation& receiver);
   // Returns the ports of a PE to and from the nodes of a plan, which lie at `pe_of`, and to the
   // switch, which reduces what the same PE of each of the SIPs sends.
   NodePorts ports(const sim::PeLocation& at, std::function<sim::PeLocation(int node)> pe_of,

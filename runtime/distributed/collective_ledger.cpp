@@ -84,13 +84,30 @@ std::uint64_t CollectiveLedger::arrive(const CollectiveCall& call, std::uint64_t
   return first_operation;
 }
 
+void CollectiveLedger::arrive_for_others(const CollectiveCall& call, const sim::Folding& folding) {
+  if (!folding.is_on()) return;
+  const int own = member(call.rank).global_rank;
+  std::size_t others = 0;
+  for (Member& other : members_) {
+    if (other.global_rank == own || folding.first_of(other.global_rank) != own) continue;
+    ++other.next_sequence;
+    ++others;
+  }
+  if (others == 0) return;  // and the record may be complete, and gone
+  records_[call.sequence() - first_sequence_].stood_for += others;
+  forget_complete_records();
+}
+
 int CollectiveLedger::futile_calls(int rank) const {
   const auto refused = refused_.find(rank);
   return refused == refused_.end() ? 0 : refused->second.calls;
 }
 
 void CollectiveLedger::forget_complete_records() {
-  while (!records_.empty() && records_.front().arrivals.size() == members_.size()) {
+  const auto is_complete = [&](const Record& record) {
+    return record.arrivals.size() + record.stood_for == members_.size();
+  };
+  while (!records_.empty() && is_complete(records_.front())) {
     records_.pop_front();
     ++first_sequence_;
   }

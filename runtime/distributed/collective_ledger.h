@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "runtime/distributed/collective.h"
+#include "sim_engine/topology/folding.h"
 
 namespace kernbench::distributed {
 
@@ -31,6 +32,10 @@ class CollectiveLedger {
   //                                    the collective that it has not joined, and its next
   //                                    call would meet what they sent
   std::uint64_t arrive(const CollectiveCall& call, std::uint64_t operation);
+
+  // The members that this one stands for call it too.
+  // REQUIRES: arrive(call) was the last call of any member
+  void arrive_for_others(const CollectiveCall& call, const sim::Folding& folding);
 
   // The member will call no more: it has returned, or was never started.
   // Throws DeadlockError KB-C002 if others have called a collective that it has not (KB-C021 for a
@@ -67,6 +72,7 @@ class CollectiveLedger {
     std::uint64_t operation = 0;
     CollectiveCall first = {};             // the first member's, without its tensors
     std::vector<Arrival> arrivals = {};    // in the order of arrival
+    std::size_t stood_for = 0;             // members that others have arrived for
     bool is_uniform = true;                // all members have the same counts
     std::vector<int> rank_of_device = {};  // global ranks; -1: nobody brought a tensor on it
   };

@@ -80,6 +80,7 @@ struct DistributedContext::State {
   // Groups that ranks are making: those of new_group(), and those of the same ranks by their
   // number (use_local_synchronization).
   using NewGroupKey = std::pair<std::vector<int>, std::uint64_t>;
+  int count_stood_for(const std::vector<int>& ranks) const;
   std::shared_ptr<Group> shared_group(const NewGroupKey& key, int callers, std::vector<int> ranks,
                                       std::string_view description);
   // Connects the group when it first runs something, since most of many groups run nothing.

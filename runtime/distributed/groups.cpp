@@ -154,6 +154,14 @@ std::shared_ptr<Communicator> DistributedContext::State::ensure_communicator(Gro
   return group.communicator;
 }
 
+// Returns how many of some ranks the caller stands for, itself among them.
+int DistributedContext::State::count_stood_for(const std::vector<int>& ranks) const {
+  const sim::Folding& folding = simulation->machine().folding();
+  const int own = local().rank;
+  return static_cast<int>(
+      std::ranges::count_if(ranks, [&](int rank) { return folding.first_of(rank) == own; }));
+}
+
 // The first caller makes the group; when `callers` have called, it is forgotten here.
 std::shared_ptr<Group> DistributedContext::State::shared_group(const NewGroupKey& key, int callers,
                                                                std::vector<int> ranks,
@@ -161,7 +169,8 @@ std::shared_ptr<Group> DistributedContext::State::shared_group(const NewGroupKey
   NewGroup& made = new_groups[key];
   if (made.group == nullptr) made.group = register_group(std::move(ranks), description);
   const std::shared_ptr<Group> group = made.group;
-  if (++made.handed_out == callers) new_groups.erase(key);
+  made.handed_out += count_stood_for(key.first.empty() ? world->ranks : key.first);
+  if (made.handed_out == callers) new_groups.erase(key);
   return group;
 }
 

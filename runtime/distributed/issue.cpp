@@ -11,6 +11,7 @@
 #include "runtime/distributed/distributed.h"
 #include "runtime/distributed/distributed_state.h"
 #include "runtime/distributed/fingerprint.h"
+#include "runtime/distributed/folded_ranks.h"
 #include "runtime/distributed/in_collective.h"
 #include "runtime/distributed/misuse.h"
 #include "runtime/simulation/gate.h"
@@ -163,9 +164,11 @@ CallRecord DistributedContext::State::arrive(CollectiveCall& call) {
       if (rank != call.rank) ledger.leave(rank, false);
     }
   }
+  check_can_be_alike(*simulation, call, *backend);
   const CallRecord record(*simulation, call.event, [&] { return describe_in_group(call); });
   try {
     call.operation = ledger.arrive(call, simulation->next_operation());
+    ledger.arrive_for_others(call, simulation->machine().folding());
     simulation->begin(call.operation);
     return record;
   } catch (const Error&) {

@@ -63,6 +63,12 @@ DistributedContext::Objects DistributedContext::State::exchange(CollectiveCall& 
   const CallRecord record = arrive(call);
   const InCollective in(local(), call);
   record.started(describe);
+  const sim::Folding& folding = simulation->machine().folding();
+  for (int rank = 0; rank < call.group->size() && folding.is_on(); ++rank) {
+    const int global = call.group->ranks[static_cast<std::size_t>(rank)];
+    const bool is_other = rank != call.rank && folding.first_of(global) == local().rank;
+    if (is_other) object_meetings.arrive(call.operation, call.group->size(), rank, own);
+  }
   const auto meeting =
       object_meetings.arrive(call.operation, call.group->size(), call.rank, std::move(own));
   meeting->wait(*simulation, [] { return std::string("the other ranks' objects"); });

@@ -7,6 +7,7 @@
 
 #include "runtime/distributed/aliasing.h"
 #include "runtime/distributed/distributed_state.h"
+#include "runtime/distributed/folded_ranks.h"
 #include "runtime/distributed/misuse.h"
 #include "runtime/stream/rank_streams.h"
 #include "runtime/tensor/tensor_storage.h"
@@ -95,6 +96,9 @@ Work DistributedContext::State::post(const MessageCall& wanted, const Tensor& x,
                                      std::shared_ptr<std::any> objects) {
   Group* const group = group_of_caller(wanted.function, wanted.group);
   if (group == nullptr) return {};
+  if (simulation->machine().folding().is_on()) {
+    refuse_unlike(wanted.function, "each rank names a peer");
+  }
   delay_call();
   const bool has_tensor = objects == nullptr;
   if (has_tensor) check_tensor(wanted.function, x);

@@ -12,6 +12,7 @@
 #include <span>
 
 #include "runtime/distributed/distributed_state.h"
+#include "runtime/distributed/folded_ranks.h"
 #include "runtime/guards/failure.h"
 #include "runtime/multiprocessing/host_room.h"
 #include "runtime/multiprocessing/rank_failure.h"
@@ -42,7 +43,7 @@ class World final : private runtime::Watchdog::Ranks {
       : simulation_(simulation),
         distributed_(distributed),
         body_(std::move(body)),
-        running_(nprocs) {}
+        nprocs_(nprocs) {}
   ~World() override { context_ends(); }
   World(const World&) = delete;
   World& operator=(const World&) = delete;
@@ -86,7 +87,8 @@ class World final : private runtime::Watchdog::Ranks {
   runtime::Simulation& simulation_;
   DistributedContext& distributed_;
   const std::function<void(int)> body_;
-  int running_;
+  const int nprocs_;
+  int running_ = 0;
   std::deque<Rank> ranks_;  // addresses stay
   Completion all_returned_{simulation_};
   bool has_context_ = true;
@@ -98,7 +100,11 @@ class World final : private runtime::Watchdog::Ranks {
 void World::start_ranks() {
   runtime::Watchdog& watchdog = simulation_.watchdog();
   watchdog.start();
-  for (int rank = 0, count = running_; rank < count; ++rank) start(rank);
+  const sim::Folding& folding = simulation_.machine().folding();
+  for (int rank = 0; rank < nprocs_; ++rank) running_ += folding.is_simulated(rank);
+  for (int rank = 0; rank < nprocs_; ++rank) {
+    if (folding.is_simulated(rank)) start(rank);
+  }
   watchdog.set_ranks(*this);
 }
 
@@ -171,7 +177,10 @@ void World::ended(Rank& rank, const FiberResult& result) {
   if (result.how == FiberResult::How::abandoned) given_up(rank);
   if (result.how != FiberResult::How::returned) return;
   try {
-    distributed_.state_->rank_returned(rank.local.rank);
+    const sim::Folding& folding = simulation_.machine().folding();
+    for (int other = 0; other < nprocs_; ++other) {
+      if (folding.first_of(other) == rank.local.rank) distributed_.state_->rank_returned(other);
+    }
   } catch (const DeadlockError&) {  // others wait for it
     // If a rank has raised, this deadlock may be the consequence.
     if (raised_.empty()) fail_with(std::current_exception());
@@ -347,6 +356,11 @@ void Multiprocessing::context_ends() {
   }
 }
 
+std::size_t Multiprocessing::find_stand_in(std::size_t rank) const {
+  const sim::Folding& folding = simulation_.machine().folding();
+  return static_cast<std::size_t>(folding.first_of(static_cast<int>(rank)));
+}
+
 ProcessContext Multiprocessing::start(int nprocs, std::function<void(int)> body) {
   const FiberLocal& local = simulation_.local();
   if (simulation_.fibers().current() != nullptr) {
@@ -359,6 +373,7 @@ ProcessContext Multiprocessing::start(int nprocs, std::function<void(int)> body)
   }
   if (nprocs < 1) throw CollectiveError("KB-R010", "spawn: nprocs is {}", nprocs);
   check_has_room(nprocs);
+  distributed::check_can_be_alike(simulation_, nprocs);
   runtime::synchronize(simulation_);  // ranks may use what the driver has launched
   distributed_.state_->ranks_start(nprocs);
   simulation_.attachments().forget_ranks();  // of a run that failed and was not joined

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -86,6 +87,8 @@ class Multiprocessing {
   // std::forward_as_tuple: every rank gets the same objects.  Returns the ranks' results, by rank,
   // if fn returns a value.
   //
+  // With RuntimeOptions::fold a rank that stands for others runs once, with the result of all.
+  //
   // If a rank raises, the others are unwound (their destructors run once) and SpawnException is
   // thrown.  If several raise at one instant, the lowest rank is the cause, and the others are
   // listed as suppressed.  DeadlockError and CollectiveMismatchError concern the group and are
@@ -108,9 +111,7 @@ class Multiprocessing {
       start(nprocs, [&](int rank) {
         results[static_cast<std::size_t>(rank)].emplace(call(fn, rank, args));
       }).join();
-      std::vector<Result> all;
-      for (std::optional<Result>& result : results) all.push_back(std::move(*result));
-      return all;
+      return collect(std::move(results));
     }
   }
 
@@ -145,6 +146,22 @@ class Multiprocessing {
     return std::apply([&](auto&... arguments) -> decltype(auto) { return fn(rank, arguments...); },
                       args);
   }
+
+  // Returns the results by rank, where one that has not run has the result of its stand-in.
+  template <class Result>
+  std::vector<Result> collect(std::vector<std::optional<Result>> results) const {
+    std::vector<Result> all;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      if constexpr (std::is_copy_constructible_v<Result>) {
+        all.push_back(results[i] ? std::move(*results[i]) : Result(all[find_stand_in(i)]));
+      } else {
+        all.push_back(std::move(results[i]).value());
+      }
+    }
+    return all;
+  }
+  // Returns the rank whose worker runs for another one.
+  std::size_t find_stand_in(std::size_t rank) const;
 
   friend class kernbench::RuntimeContext;
 

@@ -98,7 +98,7 @@ void HostCopy::landed(std::uint64_t index) {
                          buffer.element_count};
   machine.op_log().append(op);
   // The fingerprint of a run covers host copies as well as commands.
-  machine.engine().fold(digest(op));
+  machine.engine().fold(digest(op, sim::pes_of_sip(machine.topology())), buffer.home.sip);
   for (const std::uint64_t further : std::exchange(further_[write.elements.get()], {})) {
     send(further, sim::Endpoint::Kind::io_cpu);
   }

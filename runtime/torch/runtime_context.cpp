@@ -184,6 +184,19 @@ runtime::Simulation& simulation_of(const RuntimeContext& torch) {
   return *shared_simulation_of(torch);
 }
 
+namespace {
+
+// Returns the period of ranks that are alike; 0: each is simulated.
+int find_period(const Topology& topology, const RuntimeOptions& options) {
+  const bool is_plain = !options.data && !options.trace && !options.profile &&
+                        !options.energy.value_or(false) && !options.shuffle_ties &&
+                        options.choices == nullptr;
+  const bool folds = options.fold > 0 && is_plain && topology.system.sip_count > options.fold;
+  return folds && sim::Folding::find_obstacle(topology, options.fold).empty() ? options.fold : 0;
+}
+
+}  // namespace
+
 RuntimeContext::RuntimeContext(const Topology& topology, RuntimeOptions options)
     : options_(checked(std::move(options))),
       simulation_(std::make_shared<runtime::Simulation>(
@@ -193,7 +206,8 @@ RuntimeContext::RuntimeContext(const Topology& topology, RuntimeOptions options)
                               .profile = options_.profile || options_.trace,
                               .energy = options_.energy.value_or(false),
                               .op_log_limit = options_.op_log_limit,
-                              .shuffle_ties = options_.shuffle_ties},
+                              .shuffle_ties = options_.shuffle_ties,
+                              .fold = find_period(topology, options_)},
           options_.evaluation_threads,
           runtime::RunLimits{options_.command_limit, options_.kernel_time_limit,
                              options_.rank_notice_time,

@@ -15,32 +15,18 @@ constexpr std::uint64_t kNumbers = (std::uint64_t{1} << 40) - 1;  // a visit has
 
 }  // namespace
 
-Fabric::Fabric(Engine& engine, const Topology& topology, TraceRecorder* trace)
+Fabric::Fabric(Engine& engine, const Topology& topology, TraceRecorder* trace, int fold)
     : engine_(engine),
       routing_(topology),
       trace_(trace),
+      folding_(topology, fold),
       packet_(topology.communication.packet),
       turns_(topology.cube.hbm.turn_around > Time{0}),
       steps_(trace != nullptr),
       links_(routing_.link_count()),
-      bookings_(routing_.link_count()) {
-  for (LinkId link = 0; link < routing_.link_count(); ++link)
-    links_[link].spec = routing_.spec(link);
+      bookings_(links_.size()) {
+  for (LinkId link = 0; link < links_.size(); ++link) links_[link].spec = routing_.spec(link);
   if (packet_ > 0) meetings_.resize(links_.size());
-}
-
-const Path& Fabric::path(const Endpoint& from, const Endpoint& to) {
-  const std::uint64_t key = routing_.make_key(from) << 32 | routing_.make_key(to);
-  auto& path = paths_[key];
-  if (!path) {
-    path = std::make_unique<const Path>(routing_.route(from, to));
-    // All transfers have room for the longest way, so that one that is used again needs no memory.
-    if (path->hops.size() >= longest_way_) {
-      longest_way_ = path->hops.size() + 1;
-      for (Transfer& transfer : transfers_) transfer.arrivals.resize(longest_way_);
-    }
-  }
-  return *path;
 }
 
 Fabric::Transfer& Fabric::take_transfer() {

@@ -13,7 +13,7 @@
 //              (ADR-0033).
 // Ties:        of heads that reach a link at once, that one is first which was earlier where they
 //              came from, then which comes from the nearest sender as the link's SIP counts them
-//              (SipNetwork::place_seen_from()), then which was sent first.  Messages from other
+//              (Path::seen_places), then which was sent first.  Messages from other
 //              SIPs that land at one moment are delivered in this order, too, after all else that
 //              happens at that moment: so SIPs that stand alike behave alike.  If ties are
 //              shuffled, the order of the links from which heads come is drawn for each link and
@@ -50,7 +50,9 @@ class WorkLog;
 
 class Fabric {
  public:
-  Fabric(Engine& engine, const Topology& topology, TraceRecorder* trace);
+  // `fold`: the period of Folding, or 0.  The links of SIPs that are simulated serve all messages,
+  // and each other link answers as the one that is simulated for it.
+  Fabric(Engine& engine, const Topology& topology, TraceRecorder* trace, int fold = 0);
 
   const Routing& routing() const { return routing_; }
 
@@ -74,10 +76,10 @@ class Fabric {
   Waiting waiting_of_delivered() const;
 
   // Bytes that have entered a link so far.
-  Bytes carried(LinkId link) const { return as_of_now(links_[link]).carried; }
+  Bytes carried(LinkId link) const { return as_of_now(link_for(link)).carried; }
 
   // The time for which a link has been busy with kernels' data so far.
-  Time busy(LinkId link) const { return as_of_now(links_[link]).server.busy(engine_.now()); }
+  Time busy(LinkId link) const { return as_of_now(link_for(link)).server.busy(engine_.now()); }
 
   // Records from now on when the links between cubes and SIPs are busy.
   void keep_use_over_time();
@@ -164,6 +166,10 @@ class Fabric {
     std::optional<EventHandle> decision;
   };
 
+  const Link& link_for(LinkId link) const {
+    return links_[folding_.is_on() ? routing_.shift(link, folding_) : link];
+  }
+  void fold(Path& path) const;
   Transfer& take_transfer();
   static Time busy_time(const Transfer& transfer, const Link& link);
   static Visit visit_of(Transfer& transfer);
@@ -206,8 +212,8 @@ class Fabric {
   Link as_of_now(const Link& link) const;
   void drop(Link& link, Visit& visit);
   bool precedes(const Visit& a, const Visit& b) const;
-  std::tuple<int, std::uint32_t, std::uint64_t> sender_seen_from(int sip,
-                                                                 const Transfer& transfer) const;
+  static std::tuple<int, std::uint32_t, std::uint64_t> sender_seen_at(std::size_t hop,
+                                                                      const Transfer& transfer);
   std::uint64_t draw_order(const Visit& visit) const;
   void slow_down(LinkId id, Visit& visit, Time start);
   void retime_waiting(LinkId id, LinkArbiter& arbiter);
@@ -218,6 +224,7 @@ class Fabric {
   Engine& engine_;
   const Routing routing_;
   TraceRecorder* const trace_;
+  const Folding folding_;
   const Bytes packet_;  // 0: a transfer keeps a link until it has passed
   const bool turns_;    // writes take more of HBM's ports than reads
   bool steps_;

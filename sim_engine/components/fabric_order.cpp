@@ -24,8 +24,7 @@ bool Fabric::precedes(const Visit& a, const Visit& b) const {
     const Time other = i <= b.hop ? second.arrivals[b.hop - i].head : second.sent;
     if (one != other) return one < other;
   }
-  const int here = routing_.sip_of(first.path->hops[a.hop]);
-  return sender_seen_from(here, first) < sender_seen_from(here, second);
+  return sender_seen_at(a.hop, first) < sender_seen_at(b.hop, second);
 }
 
 // Some visits of a link that thousands of messages are going to reach are its guides, in the order
@@ -63,10 +62,10 @@ Fabric::Visit& Fabric::find_visit(Link& link, const Transfer& transfer, std::siz
 
 // Returns what orders transfers that reach a SIP at one time: from where they come as that SIP sees
 // it, so that SIPs which stand alike serve alike, then which was sent first.
-std::tuple<int, std::uint32_t, std::uint64_t> Fabric::sender_seen_from(
-    int sip, const Transfer& transfer) const {
+std::tuple<int, std::uint32_t, std::uint64_t> Fabric::sender_seen_at(std::size_t hop,
+                                                                     const Transfer& transfer) {
   const Path& path = *transfer.path;
-  return {routing_.place_seen_from(sip, path.from_sip), path.from_place, transfer.number};
+  return {path.sender_seen_at(hop), path.from_place, transfer.number};
 }
 
 void Fabric::deliver(Transfer& transfer) {
@@ -80,8 +79,9 @@ void Fabric::deliver_arrived() {
   handed_over_.swap(arrived_);
   if (!engine_.tie_seed()) {
     std::ranges::sort(handed_over_, {}, [&](const Transfer* transfer) {
-      const int to = transfer->path->to_sip;
-      return std::pair(to, sender_seen_from(to, *transfer));
+      const Path& path = *transfer->path;
+      const int to = folding_.first_of(path.to_sip);
+      return std::pair(to, sender_seen_at(path.hops.size(), *transfer));
     });
   }
   for (Transfer* const transfer : handed_over_) {

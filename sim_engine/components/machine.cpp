@@ -30,9 +30,11 @@ const Topology& checked(const Topology& topology) {
   return topology;
 }
 
-std::vector<HbmAllocator> make_hbm(const Topology& topology) {
+std::vector<HbmAllocator> make_hbm(const Topology& topology, const Folding& folding) {
   std::vector<HbmAllocator> hbm;
-  for (int sip = 0; sip < topology.system.sip_count; ++sip) hbm.emplace_back(topology, sip);
+  for (int sip = 0; sip < topology.system.sip_count; ++sip) {
+    if (folding.is_simulated(sip)) hbm.emplace_back(topology, sip);
+  }
   return hbm;
 }
 
@@ -41,10 +43,10 @@ std::vector<HbmAllocator> make_hbm(const Topology& topology) {
 struct Machine::Parts {
   Parts(Machine& machine, const MachineOptions& options)
       : trace(options.trace ? std::make_unique<TraceRecorder>() : nullptr),
-        fabric(machine.engine_, machine.topology_, trace.get()),
+        fabric(machine.engine_, machine.topology_, trace.get(), options.fold),
         faults(MachineFaults::make(machine.topology_, fabric.routing())),
         launcher(machine.engine_, fabric, machine.topology_),
-        hbm(make_hbm(machine.topology_)),
+        hbm(make_hbm(machine.topology_, machine.folding_)),
         queue_memory(machine.topology_, hbm),
         services{machine.topology_,
                  machine.engine_,
@@ -94,14 +96,22 @@ struct Machine::Parts {
 
 Machine::Machine(const Topology& topology, const MachineOptions& options)
     : topology_(checked(topology)),
+      folding_(topology, options.fold),
       memory_(options.data),
       op_log_(options.op_log_limit),
       parts_(std::make_unique<Parts>(*this, options)) {
   if (options.shuffle_ties) engine_.shuffle_ties(*options.shuffle_ties);
   if (options.profile) engine_.record_causes();
   if (options.energy) count_work();
+  if (folding_.is_on()) {
+    KB_CHECK(Folding::find_obstacle(topology_, options.fold).empty(), "unlike SIPs are folded");
+    std::vector<int> firsts;
+    for (int i = 0; i < topology_.system.sip_count; ++i) firsts.push_back(folding_.first_of(i));
+    engine_.set_stand_ins(std::move(firsts));
+  }
   std::uint32_t number = 0;
   for (int sip = 0; sip < topology_.system.sip_count; ++sip) {
+    if (!folding_.is_simulated(sip)) continue;
     for (int cube = 0; cube < topology_.cube_count(); ++cube) {
       for (int pe = 0; pe < topology_.pe_count(); ++pe) {
         parts_->pes.emplace_back(parts_->services, PeLocation{sip, cube, pe}, number++);
@@ -128,7 +138,7 @@ const TraceRecorder* Machine::trace() const {
   return parts_->trace.get();
 }
 HbmAllocator& Machine::hbm(int sip) {
-  return parts_->hbm[static_cast<std::size_t>(sip)];
+  return parts_->hbm[static_cast<std::size_t>(folding_.index_of(sip))];
 }
 std::list<IpcqChannel>& Machine::channels() {
   return parts_->channels;
@@ -137,9 +147,16 @@ const std::list<IpcqChannel>& Machine::channels() const {
   return parts_->channels;
 }
 
+std::pair<PeLocation, PeLocation> Machine::shift(PeLocation from, PeLocation to) const {
+  to.sip = folding_.shift(to.sip, from.sip);
+  from.sip = folding_.first_of(from.sip);
+  return {from, to};
+}
+
 ProcessingElement& Machine::pe(const PeLocation& at) {
   KB_CHECK(exists(topology_, at), "there is no {}", to_string(at));
-  const int number = (at.sip * topology_.cube_count() + at.cube) * topology_.pe_count() + at.pe;
+  const int sip = folding_.index_of(at.sip);
+  const int number = (sip * topology_.cube_count() + at.cube) * topology_.pe_count() + at.pe;
   return parts_->pes[static_cast<std::size_t>(number)];
 }
 
@@ -195,7 +212,9 @@ std::array<UnitClassUse, kUnitClassCount> Machine::unit_classes() const {
 
 ComputeTraffic Machine::compute_traffic() const {
   ComputeTraffic sum;
-  for (const ProcessingElement& pe : parts_->pes) sum += pe.compute_traffic();
+  for (int i = 0; i < folding_.sips_of_each(); ++i) {
+    for (const ProcessingElement& pe : parts_->pes) sum += pe.compute_traffic();
+  }
   return sum;
 }
 

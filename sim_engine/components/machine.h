@@ -9,10 +9,12 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "sim_engine/components/ipcq_ends.h"
 #include "sim_engine/components/use_and_waits.h"
 #include "sim_engine/core/engine.h"
+#include "sim_engine/topology/folding.h"
 #include "sim_engine/topology/topology.h"
 #include "sim_engine/trace/command_log.h"
 #include "sim_engine/values/access_tracker.h"
@@ -37,10 +39,15 @@ struct MachineOptions {
   bool energy = false;           // count what its energy is made of (ADR-0268)
   std::size_t op_log_limit = 0;  // the op log keeps this many of the latest records; 0: all
   std::optional<std::uint64_t> shuffle_ties = std::nullopt;  // the seed of Engine::shuffle_ties()
+  // The period of SIPs that do the same at the same times: one is simulated for them (Folding).  0:
+  // each is simulated.
+  int fold = 0;
 };
 
 class Machine {
  public:
+  // REQUIRES: options.fold has no obstacle, and comes without data, trace, profile, energy and
+  // shuffled ties
   Machine(const Topology& topology, const MachineOptions& options);
   ~Machine();
   Machine(const Machine&) = delete;
@@ -59,8 +66,13 @@ class Machine {
   TraceRecorder* trace();  // null unless asked for
   const TraceRecorder* trace() const;
 
+  const Folding& folding() const { return folding_; }
+  // Returns two PEs where the shift that takes the sender's SIP to its first one takes them.
+  std::pair<PeLocation, PeLocation> shift(PeLocation from, PeLocation to) const;
+
   HbmAllocator& hbm(int sip);
 
+  // Returns the PE that is simulated for this one.
   ProcessingElement& pe(const PeLocation& at);
   // The name of the place where a cause takes its time: "sip0.link.east", "sip0.cube0.pe3"; "" for
   // causes without one.
@@ -130,6 +142,7 @@ class Machine {
   struct Parts;
 
   const Topology topology_;
+  const Folding folding_;
   Engine engine_;
   MemoryStore memory_;
   AccessTracker accesses_;

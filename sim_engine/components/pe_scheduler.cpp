@@ -363,7 +363,7 @@ void PeScheduler::record(const Command& command) {
   const Time now = services_.engine.now();
   const OpRecord op = make_record(command, number_, now);
   services_.op_log.append(op);
-  services_.engine.fold(digest(op));
+  services_.engine.fold(digest(op, pes_of_sip(services_.topology)), location_.sip);
   if (services_.trace != nullptr) trace(*services_.trace, command, op, location_);
 }
 

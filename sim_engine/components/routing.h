@@ -26,6 +26,7 @@
 
 #include "sim_engine/components/operation.h"
 #include "sim_engine/components/use_and_waits.h"
+#include "sim_engine/topology/folding.h"
 #include "sim_engine/topology/location.h"
 #include "sim_engine/topology/sip_network.h"
 
@@ -49,6 +50,11 @@ struct Path {
   int from_sip = 0;
   int to_sip = 0;
   std::uint32_t from_place = 0;  // a number of the sender, unique within its SIP
+  // The sender's SIP as the SIP of each hop counts it, and at the end the receiver's
+  // (SipNetwork::place_seen_from()).  None: the path stays in one SIP.
+  std::vector<int> seen_places;
+
+  int sender_seen_at(std::size_t hop) const { return seen_places.empty() ? 0 : seen_places[hop]; }
 
   // The time of a message without contention: every link's latency, plus the bytes over the slowest
   // link, or over the port of HBM with its turn if that takes longer.
@@ -90,6 +96,9 @@ class Routing {
 
   // The number of a SIP as counted from another one (SipNetwork::place_seen_from()).
   int place_seen_from(int sip, int other) const { return sips_.place_seen_from(sip, other); }
+
+  // Returns the link that is simulated for this one.
+  LinkId shift(LinkId link, const Folding& folding) const;
 
   // The way a message takes.
   // REQUIRES: both endpoints exist

@@ -11,6 +11,8 @@
 #include <memory>
 #include <optional>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "sim_engine/base/units.h"
 #include "sim_engine/core/cause_log.h"
@@ -132,23 +134,40 @@ class Engine {
 
   std::uint64_t event_count() const { return event_count_; }
 
-  // A hash of what fold() was given, in order.  Equal runs have equal fingerprints, in every build.
-  std::uint64_t fingerprint() const { return fingerprint_; }
+  // A hash of what fold() was given for each SIP, in any order.  Equal runs have equal
+  // fingerprints, in every build, and so has a run in which SIPs stood for others.
+  std::uint64_t fingerprint() const;
 
-  // Adds the identity of something that happened (an op log record) to the fingerprint.
-  void fold(std::uint64_t value) { fingerprint_ = mix(fingerprint_, value); }
+  // Adds a hash of something that happened on a SIP, and when (an op log record), to the
+  // fingerprint.
+  void fold(std::uint64_t hash, int sip = 0) {
+    const auto number = static_cast<std::size_t>(sip);
+    if (number >= sums_.size()) [[unlikely]]
+      sums_.resize(number + 1);
+    sums_[number] += hash;
+  }
+  // Lets SIPs stand for others in the fingerprint: by SIP, the one that does.
+  void set_stand_ins(std::vector<int> sips) { stand_ins_ = std::move(sips); }
 
  private:
-  static std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
-    return (hash ^ value) * 0x9e3779b97f4a7c15;
-  }
-
   EventQueue queue_;
   std::unique_ptr<CauseLog> causes_;
   std::optional<std::uint64_t> tie_seed_;
   std::uint64_t event_count_ = 0;
-  std::uint64_t fingerprint_ = 0xcbf29ce484222325;
+  std::vector<std::uint64_t> sums_;  // of hashes, by SIP
+  std::vector<int> stand_ins_;       // by SIP; empty: none stands for another
 };
+
+inline std::uint64_t Engine::fingerprint() const {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  const auto add = [&](std::uint64_t sum) { hash = (hash ^ sum) * 0x9e3779b97f4a7c15; };
+  if (sums_.empty() || stand_ins_.empty()) {
+    for (const std::uint64_t sum : sums_) add(sum);
+  } else {
+    for (const int sip : stand_ins_) add(sums_[static_cast<std::size_t>(sip)]);
+  }
+  return hash;
+}
 
 inline bool Engine::step() {
   if (queue_.empty()) return false;

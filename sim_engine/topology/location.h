@@ -35,6 +35,9 @@ bool exists(const Topology& topology, const PeLocation& location);
 
 // All PEs are numbered from 0, by SIP, cube and PE.
 std::uint32_t pe_number(const Topology& topology, const PeLocation& location);
+inline std::uint32_t pes_of_sip(const Topology& topology) {
+  return static_cast<std::uint32_t>(topology.cube_count() * topology.pe_count());
+}
 
 // A path begins and ends at an endpoint.  `cube` and `pe` are 0 for kinds that have no cube or PE.
 struct Endpoint {

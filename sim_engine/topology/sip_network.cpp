@@ -53,6 +53,22 @@ int SipNetwork::place_seen_from(int sip, int other) const {
   return place;
 }
 
+int SipNetwork::sip_at(int place, int from) const {
+  const int in_node = sips_in_node();
+  const Grid& grid = grid_;
+  const int there = place % in_node;
+  const int here = from % in_node;
+  int sip = grid.index_of((grid.x_of(here) + grid.x_of(there)) % grid.w,
+                          (grid.y_of(here) + grid.y_of(there)) % grid.h,
+                          (grid.z_of(here) + grid.z_of(there)) % grid.d);
+  for (int level = 1; level <= level_count(); ++level) {
+    const int count = nodes(level).count;
+    const int ahead = place / sips_in_node(level) % count;
+    sip += sips_in_node(level) * ((node_of(from, level) + ahead) % count);
+  }
+  return sip;
+}
+
 // In a dimension of size 2 both directions lead to the same SIP.
 std::vector<SipNetwork::Link> SipNetwork::links_out_of(int sip) const {
   const int in_node = sips_in_node();
@@ -205,7 +221,7 @@ Time SipNetwork::latency_in_node(int from, int to) const {
   from %= sips_in_node();
   to %= sips_in_node();
   const auto along = [&](int a, int b, int dimension) {
-    const int size = size_of(dimension);
+    const int size = size_along(dimension);
     const int way = std::abs(a - b);
     const int steps = grid_.wraps ? std::min(way, size - way) : way;
     return steps == 0 ? Time{0} : steps * least_latency(dimension);
@@ -273,14 +289,14 @@ int SipNetwork::node_link_count(int level) const {
   return system_.sip_count / nodes(level).sips_per_link;
 }
 
-int SipNetwork::size_of(int dimension) const {
+int SipNetwork::size_along(int dimension) const {
   return std::array{grid_.w, grid_.h, grid_.d}.at(static_cast<std::size_t>(dimension));
 }
 
 Time SipNetwork::diameter() const {
   Time way{0};
   for (int i = 0; i < kDimensions && !joins_all(); ++i) {
-    const int steps = grid_.wraps ? size_of(i) / 2 : size_of(i) - 1;
+    const int steps = grid_.wraps ? size_along(i) / 2 : size_along(i) - 1;
     if (steps > 0) way += steps * least_latency(i);
   }
   if (joins_all() && (sips_in_node() > 1 || !has_nodes())) way = in_node();

@@ -58,8 +58,14 @@ class SipNetwork {
   // The number of a SIP as counted from another one, which is 0: forward in each dimension of the
   // grid and on each level, and round its end.  SIPs that stand alike see each other in one order.
   int place_seen_from(int sip, int other) const;
+  // The SIP whose place, as counted from another one, is this (place_seen_from()).
+  int sip_at(int place, int from) const;
+  int sip_count() const { return static_cast<int>(system_.sip_count); }
   int links_per_sip() const;  // numbers; a SIP at an edge has fewer links
   std::string name_of_link(int number) const;
+
+  // The SIPs along a dimension of a node's grid: x is 0.
+  int size_along(int dimension) const;
 
   // The bandwidth and latency of a link.
   const LinkSpec& spec(const Link& link) const;
@@ -109,7 +115,6 @@ class SipNetwork {
   int neighbour_of(const Link& link) const;
   Bandwidth rate_in_node(int sip) const;
   Bandwidth rate_across(int dimension) const;
-  int size_of(int dimension) const;
   Time in_node() const;  // to_neighbour() of the same node
   Time latency_in_node(int from, int to) const;
   Time by_other_nodes(int level) const;  // there and back, beyond a level

@@ -93,7 +93,7 @@ Bandwidth SipNetwork::rate_across() const {
 
 // A ring is cut at two borders.
 Bandwidth SipNetwork::rate_across(int dimension) const {
-  const int size = size_of(dimension);
+  const int size = size_along(dimension);
   if (size < 2) return Bandwidth::unlimited();
   const bool is_ring = grid_.wraps && size > 2;
   Bandwidth first = Bandwidth::unlimited();
@@ -109,7 +109,7 @@ Bandwidth SipNetwork::rate_across(int dimension) const {
 Bandwidth SipNetwork::rate_across(int dimension, int border) const {
   if (!has_unlike_links()) {
     return times(system_.sip_link.bandwidth,
-                 grid_.count() / size_of(dimension) * system_.links_per_pair);
+                 grid_.count() / size_along(dimension) * system_.links_per_pair);
   }
   Bandwidth rate{0};
   for (int sip = 0; sip < grid_.count(); ++sip) {

@@ -10,10 +10,10 @@ std::string_view name_of(OpKind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
-std::uint64_t digest(const OpRecord& record) {
+std::uint64_t digest(const OpRecord& record, std::uint32_t pes) {
   const std::uint64_t identity = static_cast<std::uint64_t>(record.kind) |
                                  static_cast<std::uint64_t>(record.dtype) << 8 |
-                                 std::uint64_t{record.unit} << 32;
+                                 std::uint64_t{record.unit % pes} << 32;
   std::uint64_t hash = 0xcbf29ce484222325;
   const auto add = [&](std::uint64_t field) {
     hash = (hash ^ field) * 0x9e3779b97f4a7c15;

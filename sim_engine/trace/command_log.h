@@ -32,8 +32,9 @@ struct OpRecord {
   friend bool operator==(const OpRecord&, const OpRecord&) = default;
 };
 
-// A hash of everything in the record, for the engine's fingerprint.
-std::uint64_t digest(const OpRecord& record);
+// A hash of everything in the record, for the engine's fingerprint of its SIP: the unit counts by
+// its number among the SIP's `pes`.
+std::uint64_t digest(const OpRecord& record, std::uint32_t pes);
 
 // Append-only.  Records lie in chunks, so that growing copies no record and references stay valid
 // as long as their record is kept.

@@ -205,15 +205,21 @@ TEST_CASE("events that schedule events keep the total order of a reference queue
   CHECK(cascade.next > 20'000);
 }
 
-TEST_CASE("the fingerprint tells what happened, in which order", "[engine]") {
-  const auto fingerprint_of = [](std::vector<std::uint64_t> happened) {
+TEST_CASE("the fingerprint tells what happened on which SIP, in any order", "[engine]") {
+  using Happened = std::vector<std::pair<std::uint64_t, int>>;  // hashes, and their SIPs
+  const auto fingerprint_of = [](const Happened& happened, std::vector<int> stand_ins = {}) {
     Engine engine;
-    for (const std::uint64_t one : happened) engine.fold(one);
+    engine.set_stand_ins(std::move(stand_ins));
+    for (const auto& [hash, sip] : happened) engine.fold(hash, sip);
     return engine.fingerprint();
   };
-  CHECK(fingerprint_of({1, 2}) == fingerprint_of({1, 2}));
-  CHECK(fingerprint_of({1, 2}) != fingerprint_of({2, 1}));
-  CHECK(fingerprint_of({1, 2}) != fingerprint_of({1, 3}));
+  CHECK(fingerprint_of({{1, 0}, {2, 0}}) == fingerprint_of({{2, 0}, {1, 0}}));
+  CHECK(fingerprint_of({{1, 0}, {2, 0}}) != fingerprint_of({{1, 0}, {3, 0}}));
+  CHECK(fingerprint_of({{1, 0}, {2, 1}}) != fingerprint_of({{2, 0}, {1, 1}}));
+  CHECK(fingerprint_of({{1, 0}, {1, 0}}) != fingerprint_of({{1, 0}}));
+  const Happened each = {{7, 0}, {8, 1}, {7, 2}, {8, 3}};
+  CHECK(fingerprint_of({{7, 0}, {8, 1}}, {0, 1, 0, 1}) == fingerprint_of(each));
+  CHECK(fingerprint_of({{7, 0}, {9, 1}}, {0, 1, 0, 1}) != fingerprint_of(each));
 }
 
 TEST_CASE("a cancelled event does not happen, and the clock does not stop for it", "[engine]") {

@@ -1,0 +1,73 @@
+#include "sim_engine/topology/folding.h"
+
+#include "sim_engine/topology/location.h"
+
+namespace kernbench::sim {
+
+namespace {
+
+bool costs_time(const LinkSpec& link) {
+  return link.latency > Time{0} || !link.bandwidth.is_unlimited();
+}
+
+// Returns the coordinate that stands for another one in a dimension of this size.
+int first_along(int coordinate, int size, int period) {
+  return size % period == 0 ? coordinate % period : coordinate;
+}
+
+int coordinate_of(const Grid& grid, int node, int dimension) {
+  return dimension == 0 ? grid.x_of(node) : dimension == 1 ? grid.y_of(node) : grid.z_of(node);
+}
+
+int find_first(const SipNetwork& network, int sip, int period) {
+  if (network.has_nodes()) return sip % network.sips_in_node(network.level_count());
+  const Grid& grid = network.grid();
+  return grid.index_of(first_along(grid.x_of(sip), grid.w, period),
+                       first_along(grid.y_of(sip), grid.h, period),
+                       first_along(grid.z_of(sip), grid.d, period));
+}
+
+}  // namespace
+
+std::string_view Folding::find_obstacle(const Topology& topology, int period) {
+  const SipNetwork network(topology);
+  if (!topology.faults.empty()) return "the topology has faults";
+  if (network.has_unlike_links()) return "its links are unlike";
+  if (network.has_nodes()) return period == 1 ? "its SIPs form nodes" : "";
+  const SwitchSpec& shared = topology.system.network_switch;
+  if (network.has_switch()) {
+    return costs_time(shared.core) || shared.sums ? "its switch is one for all" : "";
+  }
+  const bool closes = network.joins_all() || network.grid().wraps;
+  return closes ? "" : "its SIPs at an edge have fewer links";
+}
+
+Folding::Folding(const Topology& topology, int period)
+    : network_(topology), simulated_(topology.system.sip_count) {
+  if (period == 0) return;
+  simulated_ = 0;
+  for (int sip = 0; sip < topology.system.sip_count; ++sip) {
+    firsts_.push_back(find_first(network_, sip, period));
+    indices_.push_back(firsts_.back() == sip ? simulated_++ : 0);
+  }
+}
+
+int Folding::shift(int other, int sip) const {
+  if (!is_on()) return other;
+  return network_.sip_at(network_.place_seen_from(sip, other), first_of(sip));
+}
+
+// Where a dimension has two SIPs, the ways there and back lead over links in opposite directions,
+// and a shift along it turns them round.
+SipNetwork::Link Folding::shift(const SipNetwork::Link& link) const {
+  const int first = first_of(link.sip);
+  if (network_.is_of_nodes(link.number) || network_.has_switch()) return {first, link.number};
+  if (network_.joins_all()) return {first, shift(link.number, link.sip)};
+  const int along = link.number / 2;
+  const bool turns = network_.size_along(along) == 2 &&
+                     coordinate_of(network_.grid(), first, along) !=
+                         coordinate_of(network_.grid(), link.sip, along);
+  return {first, turns ? link.number ^ 1 : link.number};
+}
+
+}  // namespace kernbench::sim

@@ -1,0 +1,72 @@
+// kernbench run --fold.
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "test/benches/program_json.h"
+
+namespace kernbench::test::benches_folding_test {
+
+using Catch::Contains;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+Json report_of(std::vector<std::string> arguments, const std::string& fold) {
+  arguments.insert(arguments.begin(), "run");
+  arguments.insert(arguments.end(), {"--fold", fold, "--json", "-"});
+  return json_of(run_program(arguments));
+}
+
+}  // namespace
+
+TEST_CASE("ranks that do alike have the rows and the fingerprint of all", "[cli][folding]") {
+  const auto collective = [](const std::string& topology, const std::string& name) {
+    return std::vector<std::string>{"--bench",    "collectives", "--topology",
+                                    topology,     "--set",       "collective=" + name,
+                                    "begin=64Ki", "end=64Ki",    "check=0"};
+  };
+  const std::vector<std::string> arguments =
+      GENERATE_COPY(collective("scale_64", "all_to_all"), collective("scale_64", "all_reduce"),
+                    collective("h100_128_16nodes", "all_gather"),
+                    std::vector<std::string>{"--bench", "tp-transformer", "--set", "check=false"});
+  const Json all = report_of(arguments, "off");
+  const Json folded = report_of(arguments, "exact");
+  CAPTURE(arguments);
+  CHECK(folded["rows"] == all["rows"]);
+  CHECK(folded["engine"]["fingerprint"] == all["engine"]["fingerprint"]);
+  CHECK(folded["engine"]["events"] < all["engine"]["events"]);
+}
+
+TEST_CASE("a step of ranks that are nearly alike takes nearly as long", "[cli][folding]") {
+  const std::string scheme = GENERATE("ddp", "fsdp2");
+  const std::vector<std::string> arguments = {
+      "--bench",  "ddp",              "--topology", "h100_128_16nodes", "--set",
+      "world=16", "scheme=" + scheme, "batch=2",    "bucket_cap_mb=1"};
+  const Json all = report_of(arguments, "off");
+  const Json folded = report_of(arguments, "near");
+  const auto step = [](const Json& report) { return report["rows"][0]["step_ns"].get<double>(); };
+  CAPTURE(scheme);
+  CHECK(std::abs(step(folded) / step(all) - 1) < 0.02);  // as --help says
+  CHECK(folded["engine"]["events"] < all["engine"]["events"]);
+  CHECK(report_of(arguments, "exact")["engine"]["events"] == all["engine"]["events"]);
+}
+
+TEST_CASE("the foot says for how many ranks one was simulated", "[cli][folding]") {
+  const auto run = [](const std::string& fold) {
+    return run_program({"run", "--bench", "collectives", "--topology", "scale_64", "--set",
+                        "collective=all_to_all", "begin=64Ki", "end=64Ki", "check=0", "--fold",
+                        fold});
+  };
+  const std::string note = "alike         one rank was simulated for 64; --fold off simulates each";
+  CHECK_THAT(run("exact").out, Contains(note));
+  CHECK_THAT(run("off").out, !Contains("alike"));
+  const ProgramResult wrong = run("all");
+  CHECK(wrong.exit_code == 2);
+  CHECK_THAT(wrong.err, Contains("--fold") && Contains("exact"));
+}
+
+}  // namespace kernbench::test::benches_folding_test
