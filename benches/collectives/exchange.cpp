@@ -43,8 +43,9 @@ Exchange::Exchange(RuntimeContext& torch, const MeasuredInput& input)
     members_.resize(static_cast<std::size_t>(config_.world_size() ? 1 : sips));
     std::iota(members_.begin(), members_.end(), 0);
   }
-  for (std::size_t rank = 0; rank < members_.size(); ++rank) {
-    tensors_.push_back(make_tensors(static_cast<int>(rank)));
+  const sim::Folding& folding = simulation_of(torch).machine().folding();
+  for (int rank = 0; rank < static_cast<int>(members_.size()); ++rank) {
+    tensors_.push_back(folding.is_simulated(rank) ? make_tensors(rank) : RankTensors{});
   }
 }
 
@@ -60,6 +61,11 @@ std::optional<int> Exchange::rank_of(int global_rank) const {
 }
 
 // Tensors
+
+const Exchange::RankTensors& Exchange::tensors(int rank) const {
+  const int stand_in = simulation_of(torch_).machine().folding().first_of(rank);
+  return tensors_[static_cast<std::size_t>(stand_in)];
+}
 
 TensorOptions Exchange::options() const {
   const TensorOptions own{.dtype = input_.blocks.dtype, .dp = input_.placement, .name = "ccl_in"};

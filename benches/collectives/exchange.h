@@ -47,7 +47,8 @@ class Exchange {
   // True if it is one over all ranks, which ccl.yaml names an algorithm for.
   bool is_of_all() const;
 
-  const RankTensors& tensors(int rank) const { return tensors_[static_cast<std::size_t>(rank)]; }
+  // Returns the tensors of a rank, or of its stand-in: the groups of folded ranks are of all.
+  const RankTensors& tensors(int rank) const;
   TensorOptions options() const;
   Tensor make(int rank, std::int64_t rows) const;
   std::vector<Tensor> make_list(int rank) const;
@@ -69,7 +70,7 @@ class Exchange {
   const CollectiveValues values_;
   std::vector<int> members_;          // global ranks, by group rank; {0}: one driver for all
   distributed::ProcessGroup group_;   // the default group if no members were named
-  std::vector<RankTensors> tensors_;  // by group rank
+  std::vector<RankTensors> tensors_;  // by group rank; of ranks that are not simulated none
 };
 
 }  // namespace kernbench::benches::collectives
