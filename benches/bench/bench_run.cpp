@@ -125,6 +125,7 @@ EngineStatistics BenchRun::statistics() const {
     sum.timed += one.timed;
     sum.events += one.events;
     sum.ranks_of_each = std::max(sum.ranks_of_each, one.ranks_of_each);
+    if (sum.unlike.empty()) sum.unlike = one.unlike;
     sum.energy += one.energy;
     add_effects(sum.faults, one.faults);
     sum.fingerprint = (sum.fingerprint ^ one.fingerprint) * 0x9e3779b97f4a7c15;

@@ -77,7 +77,8 @@ void ContextCollector::operator()(RuntimeContext* torch) const {
   {
     const std::lock_guard lock(set->mutex_);
     std::erase(set->live_, torch);
-    set->statistics_.push_back(collect_statistics(*torch));
+    EngineStatistics& statistics = set->statistics_.emplace_back(collect_statistics(*torch));
+    if (statistics.ranks_of_each == 1) statistics.unlike = set->unlike_;
     if (set->recording_.trace) set->traced_.push_back(shared_simulation_of(*torch));
     if (set->recording_.profile) set->keep_longest(shared_simulation_of(*torch));
   }
@@ -93,11 +94,12 @@ int ContextSet::find_period(const Topology& topology, bool nearly) const {
   return 0;
 }
 
-bool ContextSet::begin_anew_less_folded() {
+bool ContextSet::begin_anew_less_folded(std::string_view why) {
   KB_CHECK(all_ended(), "a context that is to be made anew is alive");
   if (period_ == 0) return false;
   least_period_ = period_ + 1;
   period_ = 0;
+  if (folds_ == Folds::nearly) unlike_ = why;
   statistics_.clear();
   traced_.clear();
   longest_.reset();

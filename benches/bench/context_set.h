@@ -67,10 +67,10 @@ class ContextSet {
   // which the machine can be folded.
   Context make(const Topology& topology, RuntimeOptions options);
   void let_ranks_fold(Folds which) { folds_ = which; }
-  // Forgets what has been simulated, since its ranks proved to be unlike: from now on they are
-  // folded by a longer period.  Returns false, and does nothing, if they were not folded.
+  // Forgets what has been simulated, since its ranks proved to be unlike, as `why` says: from now
+  // on they are folded by a longer period.  Returns false, and does nothing, if they were not.
   // REQUIRES: all_ended()
-  bool begin_anew_less_folded();
+  bool begin_anew_less_folded(std::string_view why);
 
   // May be called from any thread.  Stops all present and later simulations of the set with KB-S001
   // and this exit code.
@@ -112,6 +112,7 @@ class ContextSet {
   const std::optional<std::uint64_t> shuffle_ties_;
   ContextSet* const whole_ = nullptr;
   Folds folds_ = Folds::none;
+  std::string unlike_;  // why ranks are folded less than they were
   int least_period_ = 1;
   int period_ = 0;        // by which the last context folds
   std::vector<EngineStatistics> statistics_;  // without wall time

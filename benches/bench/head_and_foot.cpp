@@ -121,6 +121,7 @@ std::string foot(const Report& report) {
                       fmt::format("one rank was simulated for {}; --fold off simulates each",
                                   engine.ranks_of_each));
   }
+  if (!engine.unlike.empty()) text += note_line("not alike", engine.unlike);
   text += note_line("wall", fmt::format("{:.3f} s, {:.2f} M events/s", engine.wall_s,
                                         engine.events_per_s() / 1e6));
   text += note_line("busiest unit", describe_busiest(engine));

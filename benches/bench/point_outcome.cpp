@@ -85,7 +85,7 @@ Json outcome_json(const NamedOutcome& named) {
     systems.push_back({one.simulated.count(), one.events, hex(one.fingerprint), one.busiest.unit,
                        one.busiest.busy.count(), one.busiest.kernel_time.count(),
                        std::move(algorithms), one.rules, one.timed.count(), energy_json(one.energy),
-                       faults_json(one.faults), one.ranks_of_each});
+                       faults_json(one.faults), one.ranks_of_each, one.unlike});
   }
   return {{"inputs", hex(named.inputs)},
           {"point", named.point},
@@ -113,6 +113,7 @@ NamedOutcome parse_outcome(const Json& json) {
     one.energy = parse_energy(system.at(9));
     one.faults = parse_faults(system.at(10));
     one.ranks_of_each = system.at(11).get<int>();
+    one.unlike = system.at(12).get<std::string>();
     named.outcome.systems.push_back(std::move(one));
   }
   return named;

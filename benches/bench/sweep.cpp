@@ -251,7 +251,7 @@ std::vector<Row> SweepRun::simulate_folded_first(Point& point, PointContext& con
   try {
     return point.simulate(context);
   } catch (const Error& error) {
-    if (error.code() != "KB-C026" || !point.contexts->begin_anew_less_folded()) throw;
+    if (error.code() != "KB-C026" || !point.contexts->begin_anew_less_folded(error.what())) throw;
   }
   return simulate_folded_first(point, context);
 }

@@ -64,6 +64,9 @@ TEST_CASE("the foot says for how many ranks one was simulated", "[cli][folding]"
   const std::string note = "alike         one rank was simulated for 64; --fold off simulates each";
   CHECK_THAT(run("exact").out, Contains(note));
   CHECK_THAT(run("off").out, !Contains("alike"));
+  const ProgramResult unlike = run_program({"run", "--bench", "ddp", "--set", "world=4", "batch=1",
+                                            "bucket_cap_mb=25", "--fold", "near"});
+  CHECK_THAT(unlike.out, Contains("not alike     [KB-C026]"));
   const ProgramResult wrong = run("all");
   CHECK(wrong.exit_code == 2);
   CHECK_THAT(wrong.err, Contains("--fold") && Contains("exact"));
