@@ -47,7 +47,7 @@ std::uint64_t BenchRun::inputs_hash() const {
   const auto by_environment = launches_block_by_environment();
   const bool blocks = by_environment.value_or(request.topology.launch.blocking);
   const std::string_view launches = blocks ? "blocking" : "queued";
-  const std::string_view folds = request.folds == Folds::nearly ? "\nnearly folded" : "";
+  const std::string folds = fmt::format("\nfolds {}", static_cast<int>(request.folds));
   const std::string_view energy = request.recording.energy ? "\nwith energy" : "";
   return content_hash(fmt::format("{:016x}\n{}\n{}\n{}\n{}\n{}\n{}{}{}", program_hash(),
                                   request.topology.name, request.inputs, request.seed, ties,

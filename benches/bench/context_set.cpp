@@ -62,7 +62,8 @@ CollectedContext ContextSet::make(const Topology& topology, RuntimeOptions optio
   options.trace = options.trace || recording_.trace == runtime::TraceLevel::units;
   options.profile = options.profile || recording_.is_on();
   if (!options.energy) options.energy = recording_.energy;
-  if (options.fold > 0) options.fold = period_ = find_period(topology, options.folds_nearly);
+  if (options.fold > 0) options.fold = find_period(topology, options.folds_nearly);
+  period_ = std::max(period_, options.fold);
   if (!options.shuffle_ties) options.shuffle_ties = shuffle_ties_;
   CollectedContext torch(new RuntimeContext(topology, std::move(options)), ContextCollector{this});
   const std::lock_guard lock(mutex_);

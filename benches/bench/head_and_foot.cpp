@@ -118,8 +118,8 @@ std::string foot(const Report& report) {
                                          with_commas(engine.events)));
   if (engine.ranks_of_each > 1) {
     text += note_line("alike",
-                      fmt::format("one rank was simulated for {}; --fold off simulates each",
-                                  engine.ranks_of_each));
+                      fmt::format("one rank was simulated for {}{}; --fold off simulates each",
+                                  engine.system_count > 1 ? "up to " : "", engine.ranks_of_each));
   }
   if (!engine.unlike.empty()) text += note_line("not alike", engine.unlike);
   text += note_line("wall", fmt::format("{:.3f} s, {:.2f} M events/s", engine.wall_s,

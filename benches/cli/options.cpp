@@ -88,7 +88,8 @@ void add_run_options(CLI::App* app, RunArguments& arguments) {
   add_shuffle_ties(app, arguments.shuffle_ties);
   add(app, "--fold", "HOW", arguments.fold,
       "Ranks that do alike are simulated once: 'exact' (the default), with the times of all;\n"
-      "'near', those too that are nearly alike, within 2 % of these times; 'off', none")
+      "'near', those too that are nearly alike: a step's time is within 2 %, what it exposes\n"
+      "may be further off; 'off', none")
       ->check(CLI::IsMember({"exact", "near", "off"}));
   add(app, "--out", "DIR", arguments.output_folder,
       "Write report.json, report.csv and the bench's files into this folder");

@@ -45,7 +45,8 @@ Exchange::Exchange(RuntimeContext& torch, const MeasuredInput& input)
   }
   const sim::Folding& folding = simulation_of(torch).machine().folding();
   for (int rank = 0; rank < static_cast<int>(members_.size()); ++rank) {
-    tensors_.push_back(folding.is_simulated(rank) ? make_tensors(rank) : RankTensors{});
+    const int sip = members_[static_cast<std::size_t>(rank)];
+    tensors_.push_back(folding.is_simulated(sip) ? make_tensors(rank) : RankTensors{});
   }
 }
 
@@ -63,8 +64,9 @@ std::optional<int> Exchange::rank_of(int global_rank) const {
 // Tensors
 
 const Exchange::RankTensors& Exchange::tensors(int rank) const {
-  const int stand_in = simulation_of(torch_).machine().folding().first_of(rank);
-  return tensors_[static_cast<std::size_t>(stand_in)];
+  const int sip = members_[static_cast<std::size_t>(rank)];
+  const auto stand_in = rank_of(simulation_of(torch_).machine().folding().first_of(sip));
+  return tensors_[static_cast<std::size_t>(stand_in.value())];
 }
 
 TensorOptions Exchange::options() const {

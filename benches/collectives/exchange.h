@@ -47,7 +47,7 @@ class Exchange {
   // True if it is one over all ranks, which ccl.yaml names an algorithm for.
   bool is_of_all() const;
 
-  // Returns the tensors of a rank, or of its stand-in: the groups of folded ranks are of all.
+  // Returns the tensors of a rank, or of its stand-in.
   const RankTensors& tensors(int rank) const;
   TensorOptions options() const;
   Tensor make(int rank, std::int64_t rows) const;

@@ -17,6 +17,10 @@
 #include "ccl/steps/expansion.h"
 #include "runtime/distributed/collective.h"
 
+namespace kernbench::sim {
+class SipNetwork;
+}
+
 namespace kernbench::ccl {
 
 // The steps of one PE, which belongs to a member.
@@ -61,8 +65,8 @@ class PlannedCall {
   bool uses_slots() const { return uses_slots_; }
   // The steps of a member's PEs.
   Programs make_programs(int member);
-  // False if some member's steps are not those of its stand-in, shifted to its place.  Of large
-  // groups only some members are compared.
+  // False if the steps of members are not those of their stand-in, shifted to their places.  If a
+  // stand-in has more than 64 followers, 64 of them are compared.
   bool are_members_alike();
   // A member's request, or that of all.
   const distributed::CollectiveCall& request(int member) const;
@@ -90,7 +94,8 @@ class PlannedCall {
     std::vector<int> takes;
   };
 
-  bool is_like_stand_in(int member);
+  bool is_like(const Programs& programs, int stand_in, int member,
+               const sim::SipNetwork& network);
   const distributed::Block& any_block() const;
   void find_cubes();
   std::int64_t most_chunks_kept(std::size_t summands);

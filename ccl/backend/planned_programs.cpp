@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "ccl/backend/planned_call.h"
 #include "ccl/steps/alike_steps.h"
@@ -30,32 +32,50 @@ Programs PlannedCall::make_programs(int member) {
   return programs;
 }
 
-bool PlannedCall::are_members_alike() {
-  constexpr int kMost = 16;
-  const int size = member_count();
-  const int stride = size <= kMost ? 1 : size / 8 + 1;
-  for (int member = 1; member < size; member += stride) {
-    if (devices_.stand_in(member) != member && !is_like_stand_in(member)) return false;
+namespace {
+
+// Returns all followers of a stand-in, or some of many, which no pattern of their numbers decides.
+std::vector<int> select(const std::vector<int>& followers) {
+  constexpr std::size_t kMost = 64;
+  constexpr std::size_t kPrime = 7919;
+  std::vector<int> some;
+  for (std::size_t i = 0; i < std::min(followers.size(), kMost); ++i) {
+    some.push_back(followers[followers.size() <= kMost ? i : i * kPrime % followers.size()]);
   }
-  return true;
+  return some;
 }
 
-bool PlannedCall::is_like_stand_in(int member) {
+}  // namespace
+
+bool PlannedCall::are_members_alike() {
+  std::map<int, std::vector<int>> followers;  // by stand-in
+  for (int member = 0; member < member_count(); ++member) {
+    if (devices_.stand_in(member) != member) followers[devices_.stand_in(member)].push_back(member);
+  }
   const sim::SipNetwork network(topology_);
+  return std::ranges::all_of(followers, [&](const auto& entry) {
+    const auto& [stand_in, all] = entry;
+    const Programs programs = make_programs(stand_in);
+    return std::ranges::all_of(select(all), [&](int member) {
+      return is_like(programs, stand_in, member, network);
+    });
+  });
+}
+
+bool PlannedCall::is_like(const Programs& programs, int stand_in, int member,
+                          const sim::SipNetwork& network) {
   const auto place_seen_from = [&](int from, int node) {
     const auto sip_of = [&](int of) { return devices_.sips[static_cast<std::size_t>(of)]; };
     return network.place_seen_from(sip_of(from), sip_of(node / cubes_.count));
   };
-  const int stand_in = devices_.stand_in(member);
   const auto are_same = [&](int seen_by_stand_in, int seen_by_member) {
     return seen_by_stand_in % cubes_.count == seen_by_member % cubes_.count &&
            place_seen_from(stand_in, seen_by_stand_in) == place_seen_from(member, seen_by_member);
   };
-  return std::ranges::equal(make_programs(stand_in), make_programs(member),
-                            [&](const auto& a, const auto& b) {
-                              return a.second.lane == b.second.lane &&
-                                     are_alike(*a.second.steps, *b.second.steps, are_same);
-                            });
+  return std::ranges::equal(programs, make_programs(member), [&](const auto& a, const auto& b) {
+    return a.second.lane == b.second.lane &&
+           are_alike(*a.second.steps, *b.second.steps, are_same);
+  });
 }
 
 std::shared_ptr<const LaneSteps> PlannedCall::find_steps(int member, int cube) {

@@ -81,6 +81,9 @@ struct DistributedContext::State {
   // number (use_local_synchronization).
   using NewGroupKey = std::pair<std::vector<int>, std::uint64_t>;
   int count_stood_for(const std::vector<int>& ranks) const;
+  // Throws CollectiveMismatchError KB-C026 if the groups that followers of the group's members
+  // have, as these stand for them, have not been made.
+  void check_followers_have_groups(Group& group) const;
   std::shared_ptr<Group> shared_group(const NewGroupKey& key, int callers, std::vector<int> ranks,
                                       std::string_view description);
   // Connects the group when it first runs something, since most of many groups run nothing.

@@ -43,6 +43,7 @@ struct Group : std::enable_shared_from_this<Group> {
   // shares of what they use.
   void release();
 
+  bool has_followers = false;  // see State::check_followers_have_groups()
   bool is_of_ranks = false;                            // made in a spawn(), and gone with it
   DistributedContext* context = nullptr;               // in which it was made
   std::weak_ptr<runtime::Simulation> simulation = {};  // gone: so is the context

@@ -8,6 +8,7 @@
 
 #include "runtime/distributed/distributed_state.h"
 #include "runtime/distributed/fingerprint.h"
+#include "runtime/distributed/folded_ranks.h"
 #include "runtime/distributed/misuse.h"
 #include "runtime/simulation/gate.h"
 
@@ -160,6 +161,26 @@ int DistributedContext::State::count_stood_for(const std::vector<int>& ranks) co
   const int own = local().rank;
   return static_cast<int>(
       std::ranges::count_if(ranks, [&](int rank) { return folding.first_of(rank) == own; }));
+}
+
+void DistributedContext::State::check_followers_have_groups(Group& group) const {
+  const sim::Folding& folding = simulation->machine().folding();
+  if (!folding.is_on() || group.size() == world->size() || group.has_followers) return;
+  const auto sorted = [](std::vector<int> ranks) {
+    std::ranges::sort(ranks);
+    return ranks;
+  };
+  std::set<std::vector<int>> known;
+  for (const auto& [number, other] : groups) known.insert(sorted(other->ranks));
+  for (int rank = 0; rank < world->size(); ++rank) {
+    if (!group.rank_of(folding.first_of(rank))) continue;
+    std::vector<int> of_follower;
+    for (const int member : group.ranks) of_follower.push_back(folding.shift_back(member, rank));
+    if (!known.contains(sorted(of_follower))) {
+      refuse_unlike("a group", fmt::format("rank {} has no group like it yet", rank));
+    }
+  }
+  group.has_followers = true;
 }
 
 // The first caller makes the group; when `callers` have called, it is forgotten here.

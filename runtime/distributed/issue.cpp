@@ -165,6 +165,7 @@ CallRecord DistributedContext::State::arrive(CollectiveCall& call) {
     }
   }
   check_can_be_alike(*simulation, call, *backend);
+  check_followers_have_groups(*call.group);
   const CallRecord record(*simulation, call.event, [&] { return describe_in_group(call); });
   try {
     call.operation = ledger.arrive(call, simulation->next_operation());

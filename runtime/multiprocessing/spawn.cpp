@@ -178,8 +178,11 @@ void World::ended(Rank& rank, const FiberResult& result) {
   if (result.how != FiberResult::How::returned) return;
   try {
     const sim::Folding& folding = simulation_.machine().folding();
-    for (int other = 0; other < nprocs_; ++other) {
-      if (folding.first_of(other) == rank.local.rank) distributed_.state_->rank_returned(other);
+    distributed_.state_->rank_returned(rank.local.rank);
+    for (int other = 0; other < nprocs_ && folding.is_on(); ++other) {
+      const bool is_follower = other != rank.local.rank &&
+                               folding.first_of(other) == rank.local.rank;
+      if (is_follower) distributed_.state_->rank_returned(other);
     }
   } catch (const DeadlockError&) {  // others wait for it
     // If a rank has raised, this deadlock may be the consequence.

@@ -60,7 +60,9 @@ struct RuntimeOptions {
   // (sim::Folding, ADR-0174).  Times, counts and the fingerprint are those of a run of all ranks.
   // It has no effect with data, trace, profile, energy, shuffle_ties or choices, nor on a machine
   // that shifts by it do not take to itself.  Collectives with a root, messages, lists of unequal
-  // blocks and algorithms that treat such ranks unlike throw CollectiveMismatchError KB-C026.
+  // blocks, groups that other ranks do not have, and algorithms that treat such ranks unlike, as
+  // that of a barrier may, throw CollectiveMismatchError KB-C026.  Tensors of a rank that has a
+  // stand-in lie on the stand-in's SIP, so only ranks make them.
   int fold = 0;
   // Such ranks are nearly alike: each may have a part of a tensor on other PEs, and a collective
   // with a root takes the time of its model on all.  Times are then nearly those of all ranks.

@@ -103,12 +103,13 @@ Machine::Machine(const Topology& topology, const MachineOptions& options)
   if (options.shuffle_ties) engine_.shuffle_ties(*options.shuffle_ties);
   if (options.profile) engine_.record_causes();
   if (options.energy) count_work();
-  if (folding_.is_on()) {
-    KB_CHECK(Folding::find_obstacle(topology_, options.fold).empty(), "unlike SIPs are folded");
-    std::vector<int> firsts;
-    for (int i = 0; i < topology_.system.sip_count; ++i) firsts.push_back(folding_.first_of(i));
-    engine_.set_stand_ins(std::move(firsts));
+  KB_CHECK(!folding_.is_on() || Folding::find_obstacle(topology_, options.fold).empty(),
+           "unlike SIPs are folded");
+  std::vector<int> firsts;
+  for (int sip = 0; sip < topology_.system.sip_count; ++sip) {
+    firsts.push_back(folding_.first_of(sip));
   }
+  engine_.set_stand_ins(std::move(firsts));
   std::uint32_t number = 0;
   for (int sip = 0; sip < topology_.system.sip_count; ++sip) {
     if (!folding_.is_simulated(sip)) continue;

@@ -147,7 +147,10 @@ class Engine {
     sums_[number] += hash;
   }
   // Lets SIPs stand for others in the fingerprint: by SIP, the one that does.
-  void set_stand_ins(std::vector<int> sips) { stand_ins_ = std::move(sips); }
+  void set_stand_ins(std::vector<int> sips) {
+    stand_ins_ = std::move(sips);
+    sums_.resize(stand_ins_.size());
+  }
 
  private:
   EventQueue queue_;
@@ -161,10 +164,8 @@ class Engine {
 inline std::uint64_t Engine::fingerprint() const {
   std::uint64_t hash = 0xcbf29ce484222325;
   const auto add = [&](std::uint64_t sum) { hash = (hash ^ sum) * 0x9e3779b97f4a7c15; };
-  if (sums_.empty() || stand_ins_.empty()) {
-    for (const std::uint64_t sum : sums_) add(sum);
-  } else {
-    for (const int sip : stand_ins_) add(sums_[static_cast<std::size_t>(sip)]);
+  for (std::size_t sip = 0; sip < sums_.size(); ++sip) {
+    add(sums_[stand_ins_.empty() ? sip : static_cast<std::size_t>(stand_ins_[sip])]);
   }
   return hash;
 }

@@ -57,6 +57,11 @@ int Folding::shift(int other, int sip) const {
   return network_.sip_at(network_.place_seen_from(sip, other), first_of(sip));
 }
 
+int Folding::shift_back(int other, int sip) const {
+  if (!is_on()) return other;
+  return network_.sip_at(network_.place_seen_from(first_of(sip), other), sip);
+}
+
 // Where a dimension has two SIPs, the ways there and back lead over links in opposite directions,
 // and a shift along it turns them round.
 SipNetwork::Link Folding::shift(const SipNetwork::Link& link) const {

@@ -41,6 +41,8 @@ class Folding {
   int sips_of_each() const { return network_.sip_count() / simulated_; }
   // Returns where the shift that takes `sip` to its first one takes another SIP.
   int shift(int other, int sip) const;
+  // Returns where the shift back, from a SIP's first one to that SIP, takes another SIP.
+  int shift_back(int other, int sip) const;
   // Returns the link that the shift which takes its SIP to the first one takes it to.
   SipNetwork::Link shift(const SipNetwork::Link& link) const;
 

@@ -61,7 +61,7 @@ TEST_CASE("the foot says for how many ranks one was simulated", "[cli][folding]"
                         "collective=all_to_all", "begin=64Ki", "end=64Ki", "check=0", "--fold",
                         fold});
   };
-  const std::string note = "alike         one rank was simulated for 64; --fold off simulates each";
+  const std::string note = "alike         one rank was simulated for 64; --fold off";
   CHECK_THAT(run("exact").out, Contains(note));
   CHECK_THAT(run("off").out, !Contains("alike"));
   const ProgramResult unlike = run_program({"run", "--bench", "ddp", "--set", "world=4", "batch=1",

@@ -221,6 +221,58 @@ TEST_CASE("what ranks cannot do alike is refused where one stands for others", "
              Contains("[KB-C026] spawn: it starts 3 ranks on 4 SIPs"));
 }
 
+// A rank's own chunk is as large as its stand-in's only where all chunks are.
+TEST_CASE("chunks of unequal sizes are seen in large groups", "[ccl][folding]") {
+  const int sips = GENERATE(20, 24, 28, 42);
+  const auto all_reduce = [](std::int64_t count) {
+    return [count](RuntimeContext& torch, int) {
+      torch.distributed.all_reduce(torch.zeros({count}, {.dp = DPPolicy::on_one_pe()}));
+    };
+  };
+  const Topology topology = round_topology(SipTopology::ring_1d, sips);
+  for (const std::int64_t count : {sips * 100, sips * 100 + 6, sips * 100 + sips / 2}) {
+    const Program program = all_reduce(count);
+    const Run each = simulate(topology, 0, program);
+    for (int period = 1; period <= sim::Folding::kLargestPeriod; ++period) {
+      const std::optional<Run> run = simulate_folded(topology, period, program);
+      CAPTURE(sips, count, period);
+      if (run) CHECK((run->ends == each.ends && run->fingerprint == each.fingerprint));
+    }
+  }
+}
+
+TEST_CASE("each rank that another stands for has a group like its own", "[ccl][folding]") {
+  using Groups = std::vector<std::vector<int>>;
+  const auto all_reduce_in = [](const Groups& groups) {
+    return [groups](RuntimeContext& torch, int rank) {
+      distributed::ProcessGroup own = distributed::ProcessGroup::non_member();
+      for (const std::vector<int>& ranks : groups) {
+        const distributed::ProcessGroup group = torch.distributed.new_group(ranks);
+        if (std::ranges::find(ranks, rank) != ranks.end()) own = group;
+      }
+      if (own.is_non_member()) return;
+      torch.distributed.all_reduce(torch.zeros({600}, {.dp = DPPolicy::on_one_pe()}),
+                                   {.group = own});
+    };
+  };
+  const Topology topology = round_topology(SipTopology::ring_1d, 6);
+  for (const auto& [groups, period] :
+       {std::pair(Groups{{0, 1}, {2, 3, 4, 5}}, 2), std::pair(Groups{{0, 3}, {1, 2, 4, 5}}, 1),
+        std::pair(Groups{{0, 2, 4}}, 1), std::pair(Groups{{0, 3}}, 1)}) {
+    CHECK_THAT(error_of<CollectiveMismatchError>(
+                   [&] { simulate(topology, period, all_reduce_in(groups)); }),
+               Contains("[KB-C026]"));
+  }
+  for (const auto& [groups, period] :
+       {std::pair(Groups{{0, 1}, {2, 3}, {4, 5}}, 2), std::pair(Groups{{0, 3}, {1, 4}, {2, 5}}, 1),
+        std::pair(Groups{{0, 2, 4}}, 2)}) {
+    const Run each = simulate(topology, 0, all_reduce_in(groups));
+    const Run folded = simulate(topology, period, all_reduce_in(groups));
+    CHECK(folded.ends == each.ends);
+    CHECK(folded.fingerprint == each.fingerprint);
+  }
+}
+
 TEST_CASE("a machine that no shift takes to itself is simulated rank by rank", "[ccl][folding]") {
   const auto sips_of_each = [](const Topology& topology, int fold) {
     return simulate(topology, fold, [](RuntimeContext&, int) {}).sips_of_each;
