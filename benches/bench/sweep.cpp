@@ -246,12 +246,14 @@ std::function<PointEnd()> SweepRun::begin(Point& point) {
   return [this, &point] { return simulate(point); };
 }
 
-// One rank stands for others where a context lets it, unless they prove to be unlike.
+// One rank stands for others where a context lets it, unless they prove to be unlike.  Another error
+// may be theirs, too: then it does not come again.
 std::vector<Row> SweepRun::simulate_folded_first(Point& point, PointContext& context) {
   try {
     return point.simulate(context);
   } catch (const Error& error) {
-    if (error.code() != "KB-C026" || !point.contexts->begin_anew_less_folded(error.what())) throw;
+    const bool is_wanted = !point.contexts->is_interrupted();
+    if (!is_wanted || !point.contexts->begin_anew_less_folded(error.what())) throw;
   }
   return simulate_folded_first(point, context);
 }
