@@ -246,8 +246,8 @@ std::function<PointEnd()> SweepRun::begin(Point& point) {
   return [this, &point] { return simulate(point); };
 }
 
-// One rank stands for others where a context lets it, unless they prove to be unlike.  Another error
-// may be theirs, too: then it does not come again.
+// One rank stands for others where a context lets it, unless they prove to be unlike.  Another
+// error may be theirs, too: then it does not come again.
 std::vector<Row> SweepRun::simulate_folded_first(Point& point, PointContext& context) {
   try {
     return point.simulate(context);
