@@ -17,7 +17,7 @@ namespace runtime {
 class ScheduleChoices;
 }
 
-// What a context computes, records and allows.
+// The options say what a context computes, records and allows.
 struct RuntimeOptions {
   // ccl.yaml, as ccl::Config; null: the built-in defaults.
   std::shared_ptr<const distributed::BackendConfig> ccl = nullptr;

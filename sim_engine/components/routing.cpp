@@ -1,10 +1,7 @@
 #include "sim_engine/components/routing.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
-#include "sim_engine/base/check.h"
 #include "sim_engine/base/units.h"
 
 namespace kernbench::sim {

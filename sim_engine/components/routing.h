@@ -94,9 +94,6 @@ class Routing {
     return link >= core_link() ? 0 : static_cast<int>(link / per_sip_);
   }
 
-  // The number of a SIP as counted from another one (SipNetwork::place_seen_from()).
-  int place_seen_from(int sip, int other) const { return sips_.place_seen_from(sip, other); }
-
   // Returns the link that is simulated for this one.
   LinkId shift(LinkId link, const Folding& folding) const;
 

@@ -1,4 +1,5 @@
-// What a link is, by its number: its class, its energy, its name, and the one that stands for it.
+// A link's number tells its class, its unit of energy, its name, and the link that is simulated for
+// it.
 
 #include <fmt/format.h>
 

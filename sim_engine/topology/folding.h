@@ -1,4 +1,4 @@
-// Which SIPs stand for which, where SIPs do the same at the same times (ADR-0174).
+// One SIP is simulated for others that do the same at the same times: its followers (ADR-0174).
 //
 // A shift counts all SIPs on by equally many places in each dimension of the network, and round its
 // end.  Where it takes ways to ways over links of their own, a SIP and the one to which it is taken
