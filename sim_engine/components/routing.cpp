@@ -6,14 +6,6 @@
 
 namespace kernbench::sim {
 
-namespace {
-
-bool costs_time(const LinkSpec& link) {
-  return link.latency > Time{0} || !link.bandwidth.is_unlimited();
-}
-
-}  // namespace
-
 int Routing::hbm_slice_count(const Topology& topology) {
   const HbmSpec& hbm = topology.cube.hbm;
   return hbm.slices > 0 ? hbm.slices : std::min(hbm.channels, topology.pe_count());
@@ -58,7 +50,7 @@ Routing::Routing(const Topology& topology)
     : topology_(topology),
       cubes_(cube_grid(topology)),
       sips_(topology),
-      corners_(costs_time(topology.cube.corner) ? std::ssize(topology.cube.corners) : 0),
+      corners_(topology.cube.corner.costs_time() ? std::ssize(topology.cube.corners) : 0),
       hbm_at_(kCorners + static_cast<LinkId>(corners_ * kPerCorner)),
       hbm_slices_(static_cast<LinkId>(hbm_slice_count(topology))),
       pes_at_(hbm_at_ + hbm_slices_),
@@ -181,7 +173,7 @@ void Routing::cross_cubes(int sip, int from, int to, std::vector<LinkId>& links)
 }
 
 void Routing::pass(LinkId link, std::vector<LinkId>& links) const {
-  if (costs_time(spec(link))) links.push_back(link);
+  if (spec(link).costs_time()) links.push_back(link);
 }
 
 LinkId Routing::parallel_link(const SipNetwork::Link& link, const PeLocation& pe) const {
@@ -297,7 +289,7 @@ Path Routing::route(const Endpoint& from, const Endpoint& to) const {
     if (link.bandwidth < path.bottleneck || id == path.links.front()) path.slowest = id;
     path.bottleneck = std::min(path.bottleneck, link.bandwidth);
     const bool is_turned = path.turn > Time{0} && id == path.links.back();
-    if (!costs_time(link) && !is_turned) continue;
+    if (!link.costs_time() && !is_turned) continue;
     if (is_hbm(id)) path.hbm_hop = static_cast<int>(path.hops.size());
     path.hops.push_back(id);
   }

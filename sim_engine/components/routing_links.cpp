@@ -17,7 +17,7 @@ bool Routing::is_hbm(LinkId link) const {
 }
 
 bool Routing::is_there(LinkId link) const {
-  return find_class(link) != UnitClass::link || costs_time(spec(link));
+  return find_class(link) != UnitClass::link || spec(link).costs_time();
 }
 
 UnitClass Routing::find_class(LinkId link) const {

@@ -6,10 +6,6 @@ namespace kernbench::sim {
 
 namespace {
 
-bool costs_time(const LinkSpec& link) {
-  return link.latency > Time{0} || !link.bandwidth.is_unlimited();
-}
-
 // Returns the coordinate that stands for another one in a dimension of this size.
 int first_along(int coordinate, int size, int period) {
   return size % period == 0 ? coordinate % period : coordinate;
@@ -36,7 +32,7 @@ std::string_view Folding::find_obstacle(const Topology& topology, int period) {
   if (network.has_nodes()) return period == 1 ? "its SIPs form nodes" : "";
   const SwitchSpec& shared = topology.system.network_switch;
   if (network.has_switch()) {
-    return costs_time(shared.core) || shared.sums ? "its switch is one for all" : "";
+    return shared.core.costs_time() || shared.sums ? "its switch is one for all" : "";
   }
   const bool closes = network.joins_all() || network.grid().wraps;
   return closes ? "" : "its SIPs at an edge have fewer links";

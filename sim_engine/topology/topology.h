@@ -96,6 +96,8 @@ struct LinkSpec {
   Time latency{0};
 
   friend bool operator==(const LinkSpec&, const LinkSpec&) = default;
+
+  bool costs_time() const { return latency > Time{0} || !bandwidth.is_unlimited(); }
 };
 
 // The switch joins all SIPs if their topology is `switch`.
