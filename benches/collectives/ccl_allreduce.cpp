@@ -17,17 +17,12 @@ namespace {
 constexpr std::array kPlacements = {Shard::replicate, Shard::row_wise, Shard::column_wise,
                                     Shard::partial};
 constexpr std::int64_t kMostElements = std::int64_t{1} << 32;
-constexpr int kMaxWorldSize = 1 << 20;
 
 ccl::Config configure(const Bench& bench) {
   const Settings& settings = bench.settings();
-  ccl::Config ccl = choose_algorithm(bench);
+  ccl::Config ccl = choose_algorithm_and_ranks(bench);
   if (settings.is_set("buffer_kind")) {
     ccl = ccl.with_buffer_kind(settings.choice("buffer_kind", sim::kBufferKinds));
-  }
-  if (settings.is_set("world_size")) {
-    ccl = ccl.with_world_size(
-        static_cast<int>(settings.integers("world_size", 1, kMaxWorldSize).front()));
   }
   return ccl;
 }
@@ -125,8 +120,7 @@ BenchInfo ccl_allreduce_bench() {
        algorithm_setting(),
        {"buffer_kind", "", "where queues lie: tcm, sram or hbm; else ccl.yaml's",
         SettingType::name},
-       {"world_size", "", "rank = PE: the first so many PEs; else ccl.yaml's, or SIPs",
-        SettingType::integer},
+       world_size_setting(),
        {"cube", "", "over cubes: replicate, row_wise, column_wise or partial", SettingType::name},
        {"pe", "", "over the PEs of a cube, likewise", SettingType::name}},
       run_ccl_allreduce,

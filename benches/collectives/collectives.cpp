@@ -49,11 +49,29 @@ struct Plan {
   Bytes check_end = 0;  // larger ones are timed only
 };
 
-std::vector<MeasuredCollective> read_collectives(const Settings& settings) {
-  if (settings.text("collective") != "all") {
-    return settings.choices("collective", kMeasuredCollectives);
+// True of a collective that one driver can call for all ranks: each of them has tensors of the same
+// shapes, and no peers of its own.
+bool has_driver_call(MeasuredCollective collective) {
+  return collective != MeasuredCollective::gather && collective != MeasuredCollective::scatter &&
+         collective != MeasuredCollective::sendrecv;
+}
+
+std::vector<MeasuredCollective> read_collectives(const Bench& bench) {
+  const bool is_all = bench.settings().text("collective") == "all";
+  std::vector<MeasuredCollective> collectives(kMeasuredCollectives.begin(),
+                                              kMeasuredCollectives.end());
+  if (!is_all) collectives = bench.settings().choices("collective", kMeasuredCollectives);
+  if (!bench.ccl().world_size()) return collectives;
+  const auto refused = std::ranges::find_if_not(collectives, has_driver_call);
+  if (is_all) {
+    std::erase_if(collectives, [](MeasuredCollective one) { return !has_driver_call(one); });
+  } else if (refused != collectives.end()) {
+    throw UsageError("KB-U012",
+                     "--set collective: {} works between SIPs only, and PEs are the ranks "
+                     "(world_size); leave one of them out",
+                     name_of(*refused));
   }
-  return {kMeasuredCollectives.begin(), kMeasuredCollectives.end()};
+  return collectives;
 }
 
 constexpr std::size_t kMostSizes = 10'000;
@@ -101,6 +119,16 @@ std::vector<std::vector<int>> read_groups(const Bench& bench) {
   return split_ranks(settings.text("groups"), bench.topology().system.sip_count);
 }
 
+// Refuses what one driver of all PEs has no use for: PEs have a shard each, and all take part.
+void check_settings_of_pes(const Bench& bench) {
+  for (const std::string_view key : {"group", "groups", "backend", "cube", "pe"}) {
+    if (!bench.settings().is_set(key)) continue;
+    throw UsageError("KB-U012",
+                     "--set {}: means nothing where PEs are the ranks (world_size); leave it out",
+                     key);
+  }
+}
+
 // Refuses a setting that none of the collectives has.
 void check_is_used(const Settings& settings, std::string_view key, const Plan& plan,
                    bool CollectiveSpec::*has) {
@@ -122,7 +150,8 @@ DPPolicy read_placement(const Bench& bench) {
 Plan read_plan(const Bench& bench) {
   const Settings& settings = bench.settings();
   Plan plan;
-  plan.collectives = read_collectives(settings);
+  if (bench.ccl().world_size()) check_settings_of_pes(bench);
+  plan.collectives = read_collectives(bench);
   check_is_used(settings, "root", plan, &CollectiveSpec::has_root);
   check_is_used(settings, "redop", plan, &CollectiveSpec::reduces);
   plan.groups = read_groups(bench);
@@ -131,8 +160,8 @@ Plan read_plan(const Bench& bench) {
   plan.input.placement = read_placement(bench);
   plan.input.repetitions = static_cast<int>(settings.integer("iters", 1, kMostIterations));
   BlocksInput& blocks = plan.input.blocks;
-  blocks.ranks = plan.input.members.empty() ? bench.topology().system.sip_count
-                                            : static_cast<int>(plan.input.members.size());
+  const int all = bench.ccl().world_size().value_or(bench.topology().system.sip_count);
+  blocks.ranks = plan.input.members.empty() ? all : static_cast<int>(plan.input.members.size());
   blocks.root = static_cast<int>(settings.integer("root", 0, blocks.ranks - 1));
   blocks.op = settings.choice("redop", kRedops).op;
   blocks.dtype = settings.choice("dtype", kDTypes);
@@ -151,21 +180,22 @@ std::int64_t round_to_count(const BlocksInput& blocks, Bytes size) {
 
 using Measurements = std::vector<Measurement>;  // by group
 
-// True if all ranks call the same collective, without a root.
-bool are_alike(std::span<const MeasuredInput> groups, const Topology& topology) {
+// True if all SIPs call the same collective, without a root.
+bool are_alike(std::span<const MeasuredInput> groups, const Bench& bench) {
   const MeasuredInput& input = groups.front();
   const MeasuredCollective collective = input.blocks.collective;
   const bool is_of_pairs =
       collective == MeasuredCollective::shift || collective == MeasuredCollective::sendrecv;
   return groups.size() == 1 && input.backend == "ahbm" && !is_of_pairs &&
-         !spec_of(collective).has_root && input.blocks.ranks == topology.system.sip_count;
+         !spec_of(collective).has_root && !bench.ccl().world_size() &&
+         input.blocks.ranks == bench.topology().system.sip_count;
 }
 
 Measurements measure_on(PointContext& point, std::span<const MeasuredInput> groups,
                         RuntimeOptions options) {
   const Bench& bench = point.bench();
   options.ccl = bench.ccl();
-  options.fold = are_alike(groups, bench.topology()) ? 1 : 0;
+  options.fold = are_alike(groups, bench) ? 1 : 0;
   const auto torch = point.make_context(bench.topology(), std::move(options));
   return measure_at_once(*torch, groups);
 }
@@ -199,7 +229,10 @@ std::vector<Row> simulate(PointContext& point, const std::vector<MeasuredInput>&
   Measurements out_of_place;
   Measurements in_place;
   if (spec.out_of_place) out_of_place = measure_place(point, groups, false, checked);
-  if (spec.in_place) in_place = measure_place(point, groups, true, checked);
+  const bool has_one_driver = point.bench().ccl().world_size().has_value();
+  // A driver's blocks of all ranks are a tensor each, in none of which every rank has its own.
+  const bool in_result = spec.in_place && !(has_one_driver && spec.out_of_place);
+  if (in_result) in_place = measure_place(point, groups, true, checked);
   std::vector<Row> rows;
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const auto out = measurement_at(out_of_place, i);
@@ -247,11 +280,11 @@ void note_what_runs(Bench& bench, const Plan& plan) {
   bench.note("backend", input.backend);
   bench.note(plan.groups.empty() ? "group" : "groups", what_calls(plan));
   bench.note("tensors", fmt::format("{{1, count}} {}, {}", name_of(input.blocks.dtype),
-                                    to_string(input.placement)));
+                                    bench.ccl().world_size() ? "on each PE, one driver for all"
+                                                             : to_string(input.placement)));
 }
 
 void run_collectives(Bench& bench) {
-  check_rank_is_sip(bench);
   const Plan plan = read_plan(bench);
   note_what_runs(bench, plan);
   Sweep sweep(bench, "collectives");
@@ -300,6 +333,7 @@ BenchInfo collectives_bench() {
            {"backend", "ahbm", "ahbm, or local, which has no times", SettingType::name},
            {"group", "", "a list of ranks that take part; else all", SettingType::integers},
            algorithm_setting(),
+           world_size_setting(),
            {"groups", "", "mod:8: 8 groups at once, of every 8th rank; div:8: of 8 in a row",
             SettingType::name},
            {"check", "1", "0: times only, no values", SettingType::flag},
@@ -308,7 +342,7 @@ BenchInfo collectives_bench() {
             SettingType::name},
            {"pe", "column_wise", "over the PEs of a cube, likewise", SettingType::name}},
           run_collectives,
-          choose_algorithm};
+          choose_algorithm_and_ranks};
 }
 
 }  // namespace kernbench::benches::collectives

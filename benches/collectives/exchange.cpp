@@ -255,6 +255,8 @@ void Exchange::add_bounds(Measurement& measured) const {
   const BlocksInput& blocks = input_.blocks;
   const Topology& topology = torch_.topology();
   if (layout_) {
+    if (blocks.collective != MeasuredCollective::all_reduce)
+      return;  // of PEs no other one is known
     measured.lower_bound = ccl::pe_all_reduce_lower_bound(topology, blocks.ranks, blocks.bytes());
     // The driver's tensor lies on all PEs, and the bound of memory is that of one SIP.
     const bool is_on_one_sip = blocks.ranks <= topology.cube_count() * topology.pe_count();

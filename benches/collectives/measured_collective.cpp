@@ -17,6 +17,8 @@ namespace kernbench::benches::collectives {
 
 namespace {
 
+constexpr int kMaxWorldSize = 1 << 20;
+
 // The host's own time for a call, before the device hears of it.  Messages and shifts are not
 // issued by torch.distributed's collectives, and `local` has no device.
 Time issue_time(const MeasuredInput& input, const Topology& topology) {
@@ -164,6 +166,19 @@ DPPolicy default_placement(const ccl::Config& config) {
   if (config.participants() == ccl::Participants::one_pe_per_sip) return DPPolicy::on_one_pe();
   const bool adds_up = config.is_auto() || config.algorithm().reduces_in_sip;
   return {.cube = adds_up ? Shard::partial : Shard::column_wise, .pe = Shard::column_wise};
+}
+
+SettingInfo world_size_setting() {
+  return {"world_size", "", "rank = PE: the first so many PEs; else ccl.yaml's, or SIPs",
+          SettingType::integer};
+}
+
+ccl::Config choose_algorithm_and_ranks(const Bench& bench) {
+  const Settings& settings = bench.settings();
+  const ccl::Config ccl = choose_algorithm(bench);
+  if (!settings.is_set("world_size")) return ccl;
+  const auto ranks = settings.integers("world_size", 1, kMaxWorldSize).front();
+  return ccl.with_world_size(static_cast<int>(ranks));
 }
 
 MeasuredInput input_for(const ccl::Config& config, const Topology& topology) {

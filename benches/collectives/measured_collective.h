@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "benches/bench/bench.h"
 #include "benches/collectives/exact_blocks.h"
 #include "ccl/core/config.h"
 #include "runtime/distributed/collective.h"
@@ -46,6 +47,11 @@ struct Measurement {
 // takes part; one summand per cube, cut over its PEs, if the algorithm adds inside the SIP; else
 // the tensor is cut over all PEs.
 DPPolicy default_placement(const ccl::Config& config);
+
+// The setting `world_size`, and the function of BenchInfo::configure that applies it beside
+// `algorithm`: so many PEs are the ranks (ADR-0024).
+SettingInfo world_size_setting();
+ccl::Config choose_algorithm_and_ranks(const Bench& bench);
 
 // An input, without its count, for the collective of the config's algorithm: an all_reduce or a
 // shift.  Throws CollectiveError KB-C012 for any other one.

@@ -5,8 +5,7 @@
 // Time:                  n beta/k for large n, with k trees: as many as the member with the fewest
 //                        neighbours has, which is what its links allow
 // Best for:              large tensors on grids; on a ring or line it is half_chains
-// Source:                Edmonds, "Edge-disjoint branchings" (1973); Lovasz, JCTB 21 (1976), whose
-//                        proof is the construction
+// Source:                Edmonds and Lovasz (core/edge_disjoint_trees.h)
 
 #pragma once
 

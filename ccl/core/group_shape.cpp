@@ -2,6 +2,7 @@
 #include <numeric>
 #include <set>
 
+#include "ccl/core/edge_disjoint_trees.h"
 #include "ccl/core/plan.h"
 #include "ccl/core/ring_order.h"
 #include "ccl/core/spanning_tree.h"
@@ -45,6 +46,15 @@ void make_one_row(GroupShape& shape) {
   shape.rows = {shape.ring};
   shape.columns.clear();
   for (int i = 0; i < shape.size; ++i) shape.columns.push_back(Row({shape.ring.at(i)}, false));
+}
+
+// Members of larger groups would take long to look at.
+constexpr int kMostMembersOfTrees = 1024;
+
+void add_disjoint_trees(GroupShape& shape) {
+  if (shape.rows.size() == 1 || shape.columns.size() == 1) return;
+  if (shape.size > kMostMembersOfTrees) return;
+  shape.trees = std::make_shared<EdgeDisjointTrees>(shape.size, shape.rows, shape.columns);
 }
 
 // True if members fill a rectangle: as many in each row, and each column, as there are.
@@ -216,6 +226,7 @@ GroupShape shape_of_nodes(const sim::SipNetwork& network, const std::vector<int>
     if (!shape.box.is_filled()) shape.box = box_of_rows(shape);
   }
   add_binomial_tree(shape);
+  add_disjoint_trees(shape);
   return shape;
 }
 
@@ -328,6 +339,7 @@ GroupShape shape_of_sips(const Topology& topology, const std::vector<int>& of_gr
   shape.column_slowness = column_slowness(topology, network);
   if (!is_rectangle(shape)) make_one_row(shape);
   add_tree_over_grid(shape);
+  add_disjoint_trees(shape);
   shape.ways = ways_of_sips(topology, sips);
   if (grid.wraps) {
     shape.place_on_grid = [grid, first, sips](int from, int member) {
@@ -358,6 +370,7 @@ GroupShape shape_of_pes(int count) {
   shape.rows = make_lines(shape, xs, ys, grid.w, false);
   shape.columns = make_lines(shape, ys, xs, grid.h, false);
   add_binomial_tree(shape);
+  add_disjoint_trees(shape);
   return shape;
 }
 

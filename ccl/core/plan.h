@@ -34,6 +34,7 @@ int root_of(const sim::Grid& grid, int count, Root root);
 // Members are numbered by group rank.  Rings and grids are laid over the machine by distance, not
 // by rank: neighbours in them are as close as the members allow.
 
+class EdgeDisjointTrees;
 class Ways;
 
 inline constexpr int kNobody = -1;
@@ -136,6 +137,8 @@ struct GroupShape {
   bool spans_nodes = false;  // rows are nodes, with the same places in each
   MemberBox box;             // of members that span nodes
   bool is_of_pes = false;
+  // Null of a line, and of too many members.
+  std::shared_ptr<const EdgeDisjointTrees> trees;
   std::shared_ptr<const Ways> ways;  // null of groups whose members are not told apart by links
   // As place_of(), on a grid that closes; empty of other groups.
   std::function<int(int from, int member)> place_on_grid;
