@@ -4,6 +4,7 @@
 
 #include "ccl/steps/step.h"
 #include "sim_engine/base/ceil_divide.h"
+#include "sim_engine/components/routing.h"
 
 namespace kernbench::ccl {
 
@@ -25,16 +26,20 @@ Bytes bytes_in(Time time, Bandwidth bandwidth) {
 }
 
 // The bytes that a link carries while the news of a receive come to the sender and the message to
-// the receiver, which takes two latencies and what PEs add.
-Bytes bytes_in_flight(const Topology& topology) {
+// the receiver, which takes two latencies and what PEs add.  A link carries no more than what lies
+// before and behind it: the IO chiplet, the switch and HBM.
+Bytes bytes_in_flight(const CutInput& input) {
   constexpr int kLatencies = 3;
-  const LinkSpec& link = topology.system.sip_link;
-  return bytes_in(kLatencies * link.latency, link.bandwidth);
+  const Topology& topology = input.topology;
+  const Bandwidth rate = std::min(
+      {topology.system.sip_link.bandwidth, topology.sip.io_hop.bandwidth,
+       topology.system.network_switch.core.bandwidth, find_hbm_rate(topology, input.lanes)});
+  return bytes_in(kLatencies * topology.system.sip_link.latency, rate);
 }
 
 // The bytes of each message that is under way, if together they keep a link busy.
-Bytes bytes_of_message_in_flight(const Topology& topology) {
-  return bytes_in_flight(topology) / kPostsAhead;
+Bytes bytes_of_message_in_flight(const CutInput& input) {
+  return bytes_in_flight(input) / kPostsAhead;
 }
 
 // A larger slice of a lane fills no link better.
@@ -49,7 +54,7 @@ std::int64_t elements_in_pipe(const Plan& plan, const CutInput& input) {
   const LinkSpec& link = input.topology.system.sip_link;
   if (input.are_pes || !is_piped(plan) || link.bandwidth.is_unlimited()) return kAny;
   const Bytes size = size_of(input.dtype);
-  const Bytes in_flight = bytes_of_message_in_flight(input.topology);
+  const Bytes in_flight = bytes_of_message_in_flight(input);
   const Bytes two_slices = 2 * least_slice_without_slots(input.topology, plan);
   const Bytes least =
       std::max(std::min(kLeastOfTime / plan.width, two_slices * input.lanes), kLeastOfPipe);
@@ -76,7 +81,7 @@ std::int64_t elements_at_once(const Plan& plan, const CutInput& input) {
 bool has_channels_apart(const Plan& plan, const CutInput& input, std::int64_t most) {
   if (!is_piped(plan)) return true;
   const bool has_next = sim::ceil_divide(input.count, input.lanes) > most;
-  const Bytes in_flight = bytes_of_message_in_flight(input.topology);
+  const Bytes in_flight = bytes_of_message_in_flight(input);
   return has_next && input.lanes / plan.channels * kMostOfPipe >= in_flight;
 }
 
@@ -106,8 +111,7 @@ std::int64_t most_of_message(const Plan& plan, const CutInput& input) {
   if (input.kept == 0) return by_width;
   const std::int64_t counted = most_message_elements(input.topology, input.dtype, plan, input.kept);
   // More than links carry in a step of all lanes begins later, and fills no link better.
-  const std::int64_t in_flight =
-      bytes_in_flight(input.topology) / size_of(input.dtype) / input.lanes;
+  const std::int64_t in_flight = bytes_in_flight(input) / size_of(input.dtype) / input.lanes;
   const std::int64_t most =
       std::max(by_width, std::min({most_on_the_way(plan, input), counted, in_flight}));
   // A kernel seldom keeps all that is counted at once.  With more than twice as much scratch would
@@ -135,6 +139,15 @@ std::int64_t most_of_small(const Plan& plan, const CutInput& input, std::int64_t
 
 bool is_piped(const Plan& plan) {
   return plan.slices_at_once == 1 && plan.slice_interval == 1 && !plan.moves.empty();
+}
+
+Bandwidth find_hbm_rate(const Topology& topology, std::int64_t lanes) {
+  const Bandwidth slice = sim::Routing::hbm_slice(topology).bandwidth;
+  if (slice.is_unlimited()) return slice;
+  const int pes = topology.pe_count();
+  const auto in_cube = static_cast<int>(std::min<std::int64_t>(lanes, pes));
+  const std::int64_t cubes = sim::ceil_divide(lanes, std::int64_t{pes});
+  return {slice.per_second * sim::Routing::count_hbm_slices(topology, in_cube) * cubes};
 }
 
 // While the news are under way, the sender loads what it will send.

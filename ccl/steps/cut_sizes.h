@@ -50,6 +50,9 @@ struct CutInput {
   Bytes least = 1;           // bytes of each of several slices that begin together
 };
 
+// Returns the rate at which HBM gives what the lanes of a SIP send, and takes what they receive.
+Bandwidth find_hbm_rate(const Topology& topology, std::int64_t lanes);
+
 CutSizes find_cut_sizes(const Plan& plan, const CutInput& input);
 
 // Returns the most elements that a message of a plan may have, so that a kernel keeps about a third

@@ -10,6 +10,7 @@
 #include "ccl/steps/link_shares.h"
 #include "sim_engine/base/ceil_divide.h"
 #include "sim_engine/components/launcher.h"
+#include "sim_engine/components/math_timing.h"
 #include "sim_engine/components/routing.h"
 
 namespace kernbench::ccl {
@@ -167,6 +168,25 @@ Time time_between(const PlanWalk& walk, const GroupNetwork& network, const Proto
       idle + carry(walk.load, moved.bytes) + waiting);
 }
 
+// The time to load and to store what a lane has of the first slices.  All lanes load at once, and
+// where HBM serves one after the other the last one stores its slice when the others have.
+Time time_in_memory(const GroupNetwork& network, const Moved& moved, Bytes of_lane) {
+  const NetworkCosts& costs = network.costs;
+  const Bytes of_lanes = std::min(of_lane * moved.lanes, moved.bytes);
+  const Time alone = transfer_time(of_lane, costs.memory_port);
+  const Time of_all = transfer_time(of_lanes, find_hbm_rate(network.topology, moved.lanes));
+  return 2 * costs.memory + alone + std::max(alone, of_all);
+}
+
+// The time in which a PE adds values to others, as f32.
+Time time_of_adding(const Topology::Pe& pe, Bytes bytes) {
+  if (bytes == 0) return Time{0};
+  const std::int64_t cycles =
+      sim::math_cycles(pe, sim::MathOp::add, sim::ceil_divide(bytes, size_of(DType::f32)));
+  return std::max(cycles_time(cycles, pe.math_clock),
+                  transfer_time(2 * bytes, pe.tcm.compute_bandwidth));
+}
+
 }  // namespace
 
 Time plan_time(const PlanWalk& walk, const GroupNetwork& network, const Protocol* protocol,
@@ -188,9 +208,15 @@ Time plan_time(const PlanWalk& walk, const GroupNetwork& network, const Protocol
   const Bytes in_memory = walk.are_pes ? moved.bytes
                           : is_posted  ? cut.first * cut.slices
                                        : cut.first;
-  Time time = time_between(walk, network, protocol, cut.first, moved) +
-              time_inside(walk, network, cut.first, moved) +
-              2 * (network.costs.memory + transfer_time(in_memory, network.costs.memory_port));
+  const auto of_block = [&](Bytes bytes, std::int64_t chunks) {
+    return bytes * chunks / (PlanWalk::kChunk * plan.chunk_count);
+  };
+  const Time one_by_one = time_between(walk, network, protocol, cut.first, moved) +
+                          time_in_memory(network, moved, in_memory) +
+                          time_of_adding(network.topology.pe, of_block(cut.first, walk.added));
+  const Time in_hbm = transfer_time(of_block(moved.bytes, walk.memory),
+                                    find_hbm_rate(network.topology, moved.lanes));
+  Time time = std::max(one_by_one, in_hbm) + time_inside(walk, network, cut.first, moved);
   if (walk.passes_sums) time += time_of_sums(network.topology.system, moved.bytes);
   return time;
 }

@@ -247,6 +247,8 @@ class Walk {
         are_all_(shape.size == static_cast<int>(plans_.size())),
         has_queues_(algorithm.network == Network::any && !has_pairs(kind)),
         links_(topology, shape, sips),
+        memory_(plans_.size()),
+        added_(plans_.size()),
         eager_(plans_, links_.step(), false),
         posted_(plans_, links_.step(), !has_queues_) {
     walk_.are_pes = shape.is_of_pes;
@@ -266,6 +268,8 @@ class Walk {
     }
     end_time();
     walk_.load = links_.most();
+    walk_.memory = *std::ranges::max_element(memory_);
+    walk_.added = *std::ranges::max_element(added_);
     walk_.idle_times = walk_.times - links_.busy_times();
     if (!are_all_) walk_.load = std::max(walk_.load, links_.most_by_direction(kMostMembers));
     walk_.plan = std::move(plans_.front());
@@ -275,6 +279,7 @@ class Walk {
  private:
   void pass(const Chains::MemberMove& at) {
     const Move& move = eager_.move_at(at);
+    note_own_work(at.member, move);
     const Chain eager = eager_.begin(at);
     const Chain posted = posted_.begin(at);
     if (are_all_) {
@@ -297,6 +302,16 @@ class Walk {
     }
   }
 
+  // What the member does besides sending.
+  void note_own_work(int member, const Move& move) {
+    const std::int64_t chunks = PlanWalk::kChunk * move.chunks.count();
+    const auto summands =
+        static_cast<int>(move.from.size() + move.held.size()) + (move.has_source ? 1 : 0);
+    const auto at = static_cast<std::size_t>(member);
+    memory_[at] += chunks * ((move.has_source ? 1 : 0) + (move.stores ? 1 : 0));
+    added_[at] += chunks * std::max(summands - 1, 0);
+  }
+
   // The walk takes a chain of many members to have a message in each time.
   void end_time() {
     const std::int64_t most = links_.end_time();
@@ -317,6 +332,8 @@ class Walk {
   const bool are_all_;
   const bool has_queues_;
   LinkLoads links_;
+  std::vector<std::int64_t> memory_;  // by member
+  std::vector<std::int64_t> added_;   // by member
   Chains eager_;
   Chains posted_;
   bool sends_now_ = false;  // messages in the present time
