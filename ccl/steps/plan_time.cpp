@@ -19,26 +19,42 @@ namespace {
 
 constexpr Bytes kNewsBytes = 16;
 
-// How a lane is cut: as PlannedCall::leave_slots_that_hold_up() does.
 struct LaneCut {
   Bytes first = 0;  // bytes of the first slice
   std::int64_t slices = 1;
+  bool has_slots = false;
 };
 
-LaneCut cut_lane(const PlanWalk& walk, const GroupNetwork& network, const Moved& moved,
-                 Bytes least) {
-  const CutSizes sizes =
-      find_cut_sizes(walk.plan, {.topology = network.topology,
-                                 .dtype = DType::u8,
-                                 .count = moved.bytes,
-                                 .lanes = moved.lanes,
-                                 .cubes = moved.cubes,
-                                 .are_pes = walk.are_pes,
-                                 .slot = walk.uses_slots ? network.ipcq.slot_bytes : 0,
-                                 .least = least});
+LaneCut cut_lane(const PlanWalk& walk, const GroupNetwork& network, const Moved& moved, Bytes least,
+                 bool has_slots) {
+  const CutSizes sizes = find_cut_sizes(walk.plan, {.topology = network.topology,
+                                                    .dtype = DType::u8,
+                                                    .count = moved.bytes,
+                                                    .lanes = moved.lanes,
+                                                    .kept = moved.cubes == 1 ? walk.kept : 0,
+                                                    .cubes = moved.cubes,
+                                                    .are_pes = walk.are_pes,
+                                                    .slot = has_slots ? network.ipcq.slot_bytes : 0,
+                                                    .least = least});
   const Bytes of_lane = sim::ceil_divide(moved.bytes, Bytes{moved.lanes});
   const Bytes first = std::min(of_lane, sizes.most);
-  return {first, sim::ceil_divide(of_lane, std::max(first, Bytes{1}))};
+  return {first, sim::ceil_divide(of_lane, std::max(first, Bytes{1})), has_slots};
+}
+
+// As PlannedCall::prepare() does.
+LaneCut cut_lane(const PlanWalk& walk, const GroupNetwork& network, const Moved& moved) {
+  const Plan& plan = walk.plan;
+  const int depth = network.ipcq.depth;
+  const Bytes least = least_slice_of(network.ipcq.slot_bytes);
+  LaneCut cut = cut_lane(walk, network, moved, least, walk.uses_slots);
+  if (!cut.has_slots || slots_suffice(plan, cut.slices, plan.channels, depth)) return cut;
+  if (plan.burst() <= depth * plan.channels) {
+    const Bytes larger = std::max(least, least_slice_without_slots(network.topology, plan));
+    cut = cut_lane(walk, network, moved, larger, true);
+  }
+  cut.has_slots = slots_suffice(plan, cut.slices, plan.channels, depth);
+  if (cut.slices <= plan.slices_at_once) return cut;
+  return cut_lane(walk, network, moved, least, cut.has_slots);
 }
 
 sim::Path path_of(const Topology& topology, sim::Endpoint::Kind kind, const sim::PeLocation& from,
@@ -168,13 +184,15 @@ Time time_between(const PlanWalk& walk, const GroupNetwork& network, const Proto
       idle + carry(walk.load, moved.bytes) + waiting);
 }
 
-// The time to load and to store what a lane has of the first slices.  All lanes load at once, and
-// where HBM serves one after the other the last one stores its slice when the others have.
-Time time_in_memory(const GroupNetwork& network, const Moved& moved, Bytes of_lane) {
+// The time to load and to store what a lane has of the first slices.  All lanes load their first
+// messages at once, and where HBM serves one after the other the last one waits for all.
+Time time_in_memory(const PlanWalk& walk, const GroupNetwork& network, const Moved& moved,
+                    Bytes of_lane) {
   const NetworkCosts& costs = network.costs;
-  const Bytes of_lanes = std::min(of_lane * moved.lanes, moved.bytes);
   const Time alone = transfer_time(of_lane, costs.memory_port);
-  const Time of_all = transfer_time(of_lanes, find_hbm_rate(network.topology, moved.lanes));
+  const Bytes of_lanes = std::min(of_lane * moved.lanes, moved.bytes);
+  const Bytes messages = of_lanes * walk.plan.most_chunks() / walk.plan.chunk_count;
+  const Time of_all = transfer_time(messages, find_hbm_rate(network.topology, moved.lanes));
   return 2 * costs.memory + alone + std::max(alone, of_all);
 }
 
@@ -192,19 +210,10 @@ Time time_of_adding(const Topology::Pe& pe, Bytes bytes) {
 Time plan_time(const PlanWalk& walk, const GroupNetwork& network, const Protocol* protocol,
                const Moved& moved) {
   const Plan& plan = walk.plan;
-  const int depth = network.ipcq.depth;
-  const Bytes least = least_slice_of(network.ipcq.slot_bytes);
-  LaneCut cut = cut_lane(walk, network, moved, least);
-  bool has_slots = slots_suffice(plan, cut.slices, plan.channels, depth);
-  if (!has_slots && plan.burst() <= depth * plan.channels) {
-    cut = cut_lane(walk, network, moved,
-                   std::max(least, least_slice_without_slots(network.topology, plan)));
-    has_slots = slots_suffice(plan, cut.slices, plan.channels, depth);
-    if (cut.slices > plan.slices_at_once) cut = cut_lane(walk, network, moved, least);
-  }
+  const LaneCut cut = cut_lane(walk, network, moved);
   // A receive without a slot is posted when its tensor has been loaded, so the few slices of a lane
   // follow one another through memory.
-  const bool is_posted = !has_slots && cut.slices <= plan.slices_at_once;
+  const bool is_posted = !cut.has_slots && cut.slices <= plan.slices_at_once;
   const Bytes in_memory = walk.are_pes ? moved.bytes
                           : is_posted  ? cut.first * cut.slices
                                        : cut.first;
@@ -212,7 +221,7 @@ Time plan_time(const PlanWalk& walk, const GroupNetwork& network, const Protocol
     return bytes * chunks / (PlanWalk::kChunk * plan.chunk_count);
   };
   const Time one_by_one = time_between(walk, network, protocol, cut.first, moved) +
-                          time_in_memory(network, moved, in_memory) +
+                          time_in_memory(walk, network, moved, in_memory) +
                           time_of_adding(network.topology.pe, of_block(cut.first, walk.added));
   const Time in_hbm = transfer_time(of_block(moved.bytes, walk.memory),
                                     find_hbm_rate(network.topology, moved.lanes));

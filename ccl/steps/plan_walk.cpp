@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "ccl/steps/link_shares.h"
+#include "ccl/steps/scratch_use.h"
 #include "ccl/steps/step.h"
 #include "sim_engine/base/ceil_divide.h"
 #include "sim_engine/topology/sip_network.h"
@@ -272,6 +273,7 @@ class Walk {
     walk_.added = *std::ranges::max_element(added_);
     walk_.idle_times = walk_.times - links_.busy_times();
     if (!are_all_) walk_.load = std::max(walk_.load, links_.most_by_direction(kMostMembers));
+    if (are_all_ && plans_.size() > 1) walk_.kept = find_kept();
     walk_.plan = std::move(plans_.front());
     return std::move(walk_);
   }
@@ -300,6 +302,14 @@ class Walk {
       links_.add(kSwitch, at.member, move.chunks.count());
       walk_.passes_sums = true;
     }
+  }
+
+  std::int64_t find_kept() const {
+    std::int64_t kept = 0;
+    for (const Plan& plan : plans_) {
+      if (!plan.moves.empty()) kept = std::max(kept, most_chunks_kept(plan, 1));
+    }
+    return kept;
   }
 
   // What the member does besides sending.

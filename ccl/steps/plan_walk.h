@@ -44,6 +44,7 @@ struct PlanWalk {
   std::int64_t fill = 0;     // the most that a link carries in each time, summed up
   std::int64_t last = 0;     // the most that a link carries in the last of them
   std::int64_t load = 0;     // the most that a link carries in all times
+  std::int64_t kept = 0;     // chunks of a slice that a member keeps in scratch; 0: not known
   std::int64_t memory = 0;   // the most that a member loads and stores
   std::int64_t added = 0;    // the most that a member adds to something
   int times = 0;             // in which messages are sent
