@@ -91,6 +91,8 @@ std::optional<Time> time_on_links(const Topology& topology, const ccl::Config& c
   ccl::GroupNetwork network = ccl::make_group_network(topology, config, false);
   network.costs.commands = network.costs.memory = Time{0};
   network.costs.memory_port = {};
+  network.topology.cube.hbm.bandwidth = network.topology.pe.tcm.compute_bandwidth = {};
+  network.topology.pe.math_clock = {};
   const ccl::PlanWalk walk =
       ccl::walk_plan(algorithm, distributed::CollectiveKind::all_reduce, topology, shape, sips);
   return ccl::plan_time(

@@ -184,18 +184,6 @@ Time time_between(const PlanWalk& walk, const GroupNetwork& network, const Proto
       idle + carry(walk.load, moved.bytes) + waiting);
 }
 
-// The time to load and to store what a lane has of the first slices.  All lanes load their first
-// messages at once, and where HBM serves one after the other the last one waits for all.
-Time time_in_memory(const PlanWalk& walk, const GroupNetwork& network, const Moved& moved,
-                    Bytes of_lane) {
-  const NetworkCosts& costs = network.costs;
-  const Time alone = transfer_time(of_lane, costs.memory_port);
-  const Bytes of_lanes = std::min(of_lane * moved.lanes, moved.bytes);
-  const Bytes messages = of_lanes * walk.plan.most_chunks() / walk.plan.chunk_count;
-  const Time of_all = transfer_time(messages, find_hbm_rate(network.topology, moved.lanes));
-  return 2 * costs.memory + alone + std::max(alone, of_all);
-}
-
 // The time in which a PE adds values to others, as f32.
 Time time_of_adding(const Topology::Pe& pe, Bytes bytes) {
   if (bytes == 0) return Time{0};
@@ -211,21 +199,18 @@ Time plan_time(const PlanWalk& walk, const GroupNetwork& network, const Protocol
                const Moved& moved) {
   const Plan& plan = walk.plan;
   const LaneCut cut = cut_lane(walk, network, moved);
-  // A receive without a slot is posted when its tensor has been loaded, so the few slices of a lane
-  // follow one another through memory.
-  const bool is_posted = !cut.has_slots && cut.slices <= plan.slices_at_once;
-  const Bytes in_memory = walk.are_pes ? moved.bytes
-                          : is_posted  ? cut.first * cut.slices
-                                       : cut.first;
+  const Bytes in_memory = walk.are_pes ? moved.bytes : cut.first;
   const auto of_block = [&](Bytes bytes, std::int64_t chunks) {
     return bytes * chunks / (PlanWalk::kChunk * plan.chunk_count);
   };
-  const Time one_by_one = time_between(walk, network, protocol, cut.first, moved) +
-                          time_in_memory(walk, network, moved, in_memory) +
-                          time_of_adding(network.topology.pe, of_block(cut.first, walk.added));
+  const Time one_by_one =
+      time_between(walk, network, protocol, cut.first, moved) +
+      2 * (network.costs.memory + transfer_time(in_memory, network.costs.memory_port));
   const Time in_hbm = transfer_time(of_block(moved.bytes, walk.memory),
                                     find_hbm_rate(network.topology, moved.lanes));
-  Time time = std::max(one_by_one, in_hbm) + time_inside(walk, network, cut.first, moved);
+  const Bytes of_lane = sim::ceil_divide(moved.bytes, Bytes{moved.lanes});
+  const Time adding = time_of_adding(network.topology.pe, of_block(of_lane, walk.added));
+  Time time = std::max({one_by_one, in_hbm, adding}) + time_inside(walk, network, cut.first, moved);
   if (walk.passes_sums) time += time_of_sums(network.topology.system, moved.bytes);
   return time;
 }

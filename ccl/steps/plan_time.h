@@ -2,7 +2,7 @@
 // for any number of bytes is a formula of what the walk found, so that `auto` can compare all
 // algorithms before each collective.  The same model is the tables' column "model".
 //
-//     time = max(S (a + c) + F + L,  (1 + (S - 1) i) (a + c) + B + W)
+//     time = max(S (a + c) + F + L,  (1 + (S - 1) i) (a + c) + B + W,  M,  D)
 //
 //     S   messages of the longest chain, each of which waits for the one before
 //     a   the latency between neighbours; c: the commands of a message
@@ -11,6 +11,8 @@
 //     B   what all slices take on the busiest link
 //     W   what that link waits for while the first slices of all lanes are under way
 //     i   the share of the plan's times in which that link stands idle
+//     M   what the busiest member loads from HBM and stores there
+//     D   what its PEs add
 //
 // Where all messages have one size and no two wait for each other, that is the closed form of
 // TIMING.md 3.2.  Not modelled: senders that wait for credits, members that begin at different

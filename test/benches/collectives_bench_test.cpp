@@ -279,12 +279,40 @@ TEST_CASE("a group of one rank takes no time, and says so", "[cli][collectives]"
   CHECK(rows[0]["algorithm"] == "none");
 }
 
-TEST_CASE("collectives refuses PEs as ranks", "[cli][collectives][errors]") {
+TEST_CASE("collectives of PEs that are ranks are exact", "[cli][collectives][rank_pe]") {
   const TemporaryFolder folder;
   const std::string ccl = folder.write("ccl.yaml", "defaults: {world_size: 4}\n");
-  const ProgramResult result = run_bench({"end=64"}, {"--ccl", ccl});
-  CHECK(result.exit_code == 3);
-  CHECK_THAT(result.err, Contains("[KB-Y043] world_size in ccl.yaml (or the file of --ccl)"));
+  std::vector<std::string> settings = {"collective=all", "begin=64", "end=4Ki", "factor=64"};
+  const Json by_file = json_of(run_bench(settings, {"--ccl", ccl, "--json", "-"}))["rows"];
+  settings.push_back("world_size=4");
+  const Json by_setting = rows_of(settings);
+  CHECK(by_file == by_setting);
+  std::set<std::string> collectives;
+  for (const Json& row : by_setting) {
+    CAPTURE(row.dump());
+    collectives.insert(row["collective"]);
+    CHECK(row["world_size"] == 4);
+    const bool is_in_place = row["out_of_place_time_ns"].is_null();
+    const std::string place = is_in_place ? "in_place" : "out_of_place";
+    CHECK(row[place + "_time_ns"] > 0);
+    CHECK(row[place + "_wrong"] == 0);
+  }
+  CHECK(collectives == std::set<std::string>{"all_reduce", "all_gather", "reduce_scatter",
+                                             "broadcast", "reduce", "all_to_all"});
+}
+
+TEST_CASE("collectives refuses what PEs that are ranks have not", "[cli][collectives][errors]") {
+  const auto refused = [](const std::string& setting) {
+    const ProgramResult result = run_bench({"end=64", "world_size=4", setting});
+    CAPTURE(setting);
+    CHECK(result.exit_code == 2);
+    return result.err;
+  };
+  CHECK_THAT(refused("collective=gather"),
+             Contains("gather works between SIPs only, and PEs are the ranks (world_size)"));
+  for (const char* setting : {"group=1,2", "groups=mod:2", "backend=local", "cube=replicate"}) {
+    CHECK_THAT(refused(setting), Contains("means nothing where PEs are the ranks (world_size)"));
+  }
 }
 
 TEST_CASE("ccl-allreduce shows how far times vary with the order of simultaneous events",
@@ -297,6 +325,23 @@ TEST_CASE("ccl-allreduce shows how far times vary with the order of simultaneous
   for (const auto& row : report["rows"])
     CHECK(row["tie_spread"].get<double>() < 1);  // no order takes twice as long as another
   CHECK_THAT(result.err, Catch::Contains("all_reduce in 2 more orders of simultaneous events"));
+}
+
+// Messages of a protocol wait for its latency, and are as large as queues let them be.
+TEST_CASE("the model is within a third of the time on a machine that was fitted",
+          "[cli][collectives][model]") {
+  const auto report =
+      json_of({"run", "--bench", "collectives", "--json", "-", "--topology", "a100_8", "--set",
+               "collective=all_reduce,all_gather,reduce_scatter,all_to_all", "begin=4Ki",
+               "end=16Mi", "factor=64", "check=0"});
+  for (const auto& row : report["rows"]) {
+    const auto& out_of_place = row["out_of_place_time_ns"];
+    const auto& time = out_of_place.is_null() ? row["in_place_time_ns"] : out_of_place;
+    const double ratio = row["model_ns"].get<double>() / time.get<double>();
+    CAPTURE(row.dump());
+    CHECK(std::max(ratio, 1 / ratio) < 4.0 / 3);
+  }
+  CHECK(report["rows"].size() == 12);
 }
 
 // The column `model` beside the time, of the algorithm that runs by default.

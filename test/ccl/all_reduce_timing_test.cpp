@@ -205,7 +205,9 @@ TEST_CASE("where PEs look every so often it takes longer, by no known form",
 TEST_CASE("messages that slots would hold up wait for none", "[ccl][timing]") {
   const auto time_at = [](int depth) {
     const auto config = ccl::Config::parse(
-        fmt::format("defaults: {{depth: {}, slot: 4 B, eager: 0 B, buffer_kind: sram}}", depth));
+        fmt::format("defaults: {{algorithm: intercube_allreduce, depth: {}, slot: 4 B, eager: 0 B, "
+                    "buffer_kind: sram}}",
+                    depth));
     return time_of(sip_links(SipTopology::mesh_2d_no_wrap, 2), 16, config);
   };
   // A line of two, 4 elements in 2 segments of 2 chunks, which follow each other there and back.
