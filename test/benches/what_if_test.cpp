@@ -86,7 +86,7 @@ TEST_CASE("what-if says what each resource buys, the most first", "[whatif]") {
                    "n_elem=49152", "--out", folder.path("out")});
   REQUIRE(result.exit_code == 0);
   CHECK_THAT(result.out, Contains("# time_ns, summed over the rows: "));
-  CHECK_THAT(result.out, Contains("# Twice as fast, cube.hbm.bandwidth buys most"));
+  CHECK_THAT(result.out, Contains("# Twice as fast, system.host_link.latency buys most"));
   const std::string csv = folder.read("out/whatif.csv");
   CHECK(
       csv.starts_with("resource,value,x2,x4,infinite,only_limit_ns\r\n"
