@@ -95,9 +95,11 @@ std::optional<Time> time_on_links(const Topology& topology, const ccl::Config& c
   network.topology.pe.math_clock = {};
   const ccl::PlanWalk walk =
       ccl::walk_plan(algorithm, distributed::CollectiveKind::all_reduce, topology, shape, sips);
-  return ccl::plan_time(
-      walk, network, nullptr,
-      {bytes, topology.pe_count(), sim::cube_grid(topology).count(), /*has_sums=*/true});
+  const ccl::Moved moved{.bytes = bytes,
+                         .lanes = topology.pe_count(),
+                         .cubes = sim::cube_grid(topology).count(),
+                         .has_sums = true};
+  return ccl::plan_time(walk, network, nullptr, moved).time;
 }
 
 Row simulate(PointContext& point, const CclPoint& wanted) {

@@ -93,16 +93,17 @@ const std::vector<Candidate>& AlgorithmChoice::candidates(distributed::Collectiv
   return known->second;
 }
 
-Time AlgorithmChoice::time_of(const Candidate& candidate, distributed::CollectiveKind kind,
-                              const Moved& moved) const {
+PlanTime AlgorithmChoice::time_of(const Candidate& candidate, distributed::CollectiveKind kind,
+                                  const Moved& moved) const {
   const Protocol* const protocol = protocol_for(kind, moved.bytes, size_of(kind, moved.bytes));
-  Time least = Time::max();
+  PlanTime least{Time::max()};
   for (const GroupNetwork& network : networks_) {
     least = std::min(least, plan_time(candidate.walk, network, protocol, moved));
   }
   const int pes = shape_.is_of_pes ? shape_.size : moved.lanes * moved.cubes;
   const Time start = protocol == nullptr ? Time{0} : protocol->start;
-  return launch_time(networks_.front(), pes) + start + least;
+  least.time += launch_time(networks_.front(), pes) + start;
+  return least;
 }
 
 Root AlgorithmChoice::root_for(const Algorithm& algorithm, distributed::CollectiveKind kind,
@@ -124,7 +125,8 @@ std::optional<Time> AlgorithmChoice::time_of(const Algorithm& algorithm,
                                              const Moved& moved) const {
   if (algorithm.plan == nullptr) return std::nullopt;
   return time_of({&algorithm, walk_plan(algorithm, kind, topology(), shape_, sips_, moved.root)},
-                 kind, moved);
+                 kind, moved)
+      .time;
 }
 
 const Algorithm& AlgorithmChoice::choose(distributed::CollectiveKind kind, const Moved& moved) {
@@ -143,11 +145,13 @@ bool AlgorithmChoice::is_open(distributed::CollectiveKind kind) const {
 
 std::vector<AlgorithmChoice::TimedName> AlgorithmChoice::times(distributed::CollectiveKind kind,
                                                                const Moved& moved) {
-  std::vector<TimedName> times;
+  std::vector<std::pair<PlanTime, std::string_view>> all;
   for (const Candidate& candidate : candidates(kind, moved.root)) {
-    times.emplace_back(time_of(candidate, kind, moved), candidate.algorithm->name);
+    all.emplace_back(time_of(candidate, kind, moved), candidate.algorithm->name);
   }
-  std::ranges::stable_sort(times, {}, &TimedName::first);
+  std::ranges::stable_sort(all, {}, [](const auto& one) { return one.first; });
+  std::vector<TimedName> times;
+  for (const auto& [plan_time, name] : all) times.emplace_back(plan_time.time, name);
   return times;
 }
 
@@ -203,9 +207,9 @@ bool AlgorithmChoice::is_configured(distributed::CollectiveKind kind, const Algo
 const Algorithm& AlgorithmChoice::best(distributed::CollectiveKind kind, const Moved& moved) {
   const Algorithm*& best = best_[{kind, moved}];
   if (best != nullptr) return *best;
-  Time least = Time::max();
+  PlanTime least{Time::max()};
   for (const Candidate& candidate : candidates(kind, moved.root)) {
-    const Time time = time_of(candidate, kind, moved);
+    const PlanTime time = time_of(candidate, kind, moved);
     if (time >= least) continue;
     least = time;
     best = candidate.algorithm;

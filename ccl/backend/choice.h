@@ -92,8 +92,8 @@ class AlgorithmChoice {
 
   // The fastest first.
   std::vector<TimedName> times(distributed::CollectiveKind kind, const Moved& moved);
-  Time time_of(const Candidate& candidate, distributed::CollectiveKind kind,
-               const Moved& moved) const;
+  PlanTime time_of(const Candidate& candidate, distributed::CollectiveKind kind,
+                   const Moved& moved) const;
 
   // The size of a collective with such blocks, as nccl-tests counts it.
   Bytes size_of(distributed::CollectiveKind kind, Bytes block) const {

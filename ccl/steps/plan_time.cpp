@@ -195,8 +195,8 @@ Time time_of_adding(const Topology::Pe& pe, Bytes bytes) {
 
 }  // namespace
 
-Time plan_time(const PlanWalk& walk, const GroupNetwork& network, const Protocol* protocol,
-               const Moved& moved) {
+PlanTime plan_time(const PlanWalk& walk, const GroupNetwork& network, const Protocol* protocol,
+                   const Moved& moved) {
   const Plan& plan = walk.plan;
   const LaneCut cut = cut_lane(walk, network, moved);
   const Bytes in_memory = walk.are_pes ? moved.bytes : cut.first;
@@ -212,7 +212,7 @@ Time plan_time(const PlanWalk& walk, const GroupNetwork& network, const Protocol
   const Time adding = time_of_adding(network.topology.pe, of_block(of_lane, walk.added));
   Time time = std::max({one_by_one, in_hbm, adding}) + time_inside(walk, network, cut.first, moved);
   if (walk.passes_sums) time += time_of_sums(network.topology.system, moved.bytes);
-  return time;
+  return {time, one_by_one};
 }
 
 Time launch_time(const GroupNetwork& network, int pes) {

@@ -69,10 +69,19 @@ struct GroupNetwork {
 // Returns what a group sees whose members are the PEs of one SIP, or SIPs.
 GroupNetwork make_group_network(const Topology& topology, const Config& config, bool are_pes);
 
+// The times of two plans that HBM bounds are often equal, and the one whose messages take less is
+// then the better one.
+struct PlanTime {
+  Time time{0};
+  Time of_messages{0};  // without what the rates of HBM and of sums bound
+
+  friend auto operator<=>(const PlanTime&, const PlanTime&) = default;
+};
+
 // Returns the time of the kernels, without their launch.  `protocol` is that of the messages; null
 // if there is none.
-Time plan_time(const PlanWalk& walk, const GroupNetwork& network, const Protocol* protocol,
-               const Moved& moved);
+PlanTime plan_time(const PlanWalk& walk, const GroupNetwork& network, const Protocol* protocol,
+                   const Moved& moved);
 
 // Returns what a launch on so many PEs of each SIP takes besides its kernels.
 Time launch_time(const GroupNetwork& network, int pes);
