@@ -9,11 +9,11 @@ namespace kernbench::ccl {
 
 namespace {
 
-std::size_t index(int number) {
+std::size_t as_index(int number) {
   return static_cast<std::size_t>(number);
 }
 
-// All links of a grid's lines, in both directions.
+// Returns all links of a grid's lines, in both directions.
 std::set<std::pair<int, int>> list_links(const std::vector<Row>& rows,
                                          const std::vector<Row>& columns) {
   std::set<std::pair<int, int>> links;
@@ -43,7 +43,7 @@ EdgeDisjointTrees::EdgeDisjointTrees(int size, const std::vector<Row>& rows,
     const auto first = std::ranges::lower_bound(arcs_, member, {}, &Arc::from);
     first_arcs_.push_back(static_cast<int>(first - arcs_.begin()));
     if (member == 0) continue;
-    tree_count_ = std::min(tree_count_, first_arcs_.back() - first_arcs_[index(member - 1)]);
+    tree_count_ = std::min(tree_count_, first_arcs_.back() - first_arcs_[as_index(member - 1)]);
   }
 }
 
@@ -65,20 +65,20 @@ const EdgeDisjointTrees::Trees& EdgeDisjointTrees::of_root(int root) const {
 // can reach all.  They could before, so a set of members that too few links enter now is entered by
 // this one: its end stands for all of them.
 std::vector<int> EdgeDisjointTrees::take_tree(Capacities& left, int root, int to_come) const {
-  std::vector<int> inner(index(size_), kNobody);
+  std::vector<int> inner(as_index(size_), kNobody);
   std::vector<int> members = {root};
   for (std::size_t i = 0; i < members.size(); ++i) {
-    for (int arc = first_arcs_[index(members[i])]; arc < first_arcs_[index(members[i] + 1)];
+    for (int arc = first_arcs_[as_index(members[i])]; arc < first_arcs_[as_index(members[i] + 1)];
          ++arc) {
-      const int to = arcs_[index(arc)].to;
-      const bool is_in = to == root || inner[index(to)] != kNobody;
-      if (is_in || left[index(arc)] == 0) continue;
-      --left[index(arc)];
+      const int to = arcs_[as_index(arc)].to;
+      const bool is_in = to == root || inner[as_index(to)] != kNobody;
+      if (is_in || left[as_index(arc)] == 0) continue;
+      --left[as_index(arc)];
       if (reaches(left, root, to, to_come)) {
-        inner[index(to)] = members[i];
+        inner[as_index(to)] = members[i];
         members.push_back(to);
       } else {
-        ++left[index(arc)];
+        ++left[as_index(arc)];
       }
     }
   }
@@ -90,12 +90,12 @@ std::vector<int> EdgeDisjointTrees::take_tree(Capacities& left, int root, int to
 bool EdgeDisjointTrees::reaches(Capacities left, int root, int member, int count) const {
   for (int found = 0; found < count; ++found) {
     const std::vector<int> arriving = find_way(left, root, member);
-    if (arriving[index(member)] == kNobody) return false;
+    if (arriving[as_index(member)] == kNobody) return false;
     for (int at = member; at != root;) {
-      const int arc = arriving[index(at)];
-      --left[index(arc)];
-      ++left[index(arcs_[index(arc)].twin)];
-      at = arcs_[index(arc)].from;
+      const int arc = arriving[as_index(at)];
+      --left[as_index(arc)];
+      ++left[as_index(arcs_[as_index(arc)].twin)];
+      at = arcs_[as_index(arc)].from;
     }
   }
   return true;
@@ -103,13 +103,14 @@ bool EdgeDisjointTrees::reaches(Capacities left, int root, int member, int count
 
 // Returns the arcs of a shortest way by what is left, each by the member at which it ends.
 std::vector<int> EdgeDisjointTrees::find_way(const Capacities& left, int root, int member) const {
-  std::vector<int> arriving(index(size_), kNobody);
+  std::vector<int> arriving(as_index(size_), kNobody);
   std::vector<int> queue = {root};
   for (std::size_t i = 0; i < queue.size(); ++i) {
-    for (int arc = first_arcs_[index(queue[i])]; arc < first_arcs_[index(queue[i] + 1)]; ++arc) {
-      const int to = arcs_[index(arc)].to;
-      if (to == root || arriving[index(to)] != kNobody || left[index(arc)] == 0) continue;
-      arriving[index(to)] = arc;
+    for (int arc = first_arcs_[as_index(queue[i])]; arc < first_arcs_[as_index(queue[i] + 1)];
+         ++arc) {
+      const int to = arcs_[as_index(arc)].to;
+      if (to == root || arriving[as_index(to)] != kNobody || left[as_index(arc)] == 0) continue;
+      arriving[as_index(to)] = arc;
       if (to == member) return arriving;
       queue.push_back(to);
     }

@@ -14,7 +14,7 @@ namespace kernbench::ccl {
 
 class EdgeDisjointTrees {
  public:
-  // Of the members of a grid, which are neighbours along its rows and columns.
+  // The members of the grid are neighbours along its rows and columns.
   EdgeDisjointTrees(int size, const std::vector<Row>& rows, const std::vector<Row>& columns);
 
   // Trees out of a root: as many as the member with the fewest neighbours has.
@@ -22,7 +22,7 @@ class EdgeDisjointTrees {
     std::vector<std::vector<int>> inner;  // by tree and member: the next member towards the root
     int longest = 0;                      // the largest distance of a branch
   };
-  // Found when they are first asked for: some 0.2 s on 1,024 members.
+  // Returns the trees of a root, which are found when they are first asked for.
   const Trees& of_root(int root) const;
 
  private:
@@ -32,7 +32,7 @@ class EdgeDisjointTrees {
     int to = 0;
     int twin = 0;  // the arc in the opposite direction
   };
-  // How often each arc can be taken: once, and once more for each way that goes against it.
+  // Each arc can be taken once, and once more for each way that goes against it.
   using Capacities = std::vector<int>;
 
   std::vector<int> take_tree(Capacities& left, int root, int to_come) const;

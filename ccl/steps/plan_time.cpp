@@ -41,7 +41,7 @@ LaneCut cut_lane(const PlanWalk& walk, const GroupNetwork& network, const Moved&
   return {first, sim::ceil_divide(of_lane, std::max(first, Bytes{1})), has_slots};
 }
 
-// As PlannedCall::prepare() does.
+// A lane is cut as PlannedCall::prepare() cuts it.
 LaneCut cut_lane(const PlanWalk& walk, const GroupNetwork& network, const Moved& moved) {
   const Plan& plan = walk.plan;
   const int depth = network.ipcq.depth;

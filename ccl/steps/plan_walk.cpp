@@ -312,7 +312,7 @@ class Walk {
     return kept;
   }
 
-  // What the member does besides sending.
+  // Adds up what the member loads, stores and sums.
   void note_own_work(int member, const Move& move) {
     const std::int64_t chunks = PlanWalk::kChunk * move.chunks.count();
     const auto summands =
