@@ -10,6 +10,7 @@
 #include <csignal>
 #include <fstream>
 #include <iterator>
+#include <string>
 
 namespace kernbench::test {
 
@@ -70,6 +71,21 @@ namespace {
   ::_exit(99);
 }
 
+// Waits until the program has the thread that watches for signals, or has ended: how long a program
+// takes to start depends on the machine, and one signalled before that ends without a word.
+void wait_until_it_watches(pid_t child) {
+  const fs::path file = fs::path("/proc") / std::to_string(child) / "status";
+  for (int threads = 1; threads == 1;) {
+    ::usleep(1'000);
+    std::ifstream status(file);
+    threads = 0;
+    for (std::string line; std::getline(status, line);) {
+      if (line.starts_with("State:\tZ")) break;
+      if (line.starts_with("Threads:")) threads = std::stoi(line.substr(line.find('\t')));
+    }
+  }
+}
+
 int wait_for(pid_t child) {
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
@@ -87,6 +103,7 @@ ProgramResult run_program(const std::vector<std::string>& arguments,
   REQUIRE(child >= 0);
   if (child == 0) become(arguments, options, out, folder.path("err"));
   if (options.interrupt_after_s >= 0) {
+    wait_until_it_watches(child);
     ::usleep(static_cast<useconds_t>(options.interrupt_after_s * 1e6));
     for (int i = 0; i < options.signal_count; ++i) {
       ::kill(child, options.signal);

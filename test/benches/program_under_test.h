@@ -25,7 +25,7 @@ struct ProgramOptions {
   int cpu_limit_s = -1;          // RLIMIT_CPU: one that loops for ever is ended
   bool close_stdout = false;     // stdout is a pipe that nobody reads
   std::string stdout_file = {};  // e.g. /dev/full; then `out` is empty
-  double interrupt_after_s = -1;
+  double interrupt_after_s = -1;      // from when it watches for signals; less than 0: never
   int signal = SIGINT;                // that it is then sent
   int signal_count = 1;               // so many times in a row
   long address_space_limit_kib = -1;  // RLIMIT_AS, as `ulimit -v` takes it

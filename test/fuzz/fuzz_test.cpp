@@ -35,9 +35,11 @@ class FailureFolder {
   std::filesystem::path path_;
 };
 
-CampaignResult campaign(const Parser& parser, const FailureFolder& folder, std::uint64_t runs) {
+CampaignResult campaign(const Parser& parser, const FailureFolder& folder, std::uint64_t runs,
+                        double limit_s = kLimit_s) {
   return run_campaign(
-      parser, {.runs = runs, .limit_s = 0.05, .root = KERNBENCH_ROOT, .failures = folder.path()});
+      parser,
+      {.runs = runs, .limit_s = limit_s, .root = KERNBENCH_ROOT, .failures = folder.path()});
 }
 
 // A parser with one fault, which topology files with a `5` bring out.
@@ -51,7 +53,7 @@ bool has_fault(std::string_view input) {
 
 void require_found(const Parser& parser, const std::string& text) {
   const FailureFolder folder;
-  const CampaignResult result = campaign(parser, folder, 3);
+  const CampaignResult result = campaign(parser, folder, 3, 0.05);
   CHECK(result.runs == 3);
   REQUIRE(result.failures.size() == 1);
   const Failure& failure = result.failures.front();
