@@ -180,6 +180,10 @@ constexpr std::array kCCodes = std::to_array<ErrorCode>({
      "RuntimeOptions::fold lets a rank stand for others, which do something else: a root's part, a "
      "message, blocks of unequal sizes, other steps of an algorithm.",
      "Leave `fold` out, or try the period 2; the benches of kernbench do so by themselves."},
+    {"KB-C027", ExitCode::collective_misuse,
+     "Reproducible::batch, or KERNBENCH_BATCH_INVARIANT=1, wants sums whose order does not depend "
+     "on where an element lies, and ccl.yaml names an algorithm whose order does.",
+     "Name one of those that the message lists, or none."},
 });
 
 constexpr std::array kDCodes = std::to_array<ErrorCode>({

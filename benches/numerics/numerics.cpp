@@ -16,12 +16,11 @@
 
 #include "benches/bench/bench_run.h"
 #include "benches/bench/table.h"
-#include "benches/numerics/sum_errors.h"
-#include "runtime/random/generator.h"
-#include "runtime/torch/run_ranks.h"
+#include "benches/numerics/levels.h"
+#include "benches/numerics/simulated_sums.h"
+#include "runtime/distributed/collective.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/faults/fault.h"
-#include "sim_engine/values/element_format.h"
 
 namespace kernbench::benches::numerics {
 
@@ -94,38 +93,6 @@ std::vector<const ccl::Algorithm*> find_algorithms(const Settings& settings,
   return named;
 }
 
-// Normally distributed numbers of the type.
-std::vector<float> draw(std::uint64_t seed, int rank, std::int64_t count, DType dtype) {
-  const random::Draw numbers(seed, static_cast<std::uint64_t>(rank));
-  std::vector<float> elements;
-  for (std::int64_t i = 0; i < count; ++i) {
-    elements.push_back(sim::round_to(dtype, numbers.normal(i)));
-  }
-  return elements;
-}
-
-struct Simulated {
-  Elements given;
-  Elements sums;
-  Time time{0};
-};
-
-Simulated simulate(RuntimeContext& torch, const Case& of, DType dtype, std::uint64_t seed) {
-  const std::int64_t count = of.bytes / size_of(dtype);
-  const auto ranks = static_cast<std::size_t>(of.ranks());
-  Simulated result{Elements(ranks), Elements(ranks)};
-  run_on_devices(torch, of.ranks(), [&](int rank) {
-    std::vector<float>& given = result.given[static_cast<std::size_t>(rank)];
-    given = draw(seed, rank, count, dtype);
-    Tensor x = torch.empty({count}, {.dtype = dtype, .dp = DPPolicy::on_one_pe()});
-    x.copy_shard_(0, RuntimeContext::tensor(given, x.shape()));
-    torch.distributed.all_reduce(x);
-    result.sums[static_cast<std::size_t>(rank)] = x.to_vector<float>();
-  });
-  result.time = torch.engine().critical_pe_exec();
-  return result;
-}
-
 std::vector<Row> run_case(PointContext& point, const Case& of) {
   const auto config = std::make_shared<const ccl::Config>(
       point.bench().ccl().with_algorithm(std::string(of.algorithm->name)));
@@ -133,10 +100,13 @@ std::vector<Row> run_case(PointContext& point, const Case& of) {
   torch->distributed.init_process_group("ahbm");
   std::vector<Row> rows;
   for (const DType dtype : of.dtypes) {
-    const Simulated simulated = simulate(*torch, of, dtype, point.bench().seed());
-    const ccl::OrderOfSums order = ccl::find_order(
-        {of.topology, *config, *of.algorithm, CollectiveKind::all_reduce, sips_of(of.topology),
-         of.bytes / size_of(dtype), dtype, DPPolicy::on_one_pe()});
+    const std::int64_t count = of.bytes / size_of(dtype);
+    const SimulatedSums simulated = simulate_sums(
+        *torch,
+        {.ranks = of.ranks(), .dtype = dtype, .count = count, .seed = point.bench().seed()});
+    const ccl::OrderOfSums order =
+        ccl::find_order({of.topology, *config, *of.algorithm, CollectiveKind::all_reduce,
+                         sips_of(of.topology), count, dtype, DPPolicy::on_one_pe()});
     const SumErrors errors = find_errors(order, dtype, simulated.given, simulated.sums);
     point.check(errors.wrong == 0 && errors.worst <= errors.depth);
     rows.push_back(Row()
@@ -150,7 +120,7 @@ std::vector<Row> run_case(PointContext& point, const Case& of) {
                        .set("rms_error", errors.rms)
                        .set("worst_ulp", errors.worst_ulp)
                        .set("rms_ulp", errors.rms_ulp)
-                       .set("crit_ns", to_ns(simulated.time))
+                       .set("crit_ns", to_ns(simulated.kernels))
                        .set("wrong", errors.wrong));
   }
   return rows;
@@ -171,8 +141,19 @@ constexpr std::array kColumns = {
     TableColumn{"#wrong", "", 7, "wrong"},
 };
 
+// The levels that a second table compares; none beside named algorithms, unless they are asked for.
+std::vector<Reproducible> find_levels(const Settings& settings) {
+  if (settings.is_set("algorithm") && !settings.is_set("reproducible")) return {};
+  return settings.choices("reproducible", kReproducibleLevels);
+}
+
 void run_numerics(Bench& bench) {
   check_rank_is_sip(bench);
+  if (distributed::least_reproducible_by_environment() != Reproducible::run) {
+    throw UsageError("KB-U013",
+                     "the bench numerics compares the levels of Reproducible itself: unset "
+                     "KERNBENCH_BATCH_INVARIANT and KERNBENCH_RANK_INVARIANT");
+  }
   const Settings& settings = bench.settings();
   const Bytes bytes = settings.bytes("bytes", size_of(DType::f32), kMostBytes);
   const std::vector<DType> dtypes = settings.choices("dtype", kDTypes);
@@ -186,6 +167,20 @@ void run_numerics(Bench& bench) {
                 });
     }
   }
+  const std::vector<Reproducible> levels = find_levels(settings);
+  Sweep of_levels(bench, "levels");
+  for (const std::int64_t ranks : settings.integers("ranks", 1, kMostRanks)) {
+    if (levels.empty()) break;
+    const Topology topology = with_ranks(bench.topology(), static_cast<int>(ranks));
+    for (const DType dtype : dtypes) {
+      const SumCall call{.ranks = static_cast<int>(ranks),
+                         .dtype = dtype,
+                         .count = bytes / size_of(dtype),
+                         .seed = bench.seed()};
+      of_levels.add(fmt::format("levels of {} over {} ranks", name_of(dtype), ranks),
+                    [=](PointContext& point) { return run_levels(point, topology, call, levels); });
+    }
+  }
   const std::vector<Row> rows = sweep.run();
   bench.print(
       "#\n#   u is half the distance from 1 to the next number, S the sum of an element's |x|; "
@@ -194,6 +189,7 @@ void run_numerics(Bench& bench) {
       "would change\n#\n" +
       table_head(kColumns));
   for (const Row& row : rows) bench.print(table_line(kColumns, row, bench.run().console));
+  if (!levels.empty()) print_levels(bench, of_levels.run());
 }
 
 }  // namespace
@@ -206,7 +202,10 @@ BenchInfo numerics_bench() {
         SettingType::integers},
        {"algorithm", "", "of all_reduce, a list; else all that can run there", SettingType::names},
        {"dtype", "f32,bf16", "f16, bf16 or f32, a list", SettingType::names},
-       {"bytes", "16KiB", "what each rank gives", SettingType::size}},
+       {"bytes", "16KiB", "what each rank gives", SettingType::size},
+       {"reproducible", "run,batch,ranks",
+        "of sums whose price a second table has, a list; none beside `algorithm`",
+        SettingType::names}},
       run_numerics,
       nullptr,
       BenchRanks::own};

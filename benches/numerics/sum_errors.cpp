@@ -59,10 +59,12 @@ bool varies(const ccl::OrderOfSums& order, const TreeValues& values) {
   });
 }
 
+// True if a rank has other bits than its tree gives, or than another rank.
 bool is_wrong(const std::vector<SumTrees::Tree>& trees, const TreeValues& values,
               const Elements& sums, std::size_t element) {
   for (std::size_t rank = 0; rank < trees.size(); ++rank) {
-    if (values.of(trees[rank]) != sums[rank][element]) return true;
+    const float sum = sums[rank][element];
+    if (values.of(trees[rank]) != sum || sum != sums.front()[element]) return true;
   }
   return false;
 }
@@ -81,20 +83,12 @@ double ExactSum::distance(double number) const {
   return std::abs(number - sum_ - rest_);
 }
 
-SumErrors find_errors(const ccl::OrderOfSums& order, DType dtype, const Elements& given,
-                      const Elements& sums) {
+SumErrors find_errors(DType dtype, const Elements& given, const std::vector<float>& sums) {
   SumErrors errors;
   const double u = unit_roundoff(dtype);
-  const std::size_t count = given.front().size();
-  TreeValues values(order.trees, dtype);
-  for (std::size_t element = 0; element < count; ++element) {
-    const std::vector<SumTrees::Tree>& trees = order.sums_of(static_cast<std::int64_t>(element));
-    values.compute(given, element);
-    errors.wrong += is_wrong(trees, values, sums, element) ? 1 : 0;
-    errors.varying += varies(order, values) ? 1 : 0;
-    errors.depth = std::max(errors.depth, order.trees.node(trees.front()).depth);
+  for (std::size_t element = 0; element < sums.size(); ++element) {
     const Reference reference = add_exactly(given, element);
-    const double distance = reference.sum.distance(sums.front()[element]);
+    const double distance = reference.sum.distance(sums[element]);
     const double error = reference.magnitude > 0 ? distance / (u * reference.magnitude) : 0;
     const double exact = std::abs(reference.sum.value());
     const double ulps = exact > 0 ? distance / std::ldexp(2 * u, std::ilogb(exact)) : 0;
@@ -103,10 +97,25 @@ SumErrors find_errors(const ccl::OrderOfSums& order, DType dtype, const Elements
     errors.rms += error * error;
     errors.rms_ulp += ulps * ulps;
   }
-  const auto all = static_cast<double>(count);
+  const auto all = static_cast<double>(sums.size());
   errors.rms = std::sqrt(errors.rms / all);
   errors.rms_ulp = std::sqrt(errors.rms_ulp / all);
-  errors.varying /= all;
+  return errors;
+}
+
+SumErrors find_errors(const ccl::OrderOfSums& order, DType dtype, const Elements& given,
+                      const Elements& sums) {
+  SumErrors errors = find_errors(dtype, given, sums.front());
+  const std::size_t count = given.front().size();
+  TreeValues values(order.trees, dtype);
+  for (std::size_t element = 0; element < count; ++element) {
+    const std::vector<SumTrees::Tree>& trees = order.sums_of(static_cast<std::int64_t>(element));
+    values.compute(given, element);
+    errors.wrong += is_wrong(trees, values, sums, element) ? 1 : 0;
+    errors.varying += varies(order, values) ? 1 : 0;
+    errors.depth = std::max(errors.depth, order.trees.node(trees.front()).depth);
+  }
+  errors.varying /= static_cast<double>(count);
   return errors;
 }
 

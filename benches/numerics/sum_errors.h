@@ -38,6 +38,8 @@ struct SumErrors {
   std::int64_t wrong = 0;  // elements that differ from what their tree gives, on any rank
 };
 
+// The errors alone: of sums whose order is not looked at.
+SumErrors find_errors(DType dtype, const Elements& given, const std::vector<float>& sums);
 SumErrors find_errors(const ccl::OrderOfSums& order, DType dtype, const Elements& given,
                       const Elements& sums);
 

@@ -1,6 +1,8 @@
 #include "ccl/algorithms/direct.h"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 namespace kernbench::ccl {
 
@@ -19,6 +21,35 @@ std::vector<int> list_others(const GroupShape& shape, int from) {
 // The tree in which all others are neighbours of `target`; it lists them for the target alone.
 Branch star(int self, int target, const std::vector<int>& others) {
   return self == target ? Branch{0, kNobody, others} : Branch{1, target, {}};
+}
+
+// Adds a move whose messages and own value are added up in the order of the members: the own value,
+// which a move adds last, ends the first sum, and each later message makes a sum of its own.
+void add_in_order(const Move& move, int self, Plan& plan) {
+  if (!move.has_source || move.from.empty()) {
+    plan.moves.push_back(move);
+    return;
+  }
+  std::vector<int> from = move.from;
+  std::ranges::sort(from);
+  const auto behind = std::ranges::lower_bound(from, self);
+  Move sum;
+  sum.time = move.time;
+  sum.stage = move.stage;
+  sum.chunks = move.chunks;
+  sum.from.assign(from.begin(), behind);
+  sum.has_source = true;
+  for (auto next = behind; next != from.end(); ++next) {
+    plan.moves.push_back(sum);
+    sum.from = {*next};
+    sum.has_source = false;
+    sum.held = {static_cast<int>(plan.moves.size()) - 1};
+    sum.stage = move.stage + 1;
+  }
+  sum.is_complete = move.is_complete;
+  sum.to = move.to;
+  sum.stores = move.stores;
+  plan.moves.push_back(sum);
 }
 
 }  // namespace
@@ -44,6 +75,14 @@ void plan_direct(const PlanRequest& request, Plan& plan) {
       plan.moves[i].stage = receives ? shape.place_of(target, self) : shape.place_of(self, target);
     }
   }
+}
+
+void plan_direct_in_order(const PlanRequest& request, Plan& plan) {
+  Plan unordered(plan.kind(), plan.member());
+  plan_direct(request, unordered);
+  const std::vector<Move> moves = std::exchange(unordered.moves, {});
+  plan = std::move(unordered);
+  for (const Move& move : moves) add_in_order(move, request.self, plan);
 }
 
 void plan_through_switch(const PlanRequest& request, Plan& plan) {

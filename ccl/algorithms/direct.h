@@ -18,6 +18,11 @@ namespace kernbench::ccl {
 // Plans all_reduce, all_gather or reduce_scatter.
 void plan_direct(const PlanRequest& request, Plan& plan);
 
+// The same for all_reduce and reduce_scatter, but each sum takes its summands in the order of the
+// members, whichever of them owns the chunk: the bits of an element depend neither on its chunk nor
+// on the number of elements.  The first message that a sum waits for may arrive last.
+void plan_direct_in_order(const PlanRequest& request, Plan& plan);
+
 // All_reduce through the switch between the SIPs: each member sends all of its values, and receives
 // the sums, which the switch makes.
 //

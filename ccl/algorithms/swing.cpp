@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstdlib>
+#include <utility>
 
 namespace kernbench::ccl {
 
@@ -11,10 +11,21 @@ namespace {
 
 using Position = std::array<int, 2>;  // in a row, and in a column
 
-// A step along one dimension: from even positions it leads ahead, from odd ones back.
+// Members that exchange all they have add up alike in at most so many steps along a dimension:
+// after two, members have the sums of groups that overlap, and add them in different orders.
+constexpr int kWholeSteps = 2;
+
+// A step along one dimension.
 struct Exchange {
   std::size_t dimension = 0;
-  int offset = 1;
+  int number = 0;  // of the step along its dimension
+  int offset = 1;  // from even positions it leads ahead, from odd ones back; 0: it doubles
+
+  // The place of the partner in a row of so many.
+  int partner(int place, int side) const {
+    if (offset == 0) return place ^ (1 << number);
+    return (place + (place % 2 == 0 ? offset : -offset) + side) % side;
+  }
 };
 
 // Returns 1, -1, 3, -5, 11, ...: (1 - (-2)^(step + 1)) / 3.
@@ -37,18 +48,19 @@ std::vector<Exchange> exchanges(const Position& sides, std::size_t first, bool a
   for (int step = 0; step < std::max(steps_along(sides[0]), steps_along(sides[1])); ++step) {
     for (const std::size_t dimension : {first, 1 - first}) {
       if (step >= steps_along(sides.at(dimension))) continue;
-      steps.push_back({dimension, ahead ? compute_offset(step) : -compute_offset(step)});
+      const int offset = compute_offset(step);
+      steps.push_back({dimension, step, ahead ? offset : -offset});
     }
   }
   return steps;
 }
 
 // The chunks of a channel, which take their steps in one order, as one member sees them.
-class SwingChannel {
+class ChannelOfPairs {
  public:
   // `count` chunks of the block from `begin` on.
-  SwingChannel(const PlanRequest& request, Plan& plan, std::vector<Exchange> steps, int begin,
-               int count)
+  ChannelOfPairs(const PlanRequest& request, Plan& plan, std::vector<Exchange> steps, int begin,
+                 int count)
       : shape_(request.shape),
         plan_(plan),
         steps_(std::move(steps)),
@@ -84,10 +96,8 @@ class SwingChannel {
 
  private:
   Position partner(Position at, std::size_t step) const {
-    const auto [dimension, offset] = steps_[step];
-    const int side = sides_.at(dimension);
-    int& place = at.at(dimension);
-    place = (place + (place % 2 == 0 ? offset : -offset) + side) % side;
+    const std::size_t dimension = steps_[step].dimension;
+    at.at(dimension) = steps_[step].partner(at.at(dimension), sides_.at(dimension));
     return at;
   }
   int member(std::size_t step) const {
@@ -156,13 +166,13 @@ class SwingChannel {
       held_;  // the moves that have its values, in the order of chunks; none: the input
 };
 
-// Steps of at most `farthest` halve the data.
-void plan_swing_pairs(const PlanRequest& request, Plan& plan, int farthest) {
+// The first `halving` steps along each dimension halve the data.
+void plan_swing_pairs(const PlanRequest& request, Plan& plan, int halving) {
   const Position sides = sides_of(request.shape);
   const bool is_grid = sides[0] > 1 && sides[1] > 1;
   const auto steps = exchanges(sides, 0, true);
-  const auto halved = static_cast<std::size_t>(std::ranges::count_if(
-      steps, [&](const Exchange& step) { return std::abs(step.offset) <= farthest; }));
+  const auto halved = static_cast<std::size_t>(
+      std::ranges::count_if(steps, [&](const Exchange& step) { return step.number < halving; }));
   const int chunks = 1 << halved;
   plan.channels = is_grid ? 4 : 2;
   plan.chunk_count = plan.channels * chunks;
@@ -174,7 +184,7 @@ void plan_swing_pairs(const PlanRequest& request, Plan& plan, int farthest) {
   for (int channel = 0; channel < plan.channels; ++channel) {
     const std::size_t first = is_grid && channel % 2 == 1 ? 1 : 0;
     const bool ahead = 2 * channel < plan.channels;
-    SwingChannel(request, plan, exchanges(sides, first, ahead), channel * chunks, chunks)
+    ChannelOfPairs(request, plan, exchanges(sides, first, ahead), channel * chunks, chunks)
         .all_reduce(halved);
   }
 }
@@ -186,7 +196,31 @@ void plan_swing_whole(const PlanRequest& request, Plan& plan) {
 }
 
 void plan_swing(const PlanRequest& request, Plan& plan) {
-  plan_swing_pairs(request, plan, 1);
+  const Position sides = sides_of(request.shape);
+  const int most = steps_along(std::max(sides[0], sides[1]));
+  plan_swing_pairs(request, plan, std::max(2, most - kWholeSteps));
+}
+
+void plan_doubling(const PlanRequest& request, Plan& plan) {
+  const Position sides = sides_of(request.shape);
+  std::vector<Exchange> steps;
+  for (const std::size_t dimension : {0, 1}) {
+    for (int step = 0; step < steps_along(sides.at(dimension)); ++step) {
+      steps.push_back({dimension, step, 0});
+    }
+  }
+  plan.length = static_cast<int>(steps.size()) + 1;
+  plan.slices_at_once = 1;  // each has a move at every time
+  plan.slice_interval = plan.length;
+  ChannelOfPairs(request, plan, std::move(steps), 0, 1).all_reduce(0);
+}
+
+std::string_view misfit_of_swing_whole(const GroupShape& shape) {
+  const std::string_view misfit = misfit_of_swing(shape);
+  const Position sides = sides_of(shape);
+  const bool is_short = steps_along(std::max(sides[0], sides[1])) <= kWholeSteps;
+  if (!misfit.empty() || is_short) return misfit;
+  return "of more than 4 in a row, ranks would have different bits";
 }
 
 std::string_view misfit_of_swing(const GroupShape& shape) {

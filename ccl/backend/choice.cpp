@@ -4,11 +4,16 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
+#include "ccl/algorithms/swing.h"
+#include "ccl/backend/plan_cache.h"
 #include "ccl/core/config_rules.h"
 #include "ccl/steps/cut_sizes.h"
+#include "ccl/steps/plan_sums.h"
 #include "ccl/steps/slices.h"
 #include "sim_engine/base/check.h"
+#include "sim_engine/base/error.h"
 #include "sim_engine/components/routing.h"
 #include "sim_engine/topology/sip_network.h"
 
@@ -75,17 +80,21 @@ void AlgorithmChoice::check_fits(const Rule* rule, const Algorithm& algorithm) c
                         algorithm.name, group_, shape_.size, why));
 }
 
+bool AlgorithmChoice::may_run(const Algorithm& algorithm, distributed::CollectiveKind kind) const {
+  if (!serves(algorithm, kind)) return false;
+  const bool is_made_for_more = algorithm.network != Network::any && shape_.is_of_pes;
+  const bool needs_sums = algorithm.network == Network::adds_up;
+  if (is_made_for_more || (needs_sums && !provides(topology(), algorithm.network))) return false;
+  return describe_misfit(algorithm, shape_).empty();
+}
+
 const std::vector<Candidate>& AlgorithmChoice::candidates(distributed::CollectiveKind kind,
                                                           int root) {
   root = root_to_walk(topology(), shape_, root);
   const auto [known, is_new] = candidates_.try_emplace({kind, root});
   if (!is_new) return known->second;
   for (const Algorithm* algorithm : algorithms()) {
-    if (!algorithm->suits_auto || !serves(*algorithm, kind)) continue;
-    const bool is_made_for_more = algorithm->network != Network::any && shape_.is_of_pes;
-    const bool needs_sums = algorithm->network == Network::adds_up;
-    if (is_made_for_more || (needs_sums && !provides(topology(), algorithm->network))) continue;
-    if (!describe_misfit(*algorithm, shape_).empty()) continue;
+    if (!algorithm->suits_auto || !may_run(*algorithm, kind)) continue;
     known->second.push_back({algorithm, {}});
     if (algorithm->plan == nullptr) continue;
     known->second.back().walk = walk_plan(*algorithm, kind, topology(), shape_, sips_, root);
@@ -129,13 +138,92 @@ std::optional<Time> AlgorithmChoice::time_of(const Algorithm& algorithm,
       .time;
 }
 
-const Algorithm& AlgorithmChoice::choose(distributed::CollectiveKind kind, const Moved& moved) {
+const Algorithm* AlgorithmChoice::find_named(distributed::CollectiveKind kind,
+                                             const Moved& moved) const {
   const Rule* const rule = rule_for(kind, moved.bytes);
   const bool is_named = rule != nullptr ? rule->algorithm != nullptr : !is_open(kind);
-  if (!is_named) return best(kind, moved);
+  if (!is_named) return nullptr;
   const Algorithm& named = rule != nullptr ? *rule->algorithm : config_.algorithm();
   check_fits(rule, named);
-  return named;
+  return &named;
+}
+
+const Algorithm& AlgorithmChoice::choose(distributed::CollectiveKind kind, const Moved& moved) {
+  const Algorithm* const named = find_named(kind, moved);
+  return named != nullptr ? *named : best(kind, moved);
+}
+
+namespace {
+
+// True if all members store the same sum of all chunks: then the bits of an element depend neither
+// on where it lies nor on how many there are.
+bool adds_in_one_order(const Algorithm& algorithm, distributed::CollectiveKind kind,
+                       const GroupShape& shape, int root, const CubeTree& cubes) {
+  if (algorithm.plan == nullptr) return false;
+  PlanCache cache(shape);
+  std::vector<std::shared_ptr<const Plan>> plans;
+  for (int node = 0; node < shape.size * cubes.count; ++node) {
+    plans.push_back(cache.plan(algorithm.plan, kind, root, node, cubes).plan);
+  }
+  SumTrees trees;
+  const auto own = [&](int node) {
+    const int cube = cubes.has_sums ? node % cubes.count : kNobody;
+    return trees.add_summand({node / cubes.count, cube, kNobody});
+  };
+  std::set<int> bits;
+  for (const auto& [chunk, sums] : add_up(plans, own, trees)) {
+    for (const SumTrees::Tree sum : sums) {
+      if (sum != SumTrees::kNone) bits.insert(trees.number_of_bits(sum));
+    }
+  }
+  return bits.size() == 1;
+}
+
+// The cubes that share a tensor of which a call moves so much (PlannedCall::find_cubes()).
+CubeTree cubes_of(const Topology& topology, distributed::CollectiveKind kind, const Moved& moved) {
+  const bool shares = kind == distributed::CollectiveKind::all_reduce || !moved.has_sums;
+  return {sim::cube_grid(topology), shares ? moved.cubes : 1, moved.has_sums && shares,
+          Root::center};
+}
+
+}  // namespace
+
+const std::vector<const Algorithm*>& AlgorithmChoice::invariant(distributed::CollectiveKind kind,
+                                                                const Moved& moved) {
+  const auto [known, is_new] = invariant_.try_emplace({kind, moved});
+  if (!is_new) return known->second;
+  const CubeTree cubes = cubes_of(topology(), kind, moved);
+  std::vector<std::pair<Time, const Algorithm*>> found;
+  for (const Algorithm& algorithm : library_algorithms()) {
+    if (!may_run(algorithm, kind)) continue;
+    if (!adds_in_one_order(algorithm, kind, shape_, moved.root, cubes)) continue;
+    found.emplace_back(*time_of(algorithm, kind, moved), &algorithm);
+  }
+  std::ranges::stable_sort(found, {}, [](const auto& one) { return one.first; });
+  for (const auto& [time, algorithm] : found) known->second.push_back(algorithm);
+  return known->second;
+}
+
+const Algorithm& AlgorithmChoice::choose_invariant(distributed::CollectiveKind kind,
+                                                   const Moved& moved) {
+  const Moved usual = moved_of_invariant(moved);
+  const std::vector<const Algorithm*>& all = invariant(kind, usual);
+  KB_CHECK(!all.empty(), "no algorithm adds in one order for {}",
+           distributed::traits_of(kind).op_type);
+  const bool is_named = rule_for(kind, usual.bytes) != nullptr || config_.names_all_reduce();
+  const Algorithm* const named = is_named ? find_named(kind, usual) : nullptr;
+  if (named == nullptr || shape_.size == 1) return *all.front();
+  const CubeTree cubes = cubes_of(topology(), kind, usual);
+  if (adds_in_one_order(*named, kind, shape_, moved.root, cubes)) return *named;
+  std::string others;
+  for (const Algorithm* const algorithm : all) {
+    others += fmt::format("{}, ", algorithm->name);
+  }
+  throw CollectiveError("KB-C027",
+                        "{}: the algorithm '{}' that ccl.yaml chooses is not batch-invariant: the "
+                        "order in which it adds an element up depends on where that lies\n  of {} "
+                        "ranks these are: {}and auto takes the first",
+                        distributed::traits_of(kind).name, named->name, shape_.size, others);
 }
 
 bool AlgorithmChoice::is_open(distributed::CollectiveKind kind) const {
@@ -191,6 +279,13 @@ Moved moved_of(const Topology& topology, const Tensor& x, Bytes bytes, int root)
   return moved;
 }
 
+Moved moved_of_invariant(const Moved& moved) {
+  Moved usual = moved;
+  usual.bytes = Bytes{256} << 10;
+  usual.lanes = 1;
+  return usual;
+}
+
 const Algorithm& default_algorithm(const Config& config) {
   return config.is_auto() ? *find_algorithm("intercube_allreduce") : config.algorithm();
 }
@@ -216,6 +311,20 @@ const Algorithm& AlgorithmChoice::best(distributed::CollectiveKind kind, const M
   }
   KB_CHECK(best != nullptr, "no algorithm for {}", distributed::traits_of(kind).op_type);
   return *best;
+}
+
+const Algorithm& AlgorithmChoice::best_of_barriers() {
+  static constexpr Algorithm kWhole{
+      .name = "swing_barrier", .plan = plan_swing_whole, .misfit = misfit_of_swing};
+  if (best_of_barriers_ != nullptr) return *best_of_barriers_;
+  constexpr auto kKind = distributed::CollectiveKind::all_reduce;
+  const Moved moved{.bytes = kernbench::size_of(DType::f32)};
+  const Algorithm& usual = best(kKind, moved);
+  const bool may_exchange = shape_.size > 1 && describe_misfit(kWhole, shape_).empty();
+  const bool is_faster =
+      may_exchange && time_of(kWhole, kKind, moved) < time_of(usual, kKind, moved);
+  best_of_barriers_ = is_faster ? &kWhole : &usual;
+  return *best_of_barriers_;
 }
 
 }  // namespace kernbench::ccl

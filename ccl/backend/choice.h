@@ -35,6 +35,10 @@ struct Chosen {
 // Returns the data of a collective whose blocks have `bytes` bytes each and lie as `x` does.
 Moved moved_of(const Topology& topology, const Tensor& x, Bytes bytes, int root = 0);
 
+// The data for which the algorithm of level Reproducible::batch is chosen, however much a call
+// moves: what a layer of a large model has for some dozens of tokens.
+Moved moved_of_invariant(const Moved& moved);
+
 // The algorithm of an all_reduce that nothing has run yet.
 const Algorithm& default_algorithm(const Config& config);
 
@@ -54,8 +58,14 @@ class AlgorithmChoice {
 
   // Throws ConfigError KB-Y047 if the group's members cannot run the algorithm that is named.
   const Algorithm& choose(distributed::CollectiveKind kind, const Moved& moved);
+  // The same for a reduction of level Reproducible::batch: one for all sizes.  Throws
+  // CollectiveError KB-C027 if an algorithm is named whose order of additions depends on where an
+  // element lies.
+  const Algorithm& choose_invariant(distributed::CollectiveKind kind, const Moved& moved);
   // The fastest of the library's.
   const Algorithm& best(distributed::CollectiveKind kind, const Moved& moved);
+  // The fastest all_reduce of one element whose bits nobody reads.
+  const Algorithm& best_of_barriers();
   // True if ccl.yaml names the algorithm for the collective.
   bool is_configured(distributed::CollectiveKind kind, const Algorithm& algorithm,
                      Bytes bytes) const;
@@ -83,6 +93,13 @@ class AlgorithmChoice {
  private:
   // Refuses an algorithm that a rule names, or the defaults if it is null.
   void check_fits(const Rule* rule, const Algorithm& algorithm) const;
+  // True if the group's members can run it as part of a choice.
+  bool may_run(const Algorithm& algorithm, distributed::CollectiveKind kind) const;
+  // The one that ccl.yaml names, checked; nullptr if it leaves the choice.
+  const Algorithm* find_named(distributed::CollectiveKind kind, const Moved& moved) const;
+  // Those of the library that add in one order, the fastest first.
+  const std::vector<const Algorithm*>& invariant(distributed::CollectiveKind kind,
+                                                 const Moved& moved);
   // True if nobody names the algorithm of such a collective, or ccl.yaml says auto.
   bool is_open(distributed::CollectiveKind kind) const;
 
@@ -111,6 +128,8 @@ class AlgorithmChoice {
   // By collective and the root to walk.
   std::map<std::pair<distributed::CollectiveKind, int>, std::vector<Candidate>> candidates_;
   std::map<std::pair<distributed::CollectiveKind, Moved>, const Algorithm*> best_;
+  std::map<std::pair<distributed::CollectiveKind, Moved>, std::vector<const Algorithm*>> invariant_;
+  const Algorithm* best_of_barriers_ = nullptr;
 };
 
 }  // namespace kernbench::ccl

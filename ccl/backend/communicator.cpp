@@ -84,8 +84,8 @@ GroupCommunicator::GroupCommunicator(RuntimeContext& torch, const KernelLauncher
     : torch_(torch),
       launcher_(launcher),
       ranks_(std::move(ranks)),
-      devices_(GroupDevices::of(launcher.layout(), ranks_,
-                                simulation_of(torch).machine().folding())),
+      devices_(
+          GroupDevices::of(launcher.layout(), ranks_, simulation_of(torch).machine().folding())),
       cuts_(std::move(cuts)),
       starts_(std::move(starts)),
       is_default_(is_default),
@@ -122,7 +122,9 @@ Moved GroupCommunicator::moved_by(const CollectiveCall& request) const {
 
 const Algorithm& GroupCommunicator::algorithm_for(const CollectiveCall& request) {
   const Moved moved = moved_by(request);
-  const Algorithm& chosen = choice_.choose(request.kind, moved);
+  const bool is_invariant = request.reproducible == Reproducible::batch;
+  const Algorithm& chosen = is_invariant ? choice_.choose_invariant(request.kind, moved)
+                                         : choice_.choose(request.kind, moved);
   if (!serves(chosen, request.kind)) {
     throw CollectiveError("KB-C012",
                           "{}: the algorithm '{}' that ccl.yaml chooses is a {}, no {}; choose "
@@ -146,7 +148,7 @@ distributed::Communicator::RunsBy GroupCommunicator::runs_by(const CollectiveCal
 }
 
 const Algorithm& GroupCommunicator::barrier_algorithm() {
-  return choice_.best(CollectiveKind::all_reduce, {.bytes = size_of(DType::f32)});
+  return choice_.best_of_barriers();
 }
 
 void GroupCommunicator::run(const CollectiveCall& call) {
@@ -244,7 +246,9 @@ std::shared_ptr<GroupCommunicator::Meeting> GroupCommunicator::meet(const Collec
         choice_.protocol_for(call.kind, count_bytes(call), size_of_call(call));
     auto settings = CallSettings::of(launcher_.config(), algorithm, call.kind,
                                      is_default_ && protocol == nullptr);
-    settings.root = choice_.root_for(algorithm, call.kind, moved_by(call));
+    const bool is_invariant = call.reproducible == Reproducible::batch;
+    settings.root = choice_.root_for(
+        algorithm, call.kind, is_invariant ? moved_of_invariant(moved_by(call)) : moved_by(call));
     entry =
         std::make_shared<Meeting>(Meeting{{torch_.topology(), cuts_, plans_, devices_, settings}});
     entry->protocol = protocol;

@@ -20,6 +20,9 @@ namespace {
 // The model looks at the plans of at most this many members.  Networks are regular, so the plans of
 // further members load the links alike; but for links unlike the others, of which any may decide.
 constexpr int kMostMembers = 64;
+// All of them where each has few moves: those of a tree differ, and its longest chain may end
+// anywhere.
+constexpr std::size_t kFewMoves = 8;
 
 int members_to_walk(const Topology& topology, const GroupShape& shape) {
   return topology.system.unlike_links.empty() ? std::min(shape.size, kMostMembers) : shape.size;
@@ -220,7 +223,9 @@ class Chains {
 std::vector<Plan> make_plans(const Algorithm& algorithm, Plan::Kind kind, const GroupShape& shape,
                              int root, int members) {
   std::vector<Plan> plans;
-  for (int self = 0; self < members; ++self) {
+  const auto has_few_moves = [](const Plan& plan) { return plan.moves.size() <= kFewMoves; };
+  for (int self = 0; self < shape.size; ++self) {
+    if (self == members && !std::ranges::all_of(plans, has_few_moves)) break;
     algorithm.plan({shape, kind, root, self, {}}, plans.emplace_back(kind, self));
   }
   return plans;

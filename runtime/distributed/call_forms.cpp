@@ -7,7 +7,9 @@ namespace kernbench::distributed {
 namespace {
 
 CollectiveOptions without_op(const ReductionOptions& options) {
-  return {.group = options.group, .async_op = options.async_op};
+  return {.group = options.group,
+          .async_op = options.async_op,
+          .reproducible = options.reproducible};
 }
 
 }  // namespace

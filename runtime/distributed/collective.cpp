@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "sim_engine/base/enum_names.h"
+#include "sim_engine/base/environment.h"
 #include "sim_engine/values/element_format.h"
 
 namespace kernbench {
@@ -12,6 +13,11 @@ std::string_view name_of(ReduceOp op) {
   constexpr std::array<std::string_view, 9> kNames = {"SUM",  "AVG", "PRODUCT", "MIN",       "MAX",
                                                       "BAND", "BOR", "BXOR",    "PREMUL_SUM"};
   return name_in(kNames, op);
+}
+
+std::string_view name_of(Reproducible level) {
+  constexpr std::array<std::string_view, 3> kNames = {"run", "batch", "ranks"};
+  return name_in(kNames, level);
 }
 
 AverageDivisors AverageDivisors::of(DType dtype, int rank_count) {
@@ -24,6 +30,12 @@ bool AverageDivisors::is_after_exact_in(DType dtype) const {
 }
 
 namespace distributed {
+
+Reproducible least_reproducible_by_environment() {
+  if (find_switch("KERNBENCH_RANK_INVARIANT").value_or(false)) return Reproducible::ranks;
+  const bool is_invariant = find_switch("KERNBENCH_BATCH_INVARIANT").value_or(false);
+  return is_invariant ? Reproducible::batch : Reproducible::run;
+}
 
 sim::MathOp to_math_op(ReduceOp op) {
   switch (op) {

@@ -48,7 +48,8 @@ struct CollectiveCall {
   std::vector<Block> gives = {};
   std::vector<Block> takes = {};
   ReduceOp op = ReduceOp::sum;
-  int root = 0;  // group rank
+  Reproducible reproducible = Reproducible::run;  // of sums that round; else run
+  int root = 0;                                   // group rank
 
   Group* group = nullptr;       // null: a call that is no rank's, as of a bound
   int rank = 0;                 // the caller's in the group
@@ -64,6 +65,10 @@ struct CollectiveCall {
   // Its number in its group: 0, 1, ...
   std::uint64_t sequence() const { return static_cast<std::uint64_t>(event.sequence); }
 };
+
+// The least level of reductions: KERNBENCH_BATCH_INVARIANT=1 and KERNBENCH_RANK_INVARIANT=1 raise
+// it.  Throws UsageError KB-U013 for another value.
+Reproducible least_reproducible_by_environment();
 
 // Returns a list's block for or from a member, or the single block itself; nullptr if it is empty.
 inline const Block* block_for(const std::vector<Block>& blocks, int member) {

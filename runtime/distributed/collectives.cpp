@@ -66,6 +66,20 @@ void DistributedContext::State::set_reduce_op(CollectiveCall& call, ReduceOp op,
   }
   call.op = op;
   call.event.reduce_op = name_of(op);
+  const bool adds = op == ReduceOp::sum || op == ReduceOp::avg;
+  if (is_integral(dtype) || !(adds || op == ReduceOp::product)) {
+    call.reproducible = Reproducible::run;  // it does not round
+  } else if (adds && call.kind == CollectiveKind::all_reduce) {
+    call.reproducible = std::max(call.reproducible, least_reproducible);
+  } else if (call.reproducible == Reproducible::ranks) {
+    wrong_argument(
+        fmt::format("Cannot use {} with ReduceOp.{} and Reproducible::ranks, which is "
+                    "for all_reduce with SUM or AVG; Reproducible::batch serves it",
+                    traits_of(call.kind).name, name_of(op)));
+  } else {
+    const Reproducible least = std::min(least_reproducible, Reproducible::batch);
+    call.reproducible = std::max(call.reproducible, least);
+  }
 }
 
 void DistributedContext::State::check_list(std::string_view function, std::string_view list,
@@ -157,14 +171,20 @@ Work DistributedContext::broadcast(const Tensor& x, const SourceOptions& options
 
 Work DistributedContext::reduce(const Tensor& x, int dst, ReduceOp op,
                                 const CollectiveOptions& options, Location location) {
-  return reduce(x, {.dst = dst, .group = options.group, .async_op = options.async_op}, op,
-                location);
+  return reduce(x,
+                {.dst = dst,
+                 .group = options.group,
+                 .async_op = options.async_op,
+                 .reproducible = options.reproducible},
+                op, location);
 }
 
 Work DistributedContext::reduce(const Tensor& x, const DestinationOptions& options, ReduceOp op,
                                 Location location) {
-  auto call = state_->begin("reduce", CollectiveKind::reduce,
-                            {.group = options.group, .async_op = options.async_op}, location);
+  auto call = state_->begin(
+      "reduce", CollectiveKind::reduce,
+      {.group = options.group, .async_op = options.async_op, .reproducible = options.reproducible},
+      location);
   if (!call) return {};
   state_->check_tensors(*call, {x});
   state_->set_reduce_op(*call, op, x.dtype());

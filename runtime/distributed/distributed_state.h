@@ -179,6 +179,7 @@ struct DistributedContext::State {
   RuntimeContext& torch;
   const std::shared_ptr<runtime::Simulation> simulation;
   const std::shared_ptr<const BackendConfig> settings;
+  const Reproducible least_reproducible = least_reproducible_by_environment();
 
   std::unique_ptr<Backend> backend;
   std::shared_ptr<Group> world;

@@ -65,6 +65,8 @@ std::vector<std::string> differences(const CollectiveCall& a, const CollectiveCa
   }
   if (have_tensors) compare("Tensor dtypes", a.event.dtype, b.event.dtype, torch_name_of);
   compare("Reduce op", a.event.reduce_op, b.event.reduce_op, as_it_is);
+  compare("Reproducible", a.reproducible, b.reproducible,
+          [](Reproducible of) { return name_of(of); });
   compare("Root", a.event.root, b.event.root, as_it_is);
   compare("Group", a.members, b.members, format_list);
   if (have_tensors) compare("Placement", a.placement, b.placement, text);

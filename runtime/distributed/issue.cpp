@@ -11,6 +11,7 @@
 #include "runtime/distributed/distributed.h"
 #include "runtime/distributed/distributed_state.h"
 #include "runtime/distributed/fingerprint.h"
+#include "runtime/distributed/fixed_point.h"
 #include "runtime/distributed/folded_ranks.h"
 #include "runtime/distributed/in_collective.h"
 #include "runtime/distributed/misuse.h"
@@ -134,6 +135,7 @@ std::optional<CollectiveCall> DistributedContext::State::begin(std::string_view 
                 .sequence = static_cast<std::int64_t>(found->ledger.next_sequence(rank)),
                 .is_async = options.async_op},
       .kind = kind,
+      .reproducible = traits_of(kind).reduces ? options.reproducible : Reproducible::run,
       .group = found,
       .rank = rank,
       .is_for_all = backend->has_single_driver()};
@@ -168,7 +170,9 @@ CallRecord DistributedContext::State::arrive(CollectiveCall& call) {
   check_followers_have_groups(*call.group);
   const CallRecord record(*simulation, call.event, [&] { return describe_in_group(call); });
   try {
-    call.operation = ledger.arrive(call, simulation->next_operation());
+    const std::uint64_t operation = simulation->next_operation();
+    if (call.reproducible == Reproducible::ranks) simulation->next_operation();  // of the sum
+    call.operation = ledger.arrive(call, operation);
     ledger.arrive_for_others(call, simulation->machine().folding());
     simulation->begin(call.operation);
     return record;
@@ -279,8 +283,15 @@ void DistributedContext::State::run(const Issued& issued) const {
   if (issued.work != nullptr) issued.work->started = issued.work->instant();
   if (!changes_nothing(call)) {
     // The algorithm is recorded before the run, which may never end.
-    issued.record.runs_by(issued.communicator->runs_by(call));
-    run_on_snapshots_if_aliased(*issued.communicator, call);
+    Communicator& communicator = *issued.communicator;
+    if (call.reproducible == Reproducible::ranks) {
+      run_in_fixed_point(
+          *simulation, communicator, call, member_count(*call.group),
+          [&](const CollectiveCall& sum) { issued.record.runs_by(communicator.runs_by(sum)); });
+    } else {
+      issued.record.runs_by(communicator.runs_by(call));
+      run_on_snapshots_if_aliased(communicator, call);
+    }
   }
   observe(call);
   issued.record.ended();

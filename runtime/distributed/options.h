@@ -113,9 +113,25 @@ struct AverageDivisors {
   bool is_after_exact_in(DType dtype) const;
 };
 
+// How far the bits of a sum over ranks stay the same (ADR-0180).  Each level includes those before
+// it.  Minima, maxima and sums of integers have the last one at no cost.
+enum class Reproducible : std::uint8_t {
+  run,    // whenever the same program runs: always so
+  batch,  // whatever other elements there are: an element is added up in an order that depends
+          // neither on where it lies nor on their number
+  ranks,  // however the same summands are dealt out to ranks, cubes and PEs: elements are added up
+          // as integers, in any order.  One that is infinite or NaN anywhere becomes NaN.
+};
+
+inline constexpr std::array kReproducibleLevels = {Reproducible::run, Reproducible::batch,
+                                                   Reproducible::ranks};
+// "run", "batch" or "ranks".
+std::string_view name_of(Reproducible level);
+
 namespace distributed {
 using kernbench::ReduceOp;
-}
+using kernbench::Reproducible;
+}  // namespace distributed
 
 }  // namespace kernbench
 
@@ -145,13 +161,17 @@ struct ReductionOptions {
   ReduceOp op = ReduceOp::sum;
   ProcessGroup group = {};
   bool async_op = false;
+  Reproducible reproducible = Reproducible::run;  // or what the environment asks for
 };
 
 struct CollectiveOptions {
   ProcessGroup group = {};
   bool async_op = false;
+  Reproducible reproducible = Reproducible::run;  // of a reduction, as above
 
-  operator ReductionOptions() const { return {.group = group, .async_op = async_op}; }
+  operator ReductionOptions() const {
+    return {.group = group, .async_op = async_op, .reproducible = reproducible};
+  }
 };
 
 struct SourceOptions {
@@ -166,6 +186,7 @@ struct DestinationOptions {
   ProcessGroup group = {};
   bool async_op = false;
   std::optional<int> group_dst = std::nullopt;
+  Reproducible reproducible = Reproducible::run;  // of a reduction, as above
 };
 
 struct SendOptions {

@@ -22,6 +22,7 @@
 #include "runtime/torch/context_of.h"
 #include "runtime/torch/internals.h"
 #include "sim_engine/base/check.h"
+#include "sim_engine/base/environment.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/base/unfinished_files.h"
 #include "sim_engine/components/processing_element.h"
@@ -152,11 +153,7 @@ RuntimeOptions checked(RuntimeOptions options) {
 
 // KERNBENCH_LAUNCH_BLOCKING is read as CUDA_LAUNCH_BLOCKING is.
 std::optional<bool> launches_block_by_environment() {
-  const char* const value = std::getenv("KERNBENCH_LAUNCH_BLOCKING");
-  if (value == nullptr || std::string_view(value).empty()) return std::nullopt;
-  const std::string_view text = value;
-  if (text == "0" || text == "1") return text == "1";
-  throw UsageError("KB-U013", "KERNBENCH_LAUNCH_BLOCKING: expected 0 or 1, got '{}'", text);
+  return find_switch("KERNBENCH_LAUNCH_BLOCKING");
 }
 
 namespace {

@@ -19,7 +19,7 @@ namespace kernbench {
 
 namespace {
 
-constexpr int kMaxGridSide = 256;
+constexpr int kMaxMeshSide = 256;
 constexpr std::int64_t kMaxPes = std::int64_t{1} << 20;
 constexpr Bytes kTebibyte = Bytes{1} << 40;
 
@@ -35,8 +35,8 @@ Topology::Sip read_sip(YamlMap sip) {
   LinkSpec io_hop;
   if (io_chiplet.has("latency")) io_hop.latency = io_chiplet.time("latency");
   if (io_chiplet.has("bandwidth")) io_hop.bandwidth = io_chiplet.bandwidth("bandwidth");
-  return {.cubes_w = mesh.integer("w", 1, kMaxGridSide),
-          .cubes_h = mesh.integer("h", 1, kMaxGridSide),
+  return {.cubes_w = mesh.integer("w", 1, kMaxMeshSide),
+          .cubes_h = mesh.integer("h", 1, kMaxMeshSide),
           .ucie = read_link(sip.map("ucie")),
           .io_edge = io_chiplet.choice("edge", kEdges),
           .io_cpu_dispatch = io_chiplet.time("dispatch"),

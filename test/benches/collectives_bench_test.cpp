@@ -355,7 +355,7 @@ TEST_CASE("the model is within a third of the time on a machine that was fitted"
 
 // The column `model` beside the time, of the algorithm that runs by default.
 TEST_CASE("the model is within a tenth of the time at the median, and a third at worst",
-          "[cli][collectives][model]") {
+          "[cli][collectives][model][exhaustive]") {
   const std::vector<std::vector<std::string>> networks = {
       {"ring_1d", "4"}, {"ring_1d", "6"}, {"full_mesh", "8"}, {"torus_2d", "16", "4", "4"}};
   std::vector<double> ratios;

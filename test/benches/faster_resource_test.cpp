@@ -118,7 +118,7 @@ Tally tally_of(int machines) {
 }
 
 TEST_CASE("a faster resource seldom makes a collective slower on 60 random machines",
-          "[collectives][random]") {
+          "[collectives][random][exhaustive]") {
   const Tally tally = tally_of(60);
   CAPTURE(tally.changes, tally.slower, tally.worst);
   CHECK(tally.changes > 1000);

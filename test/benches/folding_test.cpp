@@ -23,14 +23,17 @@ Json report_of(std::vector<std::string> arguments, const std::string& fold) {
 
 }  // namespace
 
-TEST_CASE("ranks that do alike have the rows and the fingerprint of all", "[cli][folding]") {
-  const auto collective = [](const std::string& topology, const std::string& name) {
-    return std::vector<std::string>{"--bench",    "collectives", "--topology",
-                                    topology,     "--set",       "collective=" + name,
-                                    "begin=64Ki", "end=64Ki",    "check=0"};
+TEST_CASE("ranks that do alike have the rows and the fingerprint of all",
+          "[cli][folding][exhaustive]") {
+  const auto collective = [](const std::string& topology, const std::string& name,
+                             const std::string& bytes = "64Ki") {
+    return std::vector<std::string>{"--bench",        "collectives",  "--topology",
+                                    topology,         "--set",        "collective=" + name,
+                                    "begin=" + bytes, "end=" + bytes, "check=0"};
   };
   const std::vector<std::string> arguments =
-      GENERATE_COPY(collective("scale_64", "all_to_all"), collective("scale_64", "all_reduce"),
+      GENERATE_COPY(collective("scale_64", "all_to_all"),
+                    collective("h100_128_16nodes", "all_reduce", "4Mi"),
                     collective("h100_128_16nodes", "all_gather"),
                     std::vector<std::string>{"--bench", "tp-transformer", "--set", "check=false"});
   const Json all = report_of(arguments, "off");
@@ -55,7 +58,7 @@ TEST_CASE("a step of ranks that are nearly alike takes nearly as long", "[cli][f
   CHECK(report_of(arguments, "exact")["engine"]["events"] == all["engine"]["events"]);
 }
 
-TEST_CASE("the foot says for how many ranks one was simulated", "[cli][folding]") {
+TEST_CASE("the foot says for how many ranks one was simulated", "[cli][folding][exhaustive]") {
   const auto run = [](const std::string& fold) {
     return run_program({"run", "--bench", "collectives", "--topology", "scale_64", "--set",
                         "collective=all_to_all", "begin=64Ki", "end=64Ki", "check=0", "--fold",

@@ -134,6 +134,7 @@ TEST_CASE("numerics: errors stay in their bounds, and bits are those of the tree
   std::set<std::string> algorithms;
   for (const Json& row : numbers_of({"ranks=2,4,16", "dtype=f32,bf16,f16", "bytes=2Ki"})) {
     CAPTURE(row.dump());
+    if (row.contains("reproducible")) continue;
     algorithms.insert(row["algorithm"]);
     const int ranks = row["ranks"];
     CHECK(row["wrong"] == 0);
@@ -147,7 +148,27 @@ TEST_CASE("numerics: errors stay in their bounds, and bits are those of the tree
     if (ranks == 2) CHECK(row["varying"] == 0);
     if (row["trees"] == 1) CHECK(row["varying"] == 0);
   }
-  CHECK(algorithms.size() == 9);
+  CHECK(algorithms.size() == 11);
+}
+
+TEST_CASE("numerics: sums of a higher level do not vary, and take longer",
+          "[cli][numerics][order]") {
+  const Json rows = numbers_of(
+      {"algorithm=tree_allreduce", "reproducible=run,batch,ranks", "ranks=8", "bytes=64Ki"},
+      "default");
+  std::set<std::string> levels;
+  for (const Json& row : rows) {
+    if (!row.contains("reproducible")) continue;
+    CAPTURE(row.dump());
+    const std::string level = row["reproducible"];
+    levels.insert(level);
+    CHECK(row["wrong"] == 0);
+    CHECK((row["varying"] > 0) == (level == "run"));
+    if (level != "run") CHECK(row["slower"] > 1);
+    // One rounding in all: half a unit in the last place.
+    CHECK((row["worst_ulp"] <= 0.5) == (level == "ranks"));
+  }
+  CHECK(levels == std::set<std::string>{"run", "batch", "ranks"});
 }
 
 // As in test/ccl/order_of_sums_test.cpp, with other numbers.

@@ -81,7 +81,7 @@ std::vector<Shape> every_shape() {
 
 // The table says, as `kernbench list` does, which collectives the library's algorithms are for, and
 // which groups can run them.
-enum class Needs { nothing, powers_of_two, small_grid, nodes, sums };
+enum class Needs { nothing, powers_of_two, sides_of_4, small_grid, nodes, sums };
 struct Served {
   std::vector<CollectiveKind> kinds;
   Needs needs = Needs::nothing;
@@ -102,10 +102,12 @@ const std::map<std::string_view, Served>& served() {
       {"hierarchical_whole", {{broadcast, reduce}, Needs::nodes}},
       {"switch_allreduce", {{all_reduce}, Needs::sums}},
       {"swing_allreduce", {{all_reduce}, Needs::powers_of_two}},
-      {"swing_whole_allreduce", {{all_reduce}, Needs::powers_of_two}},
+      {"doubling_allreduce", {{all_reduce}, Needs::powers_of_two}},
+      {"swing_whole_allreduce", {{all_reduce}, Needs::sides_of_4}},
       {"torus", {{all_gather, reduce_scatter}}},
       {"ring", {{all_gather, reduce_scatter}}},
       {"direct", {{all_gather, reduce_scatter}}},
+      {"direct_in_order", {{all_reduce, reduce_scatter}}},
       {"chain", {{broadcast, reduce}}},
       {"half_chains", {{broadcast, reduce}}},
       {"disjoint_trees", {{broadcast, reduce}}},
@@ -229,6 +231,11 @@ std::string run(const Topology& topology, const Algorithm& algorithm, Collective
   }
 }
 
+bool has_more_than_4_in_a_row(const Shape& shape) {
+  const Topology::System& system = shape.topology.system;
+  return system.sip_count > 4 && system.h == 1 && system.nodes.count <= 1;
+}
+
 // Returns the code with which an algorithm must be refused there; "" if it must run.  One rank
 // alone runs nothing.
 std::string refusal(const Shape& shape, const Algorithm& algorithm, CollectiveKind kind) {
@@ -238,6 +245,8 @@ std::string refusal(const Shape& shape, const Algorithm& algorithm, CollectiveKi
   switch (served().at(algorithm.name).needs) {
     case Needs::powers_of_two:
       return shape.has_powers_of_two ? "" : "KB-Y047";
+    case Needs::sides_of_4:
+      return shape.has_powers_of_two && !has_more_than_4_in_a_row(shape) ? "" : "KB-Y047";
     case Needs::small_grid:
       return shape.is_small_grid ? "" : "KB-Y047";
     case Needs::nodes:

@@ -347,7 +347,7 @@ TEST_CASE("nobody's choice is the fastest by the model", "[ccl][auto][network]")
   for (const Bytes bytes : {1 << 10, 1 << 16, 1 << 22}) {
     CHECK(chosen(joined_topology(SipTopology::full_mesh, 8), bytes) == "direct_allreduce");
     CHECK(chosen(link_topology(SipTopology::ring_1d, 8), bytes) ==
-          (bytes == 1 << 10 ? "swing_whole_allreduce" : "intercube_allreduce"));
+          (bytes == 1 << 10 ? "swing_allreduce" : "intercube_allreduce"));
   }
 }
 

@@ -115,6 +115,7 @@ OrderOfSums order_of(const Run& run, const Data& data) {
 struct Compared {
   std::int64_t elements = 0;
   std::int64_t wrong = 0;
+  std::int64_t apart = 0;    // whose bits are not the same on all ranks
   std::int64_t ordered = 0;  // whose bits are others if ranks are named otherwise
 };
 
@@ -128,6 +129,7 @@ class Comparison {
     std::int64_t number = 0;
     for (std::int64_t element = 0; element < data_.count; ++element) {
       const std::vector<SumTrees::Tree>& sums = order_.sums_of(element);
+      all.apart += order_.has_same_bits(sums) ? 0 : 1;
       for (std::size_t rank = 0; rank < sums.size(); ++rank) {
         if (sums[rank] == SumTrees::kNone) continue;
         const auto index = static_cast<std::size_t>(element) % results[rank].size();
@@ -214,6 +216,7 @@ TEST_CASE("each algorithm that adds, on 2 to 16 ranks: the printed tree gives th
                   algorithm.name);
           const Compared one = compare({topology, algorithm, kind}, calls_of(kind, ranks));
           CHECK(one.wrong == 0);
+          CHECK(one.apart == 0);
           all.elements += one.elements;
           all.ordered += one.ordered;
           algorithms.insert(algorithm.name);
@@ -225,7 +228,7 @@ TEST_CASE("each algorithm that adds, on 2 to 16 ranks: the printed tree gives th
     // Two summands have one order; of more, another order would show.
     CHECK((ranks == 2 ? all.ordered == 0 : all.ordered > all.elements / 20));
   }
-  CHECK(algorithms.size() == 16);
+  CHECK(algorithms.size() == 18);
 }
 
 const Algorithm& algorithm_named(std::string_view name) {
@@ -339,12 +342,15 @@ TEST_CASE("a tree depends on the size where the plan has several", "[ccl][order]
   // One element: a call has one tree, which another size changes.
   CHECK(order("ring_allreduce", 1).sums_of_call == 1);
   CHECK(order("ring_allreduce", 1).sums_of_plan == 4);
+  CHECK(order("doubling_allreduce", 9).trees.text(order("doubling_allreduce", 9).tree_of(5)) ==
+        "((r3+r2)+(r1+r0))");
   // Up one tree, whatever the size.
   CHECK(order("tree_allreduce", 100).sums_of_plan == 1);
   CHECK(order("tree_allreduce", 100).ranges.size() == 1);
 }
 
-TEST_CASE("up a tree, along a chain and in a switch, all chunks have one tree", "[ccl][order]") {
+TEST_CASE("up a tree, along a chain, in pairs and in order, all chunks have one tree",
+          "[ccl][order]") {
   Topology topology = joined_topology(SipTopology::switched, 8);
   topology.system.network_switch.sums.emplace();
   std::set<std::string_view> names;
@@ -355,7 +361,8 @@ TEST_CASE("up a tree, along a chain and in a switch, all chunks have one tree", 
       if (order.sums_of_plan == 1) names.insert(algorithm.name);
     }
   }
-  CHECK(names == std::set<std::string_view>{"tree_allreduce", "switch_allreduce", "chain"});
+  CHECK(names == std::set<std::string_view>{"tree_allreduce", "switch_allreduce", "direct_in_order",
+                                            "doubling_allreduce", "chain"});
 }
 
 TEST_CASE("trees that differ in the order of two operands have the same bits", "[ccl][order]") {

@@ -123,7 +123,7 @@ Topology with_random_links(Topology topology, Pick& pick) {
 }
 
 TEST_CASE("on 150 random machines with unlike links sums are exact, and no bound is beaten",
-          "[ccl][random][network]") {
+          "[ccl][random][network][exhaustive]") {
   for (int i = 0; i < 150; ++i) {
     Drawn drawn(i);
     if (drawn.topology.system.sip_count < 2) continue;

@@ -4,8 +4,12 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <numeric>
+#include <string>
+#include <vector>
 
 #include "ccl/backend/choice.h"
+#include "ccl/backend/order_of_sums.h"
 #include "runtime/torch/run_ranks.h"
 #include "test/ccl/all_reduce_under_test.h"
 #include "test/ccl/closed_form.h"
@@ -35,6 +39,7 @@ TEST_CASE("sums are exact on every grid whose sides are powers of two",
       {SipTopology::mesh_2d_no_wrap, 2, 8},
       {SipTopology::full_mesh, 8, 1},
   }));
+  if (algorithm == "swing_whole_allreduce" && std::max(w, h) > 4) return;
   for (const DPPolicy& dp :
        {DPPolicy::on_one_pe(), DPPolicy{Shard::column_wise, Shard::column_wise},
         DPPolicy{.cube = Shard::partial, .pe = Shard::row_wise}, DPPolicy::replicated()}) {
@@ -101,7 +106,7 @@ TEST_CASE("groups take the fastest if nobody names an algorithm", "[ccl][swing][
         .name;
   };
   const ccl::Config nobody = ccl::Config::parse("defaults: {depth: 4}");
-  CHECK(chosen(8, nobody, 1024) == "swing_whole_allreduce");
+  CHECK(chosen(8, nobody, 1024) == "swing_allreduce");
   CHECK(chosen(8, nobody, 64 << 20) == "intercube_allreduce");
   CHECK(chosen(4, nobody, 1024) == "swing_whole_allreduce");
   CHECK(chosen(8, by("intercube_allreduce"), 1024) == "intercube_allreduce");
@@ -133,6 +138,23 @@ TEST_CASE("other grids are refused", "[ccl][swing][errors]") {
                    .choose(distributed::CollectiveKind::all_reduce, {.bytes = 1024});
              }),
              test::Says("KB-Y047", "'swing_allreduce'", "'default_pg'", "6 ranks"));
+}
+
+// Each row of 32 begins with three steps that halve, and each of 8 with two.
+TEST_CASE("ranks of long rows have the same bits, or are refused", "[ccl][swing]") {
+  const auto [w, h] = GENERATE(table<int, int>({{32, 1}, {8, 1}, {32, 8}, {8, 32}}));
+  const Topology topology =
+      round_topology(h == 1 ? SipTopology::ring_1d : SipTopology::torus_2d, w, h);
+  std::vector<int> sips(static_cast<std::size_t>(w * h));
+  std::iota(sips.begin(), sips.end(), 0);
+  const ccl::Config config = by("swing_allreduce");
+  const ccl::OrderOfSums order =
+      ccl::find_order({topology, config, *ccl::find_algorithm("swing_allreduce"),
+                       CollectiveKind::all_reduce, sips, 4096});
+  for (const auto& sums : order.sums) CHECK(order.has_same_bits(sums));
+  const ccl::GroupShape shape = ccl::shape_of_sips(topology, sips);
+  CHECK_THAT(std::string(describe_misfit(*ccl::find_algorithm("swing_whole_allreduce"), shape)),
+             Catch::Contains("different bits"));
 }
 
 }  // namespace

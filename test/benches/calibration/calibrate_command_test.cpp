@@ -103,7 +103,8 @@ const Words kSmooth = {"--fit",
                        "protocols.Simple.efficiency=10..100%",
                        "system.sip_link.latency=100..2000ns"};
 
-TEST_CASE("figures of a family are found again from the times of two machines", "[calibration]") {
+TEST_CASE("figures of a family are found again from the times of two machines",
+          "[calibration][exhaustive]") {
   const Family family;
   Words words = kSmooth;
   words.insert(words.end(),
