@@ -7,9 +7,8 @@ namespace kernbench::distributed {
 namespace {
 
 CollectiveOptions without_op(const ReductionOptions& options) {
-  return {.group = options.group,
-          .async_op = options.async_op,
-          .reproducible = options.reproducible};
+  return {
+      .group = options.group, .async_op = options.async_op, .reproducible = options.reproducible};
 }
 
 }  // namespace
