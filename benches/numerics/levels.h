@@ -1,4 +1,4 @@
-// What a sum over ranks costs that has the same bits more often: the levels of Reproducible.
+// The price of sums over ranks that have the same bits more often: the levels of Reproducible.
 
 #pragma once
 

@@ -97,7 +97,7 @@ class AlgorithmChoice {
   bool may_run(const Algorithm& algorithm, distributed::CollectiveKind kind) const;
   // The one that ccl.yaml names, checked; nullptr if it leaves the choice.
   const Algorithm* find_named(distributed::CollectiveKind kind, const Moved& moved) const;
-  // Those of the library that add in one order, the fastest first.
+  // The library's algorithms that add in one order, the fastest first.
   const std::vector<const Algorithm*>& invariant(distributed::CollectiveKind kind,
                                                  const Moved& moved);
   // True if nobody names the algorithm of such a collective, or ccl.yaml says auto.
