@@ -46,7 +46,7 @@ std::shared_ptr<const ParallelLayout> agreed_layout(RuntimeContext& torch, Paral
 // Makes the rank's own groups.  Only their members meet, so that a rank only pays for its own
 // groups.
 RankGroups make_groups_of_rank(RuntimeContext& torch, const ParallelLayout& layout) {
-  const int rank = simulation_of(torch).local().rank;
+  const int rank = torch.distributed.get_rank();
   RankGroups groups;
   for (std::size_t i = 0; i < kGroupKindCount; ++i) {
     const auto kind = static_cast<GroupKind>(i);

@@ -184,6 +184,10 @@ constexpr std::array kCCodes = std::to_array<ErrorCode>({
      "Reproducible::batch, or KERNBENCH_BATCH_INVARIANT=1, wants sums whose order does not depend "
      "on where an element lies, and ccl.yaml names an algorithm whose order does.",
      "Name one of those that the message lists, or none."},
+    {"KB-C028", ExitCode::collective_misuse,
+     "A rank has died by a fault with `detected`, or shrink_group() has aborted the group: nothing "
+     "can run in its groups any more.",
+     "Catch DistBackendError, and go on in the group that shrink_group(error.ranks()) makes."},
 });
 
 constexpr std::array kDCodes = std::to_array<ErrorCode>({

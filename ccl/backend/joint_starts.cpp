@@ -7,7 +7,8 @@ namespace kernbench::ccl {
 
 void JointStarts::wait(std::uint64_t operation, bool is_last, runtime::DescribeWait describe) {
   runtime::Completion goes_on(simulation_);
-  waiting_[operation].push_back({calls_++, &goes_on});
+  std::exception_ptr failure;
+  waiting_[operation].push_back({calls_++, &goes_on, &failure});
   if (is_last) {
     if (due_.empty()) {
       simulation_.machine().engine().schedule_last(sim::Engine::call<&JointStarts::begin>(this));
@@ -20,6 +21,16 @@ void JointStarts::wait(std::uint64_t operation, bool is_last, runtime::DescribeW
   } catch (...) {
     forget(operation, goes_on);
     throw;
+  }
+  if (failure != nullptr) std::rethrow_exception(failure);
+}
+
+void JointStarts::give_up(std::uint64_t operation, const std::exception_ptr& why) {
+  const auto found = waiting_.extract(operation);
+  if (!found) return;  // all have called
+  for (const Waiter& member : found.mapped()) {
+    *member.failure = why;
+    member.goes_on->signal();
   }
 }
 

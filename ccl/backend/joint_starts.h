@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <vector>
 
@@ -18,13 +19,17 @@ class JointStarts {
   explicit JointStarts(runtime::Simulation& simulation) : simulation_(simulation) {}
 
   // Blocks a member of the operation until all have called, of whom it is the last one or not.
-  // Throws what Simulation::wait() does.
+  // Throws what Simulation::wait() does, and what give_up() says.
   void wait(std::uint64_t operation, bool is_last, runtime::DescribeWait describe);
+
+  // Not all will call: those of the operation that wait get an exception.
+  void give_up(std::uint64_t operation, const std::exception_ptr& why);
 
  private:
   struct Waiter {
     std::uint64_t number = 0;  // in the order of the calls
     runtime::Completion* goes_on = nullptr;
+    std::exception_ptr* failure = nullptr;
   };
 
   void begin();

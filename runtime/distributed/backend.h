@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -44,6 +45,10 @@ class Communicator {
     int rule = 0;                // the number of their rule that does, from 1; 0: none
   };
   virtual RunsBy runs_by(const CollectiveCall&) { return {}; }
+
+  // A member will never call again.  Those that wait for others get this exception, and so do all
+  // that call from now on, until abandon(); what all members have begun runs to its end.
+  virtual void give_up(const std::exception_ptr& /*why*/) {}
 
   // The run was cut short: the fibers in run() and transfer() have been unwound, and nothing of
   // theirs goes on.  Releases what belonged to that run.

@@ -98,6 +98,12 @@ void CollectiveLedger::arrive_for_others(const CollectiveCall& call, const sim::
   forget_complete_records();
 }
 
+std::vector<std::uint64_t> CollectiveLedger::list_open_operations() const {
+  std::vector<std::uint64_t> operations;
+  for (const Record& record : records_) operations.push_back(record.operation);
+  return operations;
+}
+
 int CollectiveLedger::futile_calls(int rank) const {
   const auto refused = refused_.find(rank);
   return refused == refused_.end() ? 0 : refused->second.calls;

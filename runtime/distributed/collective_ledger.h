@@ -51,6 +51,9 @@ class CollectiveLedger {
   // The number of calls that the member has made since one was refused.
   int futile_calls(int rank) const;
 
+  // Returns the operations of the collectives that not all members have called.
+  std::vector<std::uint64_t> list_open_operations() const;
+
   // The number of collectives that the member has called.
   std::uint64_t next_sequence(int rank) const { return member(rank).next_sequence; }
 

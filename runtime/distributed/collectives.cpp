@@ -117,7 +117,7 @@ int DistributedContext::State::to_group_rank(std::string_view function, const Gr
     if (*in_group >= 0 && *in_group < group.size()) return *in_group;
     wrong_argument(fmt::format("Group rank {} is not part of group <{}>", *in_group, group.name));
   }
-  if (const auto rank = group.rank_of(*global)) return *rank;
+  if (const auto rank = group.rank_of_global(*global)) return *rank;
   if (&group == world.get()) {
     wrong_argument(fmt::format("{}::{}: invalid {} rank: {}", backend_class(), function,
                                role_of_rank(function), *global));

@@ -302,7 +302,7 @@ DeviceMesh DistributedContext::init_device_mesh(std::string_view device_type,
   }
   const std::vector<int> mesh_shape = with_rest(given_shape, mesh_dim_names, get_world_size());
   const int count = checked_count(mesh_shape, mesh_dim_names, get_world_size());
-  const int own = state_->local().rank;
+  const int own = get_rank();
   auto state = std::make_shared<DeviceMesh::State>();
   state->shape = mesh_shape;
   state->names = mesh_dim_names;

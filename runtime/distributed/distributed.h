@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "runtime/distributed/options.h"
+#include "runtime/distributed/p2p_op.h"
 #include "runtime/distributed/process_group.h"
 #include "runtime/distributed/work.h"
 
@@ -36,18 +37,6 @@ struct CollectiveCall;
 
 using Location = std::source_location;
 
-// The direction of a P2POp.
-enum class PointToPoint : std::uint8_t { isend, irecv };
-
-// One message of batch_isend_irecv().  `peer` is a global rank.
-struct P2POp {
-  PointToPoint op = PointToPoint::isend;
-  Tensor tensor = {};
-  int peer = 0;
-  ProcessGroup group = {};
-  int tag = 0;
-};
-
 // The member `torch.distributed` of a RuntimeContext.  Names and error texts are PyTorch's.  State
 // is kept per context, and per rank where ranks may differ.
 //
@@ -57,6 +46,7 @@ struct P2POp {
 // on the device they throw
 //   CollectiveMismatchError KB-C001  ranks called different things, found when the second arrives
 //   DeadlockError           KB-C002  a rank has left and cannot call
+//   DistBackendError        KB-C028  a rank has died, and the others know of it
 //   CollectiveError         KB-C011  two ranks, one device
 //                           KB-C020  wrong arguments, with PyTorch's text
 //                           KB-G003  something under way uses one of the tensors (ADR-0151)
@@ -126,6 +116,17 @@ class DistributedContext : public Facilities {
   ProcessGroup split_group(const ProcessGroup& parent,
                            const std::vector<std::vector<int>>& split_ranks,
                            Location location = Location::current());
+
+  // Makes the group of the other ranks of one, which call it, and destroys that one; the default
+  // group's becomes the default group, whose ranks count anew from 0, and is the only one left.
+  // Ranks to exclude count in their group.  (PyTorch 2.9.)  Throws CollectiveError KB-C020 for
+  // wrong ones, KB-R002 for a caller that is excluded or outside of a group or of spawn().
+  ProcessGroup shrink_group(std::span<const int> ranks_to_exclude,
+                            const ShrinkOptions& options = {},
+                            Location location = Location::current());
+  ProcessGroup shrink_group(std::initializer_list<int> ranks_to_exclude,
+                            const ShrinkOptions& options = {},
+                            Location location = Location::current());
 
   // Arranges the first ranks, as many as the product of the shape, as a grid with a group along
   // each dimension.  A size of -1 is what the others leave of the world.

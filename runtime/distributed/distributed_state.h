@@ -62,6 +62,18 @@ struct DistributedContext::State {
   void rank_returned(int rank);
   void run_abandoned();
 
+  // Ranks that die (shrink.cpp)
+
+  // The others have learnt that a rank has died: what they have called, and will call, in its
+  // groups throws DistBackendError KB-C028.
+  void rank_lost(int rank);
+  void note_lost_ranks(Group& group) const;
+  void fail(Group& group, const std::exception_ptr& why);
+  void see_failures();
+  ProcessGroup shrink(const std::shared_ptr<Group>& parent, std::vector<int> left,
+                      Location location);
+  void become_world(const std::shared_ptr<Group>& group);
+
   // Groups (groups.cpp)
 
   bool is_registered(const ProcessGroup& group) const;
@@ -183,6 +195,7 @@ struct DistributedContext::State {
 
   std::unique_ptr<Backend> backend;
   std::shared_ptr<Group> world;
+  std::shared_ptr<Group> whole_world;            // before it was shrunk; null: it was not
   std::map<int, std::shared_ptr<Group>> groups;  // the others, by number
   int group_count = 0;                           // for names
   struct NewGroup {
@@ -199,6 +212,7 @@ struct DistributedContext::State {
   std::set<int> initialized_ranks;   // those that called init_process_group() themselves
   std::optional<int> started_ranks;  // by the spawn() that is or was the last to run
   std::set<int> returned_ranks;      // of those
+  std::set<int> lost_ranks;          // of the returned ones: those that have died
 };
 
 }  // namespace kernbench::distributed

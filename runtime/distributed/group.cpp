@@ -21,12 +21,14 @@ Group::Group(int its_number, std::string its_description, std::vector<int> its_r
       streams_(ranks.size()) {
   for (auto& timeline : timelines_) timeline = std::make_shared<runtime::Timeline>();
   for (std::size_t i = 0; i < ranks.size(); ++i) {
-    by_global_rank_.emplace_back(ranks[i], static_cast<int>(i));
+    by_spawned_rank_.emplace_back(ranks[i], static_cast<int>(i));
   }
-  std::ranges::sort(by_global_rank_);
+  std::ranges::sort(by_spawned_rank_);
 }
 
 void Group::begin_anew() {
+  if (failure != nullptr && communicator != nullptr) communicator->abandon();
+  failure = nullptr;
   ledger = CollectiveLedger(ranks);
   mailbox = {};
   last_works_.assign(ranks.size(), nullptr);
@@ -39,10 +41,17 @@ void Group::release() {
   last_works_.assign(ranks.size(), nullptr);
 }
 
-std::optional<int> Group::rank_of(int global_rank) const {
-  const auto found = std::ranges::lower_bound(by_global_rank_, std::pair(global_rank, 0));
-  if (found == by_global_rank_.end() || found->first != global_rank) return std::nullopt;
+std::optional<int> Group::rank_of(int spawned) const {
+  const auto found = std::ranges::lower_bound(by_spawned_rank_, std::pair(spawned, 0));
+  if (found == by_spawned_rank_.end() || found->first != spawned) return std::nullopt;
   return found->second;
+}
+
+std::optional<int> Group::rank_of_global(int global) const {
+  if (shown_ranks.empty()) return rank_of(global);
+  const auto found = std::ranges::find(shown_ranks, global);
+  if (found == shown_ranks.end()) return std::nullopt;
+  return static_cast<int>(found - shown_ranks.begin());
 }
 
 const ProcessGroup GroupMember::NON_GROUP_MEMBER = ProcessGroup::non_member();
@@ -90,7 +99,7 @@ const std::string& ProcessGroup::group_desc() const {
   return checked().description;
 }
 const std::vector<int>& ProcessGroup::ranks() const {
-  return checked().ranks;
+  return checked().global_ranks();
 }
 
 }  // namespace kernbench::distributed

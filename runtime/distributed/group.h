@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,8 +21,13 @@ struct Group : std::enable_shared_from_this<Group> {
   Group(int its_number, std::string its_description, std::vector<int> its_ranks);
 
   int size() const { return static_cast<int>(ranks.size()); }
-  // nullopt if the rank is no member.
-  std::optional<int> rank_of(int global_rank) const;
+  // Returns the group rank of one that was spawned; nullopt if it is no member.
+  std::optional<int> rank_of(int spawned) const;
+  // Return the global rank of a member, and the group rank of a global one; nullopt if it is no
+  // member.  Global ranks are those in the default group, which shrink_group() counts anew.
+  int global_rank(int rank) const { return global_ranks().at(static_cast<std::size_t>(rank)); }
+  std::optional<int> rank_of_global(int global) const;
+  const std::vector<int>& global_ranks() const { return shown_ranks.empty() ? ranks : shown_ranks; }
   bool has_left(int rank) const { return has_destroyed[static_cast<std::size_t>(rank)]; }
   // Return the last collective of the member with this group rank, which its next one follows, and
   // the timeline of all its collectives.
@@ -43,6 +49,7 @@ struct Group : std::enable_shared_from_this<Group> {
   // shares of what they use.
   void release();
 
+  std::exception_ptr failure;  // what its members' calls get; null: all may call
   bool has_followers = false;  // see State::check_followers_have_groups()
   bool is_of_ranks = false;                            // made in a spawn(), and gone with it
   DistributedContext* context = nullptr;               // in which it was made
@@ -51,7 +58,8 @@ struct Group : std::enable_shared_from_this<Group> {
   const std::string name;  // its number
   const int number;
   const std::string description;
-  const std::vector<int> ranks;                // global, by group rank
+  const std::vector<int> ranks;                // as they were spawned, by group rank
+  std::vector<int> shown_ranks;                // global ranks, if these differ: see global_rank()
   std::shared_ptr<Communicator> communicator;  // null: nothing has run yet, or it is destroyed
   CollectiveLedger ledger;
   Mailbox mailbox;
@@ -61,7 +69,7 @@ struct Group : std::enable_shared_from_this<Group> {
   std::vector<std::shared_ptr<Work::State>> last_works_;  // by group rank, as are the timelines
   std::vector<std::shared_ptr<runtime::Timeline>> timelines_;
   std::vector<std::shared_ptr<CollectiveStream>> streams_;
-  std::vector<std::pair<int, int>> by_global_rank_;  // pairs (global rank, group rank), sorted
+  std::vector<std::pair<int, int>> by_spawned_rank_;  // pairs (rank, group rank), sorted
 };
 
 }  // namespace kernbench::distributed

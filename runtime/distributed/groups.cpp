@@ -58,7 +58,7 @@ Group& DistributedContext::State::registered(const ProcessGroup& group) const {
 
 int DistributedContext::get_group_rank(const ProcessGroup& group, int global_rank) const {
   const Group& found = state_->registered(group);
-  const auto rank = found.rank_of(global_rank);
+  const auto rank = found.rank_of_global(global_rank);
   if (!rank) {
     wrong_argument(
         fmt::format("Global rank {} is not part of group <{}>", global_rank, found.name));
@@ -71,11 +71,11 @@ int DistributedContext::get_global_rank(const ProcessGroup& group, int group_ran
   if (group_rank < 0 || group_rank >= found.size()) {
     wrong_argument(fmt::format("Group rank {} is not part of group <{}>", group_rank, found.name));
   }
-  return found.ranks[static_cast<std::size_t>(group_rank)];
+  return found.global_rank(group_rank);
 }
 
 std::vector<int> DistributedContext::get_process_group_ranks(const ProcessGroup& group) const {
-  return state_->registered(group).ranks;
+  return state_->registered(group).global_ranks();
 }
 
 int DistributedContext::get_pg_count() const {
@@ -93,7 +93,11 @@ std::shared_ptr<Group> DistributedContext::State::make_group(std::vector<int> ra
   group->is_of_ranks = is_rank();
   group->context = &context;
   group->simulation = simulation;
+  if (whole_world != nullptr) {
+    for (const int rank : group->ranks) group->shown_ranks.push_back(*world->rank_of(rank));
+  }
   note_absent_ranks(*group);
+  note_lost_ranks(*group);
   ++group_count;
   return group;
 }
@@ -145,7 +149,9 @@ std::vector<int> DistributedContext::State::checked_ranks(std::span<const int> g
     misuse(fmt::format("new_group: backend '{}' beside '{}'; all groups of a run have one backend",
                        options.backend, backend->name()));
   }
-  return options.sort_ranks ? sorted : ranks;
+  std::vector<int> spawned = options.sort_ranks ? std::move(sorted) : std::move(ranks);
+  for (int& rank : spawned) rank = world->ranks[static_cast<std::size_t>(rank)];
+  return spawned;
 }
 
 std::shared_ptr<Communicator> DistributedContext::State::ensure_communicator(Group& group) const {
@@ -220,7 +226,7 @@ ProcessGroup DistributedContext::State::new_group_of_all(std::vector<int> ranks,
 
 ProcessGroup DistributedContext::new_group(Location location) {
   state_->default_backend();
-  return new_group(state_->world->ranks, {}, location);
+  return new_group(state_->world->global_ranks(), {}, location);
 }
 
 ProcessGroup DistributedContext::new_group(std::span<const int> given,

@@ -100,7 +100,6 @@ Group* DistributedContext::State::group_of_caller(std::string_view function,
                                                   const ProcessGroup& group) const {
   default_backend();
   runtime::check_outside_kernels(*simulation, function);
-  const int callers = world->size();
   if (backend->has_single_driver() && local().rank > 0) {
     throw CollectiveError(
         "KB-C006",
@@ -108,11 +107,12 @@ Group* DistributedContext::State::group_of_caller(std::string_view function,
         "calls: call it outside spawn(), or take world_size out of ccl.yaml",
         local().rank, function, backend->world_size());
   }
-  if (local().rank >= callers) {
+  if (!world->rank_of(local().rank)) {
     throw CollectiveError("KB-C006", "rank {} is not a member of the default group of {} ranks",
-                          local().rank, callers);
+                          local().rank, world->size());
   }
   Group* const found = member_group(group);
+  if (found != nullptr && found->failure != nullptr) std::rethrow_exception(found->failure);
   if (found != nullptr) return found;
   fmt::print(stderr,
              "kernbench: warning: Running {} on global rank {} which does not belong to the given "

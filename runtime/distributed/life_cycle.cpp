@@ -201,7 +201,7 @@ int DistributedContext::get_rank(const ProcessGroup& group) const {
                "is a single driver\n");
   }
   const int own = state_->local().rank;
-  if (group.is_default()) return own;
+  if (group.is_default() && !state_->is_rank()) return own;
   const Group* const found = state_->member_group(group);
   return found == nullptr ? -1 : *found->rank_of(own);
 }
@@ -236,6 +236,7 @@ void DistributedContext::State::ranks_start(int nprocs) {
   started_ranks = nprocs;
   simulation->flight_recorder().clear();
   returned_ranks.clear();
+  lost_ranks.clear();
   forget_groups(Forget::of_ranks);
   begin_anew();
 }
@@ -285,6 +286,7 @@ void DistributedContext::State::begin_anew() {
 }
 
 void DistributedContext::State::forget_groups(Forget which) {
+  if (whole_world != nullptr) world = std::exchange(whole_world, nullptr);
   const auto forget = [&](const auto& entry) {
     Group& group = *entry.second;
     if (which == Forget::of_ranks && !group.is_of_ranks) return false;

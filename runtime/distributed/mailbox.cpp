@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "runtime/distributed/fingerprint.h"
@@ -87,6 +88,16 @@ std::vector<Mailbox::Match> Mailbox::settle(
   }
   if (sends.empty() && receives.empty()) waiting_.erase(address);
   return matches;
+}
+
+std::vector<Message> Mailbox::take_all() {
+  std::vector<Message> all;
+  for (auto& [address, waiting] : std::exchange(waiting_, {})) {
+    for (auto* const side : {&waiting.sends, &waiting.receives}) {
+      std::ranges::move(*side, std::back_inserter(all));
+    }
+  }
+  return all;
 }
 
 void Mailbox::put(Message message) {

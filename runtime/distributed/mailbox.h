@@ -42,6 +42,9 @@ class Mailbox {
   std::optional<Message> take_match(const Message& message);
   void put(Message message);
 
+  // Removes and returns all messages.
+  std::vector<Message> take_all();
+
   // The fields that must be equal for messages to match, except the sender.
   struct Address {
     int receiver = 0;

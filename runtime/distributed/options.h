@@ -156,6 +156,15 @@ struct NewGroupOptions {
   bool sort_ranks = true;
 };
 
+// torch.distributed's flags of shrink_group(): what was called and has not ended runs to its end,
+// or fails.
+enum ShrinkFlags : std::uint8_t { SHRINK_DEFAULT, SHRINK_ABORT };
+
+struct ShrinkOptions {
+  ProcessGroup group = {};
+  ShrinkFlags shrink_flags = SHRINK_DEFAULT;
+};
+
 // Options of a reduction that may include its operation, since none is given before them.
 struct ReductionOptions {
   ReduceOp op = ReduceOp::sum;

@@ -143,23 +143,23 @@ void DistributedContext::State::deliver(Group& group, const Message& later,
   }
   if (later.objects != nullptr) {
     *receive.objects = *send.objects;
-    receive.work->source_rank = send.own;
+    receive.work->source_rank = group.global_rank(*group.rank_of(send.own));
     for (const Message* side : {&send, &receive}) side->work->finish(nullptr);
     return;
   }
-  start(later.work,
-        [this, communicator = ensure_communicator(group), send, receive, earlier = earlier.work] {
-          std::exception_ptr failure;
-          try {
-            move(*simulation, *communicator, send, receive);
-          } catch (const Error&) {
-            failure = std::current_exception();
-          }
-          receive.work->source_rank = send.own;
-          // One fiber serves both ends, so it completes the other end's Work as well.
-          earlier->finish(failure);
-          if (failure != nullptr) std::rethrow_exception(failure);
-        });
+  start(later.work, [this, communicator = ensure_communicator(group), send, receive,
+                     earlier = earlier.work, source = group.global_rank(*group.rank_of(send.own))] {
+    std::exception_ptr failure;
+    try {
+      move(*simulation, *communicator, send, receive);
+    } catch (const Error&) {
+      failure = std::current_exception();
+    }
+    receive.work->source_rank = source;
+    // One fiber serves both ends, so it completes the other end's Work as well.
+    earlier->finish(failure);
+    if (failure != nullptr) std::rethrow_exception(failure);
+  });
 }
 
 Work DistributedContext::isend(const Tensor& x, int dst, const SendOptions& options,

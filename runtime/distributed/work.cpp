@@ -161,8 +161,9 @@ bool Work::wait_on_host() const {
   state.wait([&] { return state.describe_wait(); });
   state.know();
   if (state.is_on_stream()) runtime::host_knows(state.simulation, state.follows);
-  if (state.failure != nullptr) std::rethrow_exception(state.failure);
-  return !state.is_aborted;
+  if (state.failure == nullptr) return !state.is_aborted;
+  if (state.is_on_stream()) runtime::take_failure(state.simulation, *state.marker);
+  std::rethrow_exception(state.failure);
 }
 
 bool Work::is_completed() const {

@@ -112,17 +112,18 @@ void DistributedContext::State::ended(const std::shared_ptr<Work::State>& work,
 // host learns of its end later than the device.
 std::function<void()> DistributedContext::State::on_stream(const std::shared_ptr<Work::State>& work,
                                                            std::function<void()> body) const {
-  const runtime::StreamQueue& stream = runtime::current_stream(*simulation, work->device);
+  const auto stream = runtime::shared_current_stream(*simulation, work->device);
   work->marker = std::make_shared<runtime::Marker>();
-  work->follows = stream.position().upto();
+  work->follows = stream->position().upto();
   runtime::note_beside_streams(*simulation, work->marker, work->description);
   // The device hears of the call only when the host's command has reached it, even if the stream is
   // idle.
   const Time arrives = simulation->now() + simulation->machine().launcher().host_leg(work->device);
-  return [this, work, arrives, before = stream.last(), body = std::move(body)] {
+  return [this, work, arrives, stream, before = stream->last(), body = std::move(body)] {
     const auto describe = [&] { return work->description; };
     if (before != nullptr) before->wait(*simulation, describe);
-    if (before != nullptr && before->failure() != nullptr) {
+    const bool has_failed = before != nullptr && before->failure() != nullptr;
+    if (has_failed && stream->failure() != nullptr) {  // and nobody has taken the failure
       std::rethrow_exception(before->failure());
     }
     simulation->sleep(arrives - simulation->now(), describe);

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <memory>
 #include <utility>
@@ -25,9 +26,16 @@ class Rendezvous {
     if (++arrived_ == all_.size()) all_have_come_.notify_all();
   }
   bool is_complete() const { return arrived_ == all_.size(); }
-  // Blocks until all have come.  Throws what Simulation::wait() does.
+  // Blocks until all have come.  Throws what Simulation::wait() does, and what give_up() says.
   void wait(Simulation& simulation, DescribeWait describe) {
-    if (!is_complete()) all_have_come_.wait(simulation, describe);
+    if (is_complete()) return;
+    all_have_come_.wait(simulation, describe);
+    if (failure_ != nullptr) std::rethrow_exception(failure_);
+  }
+  // A member will never come: those that wait get an exception.
+  void give_up(std::exception_ptr why) {
+    failure_ = std::move(why);
+    all_have_come_.notify_all();
   }
   // Returns the values that the members have brought, by member.
   const std::vector<T>& all() const { return all_; }
@@ -36,6 +44,7 @@ class Rendezvous {
   std::vector<T> all_;
   std::size_t arrived_ = 0;
   Event all_have_come_;
+  std::exception_ptr failure_;
 };
 
 // The meetings of one kind, by the number of the operation that the members meet for.
@@ -52,6 +61,13 @@ class Meetings {
     meeting->arrive(member, std::move(brought));
     if (meeting->is_complete()) meetings_.erase(operation);
     return meeting;
+  }
+  // Some will never come to the operation's meeting; it may have none.
+  void give_up(std::uint64_t operation, const std::exception_ptr& why) {
+    if (const auto meeting = meetings_.extract(operation)) meeting.mapped()->give_up(why);
+  }
+  void give_up_all(const std::exception_ptr& why) {
+    for (const auto& [operation, meeting] : std::exchange(meetings_, {})) meeting->give_up(why);
   }
   // Forgets the meetings of a run that was abandoned.
   void clear() { meetings_.clear(); }

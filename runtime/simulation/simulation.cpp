@@ -118,16 +118,17 @@ void Simulation::wait_on_fiber(Fiber& fiber, Completion& completion, DescribeWai
   completion.waiter_ = nullptr;
 }
 
-// A rank that a fault has ended waits for ever.
+// A rank that a fault has ended waits until others know of it, or for ever.
 void Simulation::stop_if_dead() {
   const FiberLocal& caller = local();
   if (caller.kind != FiberLocal::Kind::rank) return;
   const std::optional<Time> death = machine_.faults()->find_death(caller.rank);
   if (!death || now() < *death) return;
   machine_.faults()->note_deaths(now());
-  while (true) {
-    fibers_.park([&] { return fmt::format("nothing: it died at t={}", to_string(*death)); });
-  }
+  const auto describe = [&] { return fmt::format("nothing: it died at t={}", to_string(*death)); };
+  while (!caller.is_lost) fibers_.park(describe);
+  fibers_.cancel(*fibers_.current());
+  fibers_.park(describe);
 }
 
 // Logs the wait of a rank's program, or of the driver's if there are no ranks.  Works and kernels

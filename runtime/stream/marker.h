@@ -6,6 +6,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <utility>
 
 #include "runtime/simulation/simulation.h"
 
@@ -18,6 +19,8 @@ class Marker {
   Time at() const { return at_; }              // REQUIRES: is_passed()
   // Returns what the operation failed with; nullptr if it did not fail, or is not done.
   const std::exception_ptr& failure() const { return failure_; }
+  // Returns it to somebody who acts on it: what follows the operation goes on.
+  std::exception_ptr take_failure() { return std::exchange(failure_, nullptr); }
 
   // `call` is called when the host learns of the end, before those that wait for it go on, and is
   // destroyed then.

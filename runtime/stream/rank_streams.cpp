@@ -214,6 +214,13 @@ void throw_queued_failure(Simulation& simulation) {
   if (first != nullptr) std::rethrow_exception(first);
 }
 
+void take_failure(Simulation& simulation, Marker& marker) {
+  const std::exception_ptr failure = marker.take_failure();
+  for (const auto& stream : streams_of_caller(simulation).host->busy()) {
+    if (stream->failure() == failure) stream->take_failure();
+  }
+}
+
 std::exception_ptr unnoticed_queued_failure(Simulation& simulation) {
   std::exception_ptr first;
   streams_of_all(simulation).for_each([&](const RankStreams& own) {

@@ -45,6 +45,9 @@ void host_knows(Simulation& simulation, const StreamClock& done);
 // Throws the failure of an operation that the caller knows of.
 void throw_queued_failure(Simulation& simulation);
 
+// The caller gets the marker's failure elsewhere: its streams that follow it go on.
+void take_failure(Simulation& simulation, Marker& marker);
+
 // The failure of a queued operation that no rank has noticed: it may be why others wait for ever.
 std::exception_ptr unnoticed_queued_failure(Simulation& simulation);
 

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace kernbench {
 
@@ -136,6 +137,19 @@ class CollectiveError : public ErrorOf<ExitCode::collective_misuse> {
 class CollectiveMismatchError : public CollectiveError {
  public:
   using CollectiveError::CollectiveError;
+};
+
+// A collective or a message of a group of which a rank has died, or that was aborted (PyTorch:
+// DistBackendError).  A rank may catch it, and go on in the group that shrink_group() makes.
+class DistBackendError : public CollectiveError {
+ public:
+  // `ranks` are those that have died, by their ranks in the group.
+  DistBackendError(std::string_view code, std::string_view text, std::vector<int> ranks)
+      : CollectiveError(code, text), ranks_(std::move(ranks)) {}
+  const std::vector<int>& ranks() const { return ranks_; }
+
+ private:
+  std::vector<int> ranks_;
 };
 
 // Misuse of device memory or of a kernel operation.

@@ -274,6 +274,16 @@ std::optional<Time> MachineFaults::find_death(int rank) const {
   return death;
 }
 
+std::optional<Time> MachineFaults::find_detection(int rank) const {
+  std::optional<Time> detection;
+  for (const Fault& given : topology_.faults) {
+    const bool is_known = given.kind == Kind::dies && given.detected < Time::max();
+    if (!is_known || given.rank != rank) continue;
+    detection = std::min(detection.value_or(Time::max()), given.from + given.detected);
+  }
+  return detection;
+}
+
 void MachineFaults::note_deaths(Time now) {
   for (std::size_t i = 0; i < topology_.faults.size(); ++i) {
     const bool is_new = effects_[i].count == 0 && fault(i).from <= now;

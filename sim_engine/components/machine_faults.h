@@ -64,6 +64,8 @@ class MachineFaults {
   Time start_delay(int rank);
   // When a rank dies; nullopt if it does not.
   std::optional<Time> find_death(int rank) const;
+  // When the other ranks know of it; nullopt: never.
+  std::optional<Time> find_detection(int rank) const;
   // Notes the deaths that have come by `now`, each once.
   void note_deaths(Time now);
 

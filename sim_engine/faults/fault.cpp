@@ -22,10 +22,10 @@ constexpr std::int64_t kMostRank = 1'000'000;
 constexpr std::int64_t kMostNumber = 1'000'000'000'000;
 constexpr std::int64_t kMostSigma = 2 * std::int64_t{Share::kWhole};
 
-constexpr std::array<std::string_view, 19> kFaultKeys = {
-    "link",    "pe",     "rank",       "bandwidth", "dead", "clock", "compute",
-    "sigma",   "seed",   "start",      "dies",      "drop", "flip",  "element",
-    "message", "result", "collective", "from",      "to"};
+constexpr std::array<std::string_view, 20> kFaultKeys = {
+    "link",    "pe",     "rank",       "bandwidth", "dead", "clock",   "compute",
+    "sigma",   "seed",   "start",      "dies",      "drop", "flip",    "element",
+    "message", "result", "collective", "from",      "to",   "detected"};
 
 // A form of fault: the key that says what happens, and those beside it.
 struct FaultForm {
@@ -43,7 +43,7 @@ const std::vector<FaultForm>& fault_forms() {
       {Kind::clock, "clock", {"rank"}, {"from", "to"}},
       {Kind::noise, "compute", {"sigma"}, {"rank", "seed"}},
       {Kind::start, "start", {"rank"}, {}},
-      {Kind::dies, "dies", {"rank"}, {}},
+      {Kind::dies, "dies", {"rank"}, {"detected"}},
       {Kind::drop, "drop", {"rank"}, {"collective"}},
       {Kind::flip, "flip", {"rank", "element", "message"}, {"collective"}},
       {Kind::flip, "flip", {"rank", "element", "result"}, {}},
@@ -82,7 +82,8 @@ class FaultReader {
   }
   Time time(const FaultWord& word) {
     std::string_view digits = word.value;
-    if (digits.starts_with('+') && word.key == "start") digits.remove_prefix(1);
+    const bool is_later = word.key == "start" || word.key == "detected";
+    if (digits.starts_with('+') && is_later) digits.remove_prefix(1);
     return Time{take(word, parse_quantity(spaced(digits), time_quantity()))};
   }
   // "x0.25"
@@ -144,6 +145,7 @@ std::string set(Fault& fault, const FaultWord& word) {
     fault.from = read.time(word);
   }
   if (key == "to") fault.to = read.time(word);
+  if (key == "detected") fault.detected = read.time(word);
   if (key == "compute") fault.noise = read.noise(word);
   if (key == "sigma") fault.sigma = read.sigma(word);
   if (key == "seed") fault.seed = static_cast<std::uint64_t>(read.integer(word, 0, kMostNumber));

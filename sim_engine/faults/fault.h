@@ -7,6 +7,7 @@
 //   rank=3 compute=lognormal sigma=0.1 seed=7              each of its launches, at random
 //   rank=3 start=+50us                                     its worker begins later
 //   rank=3 dies=20us                                       its worker does nothing from then on
+//   rank=3 dies=20us detected=+100us                       and 100 us later the others know of it
 //   rank=3 drop=2 collective=5                             a message is lost
 //   rank=3 flip=14 element=17 message=2 collective=5       a bit of one is flipped
 //   rank=3 flip=14 element=17 result=2                     of what its kernels store
@@ -45,6 +46,7 @@ struct Fault {
   Share share = {};  // of the bandwidth or of the clock that is left
   Time from{0};      // of dead, start and dies, their own time
   Time to = Time::max();
+  Time detected = Time::max();  // how long after a death the other ranks know of it; max: never
   Noise noise = Noise::normal;
   Share sigma = {};
   std::uint64_t seed = 0;

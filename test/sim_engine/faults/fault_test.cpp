@@ -36,6 +36,8 @@ TEST_CASE("a fault is KEY=VALUE words in any order", "[faults]") {
   CHECK(fault_of("compute=lognormal sigma=0.1 seed=7").sigma == Share{100'000});
   CHECK(fault_of("compute=normal sigma=0.1").rank == Fault::kAllRanks);
   CHECK(fault_of("rank=2 dies=20us").from == Time{20'000'000});
+  CHECK(fault_of("rank=2 dies=20us").detected == Time::max());
+  CHECK(fault_of("rank=2 dies=20us detected=+1us").detected == Time{1'000'000});
   CHECK(fault_of("rank=2 drop=3 collective=5").message == 3);
   const Fault flip = fault_of("rank=2 flip=14 element=17 message=3 collective=5");
   CHECK((flip.bit == 14 && flip.element == 17 && flip.message == 3 && flip.collective == 5));
@@ -63,6 +65,7 @@ TEST_CASE("a wrong fault says what would be right", "[faults]") {
       Wrong{"rank=1 flip=64 element=0 result=1", "flip=64: "},
       Wrong{"rank=1 flip=3 element=0 result=1 collective=2",
             "collective= has no meaning beside flip="},
+      Wrong{"rank=1 start=1us detected=2us", "detected= has no meaning beside start="},
       Wrong{"rank=1 start=1us dies=2us", "dies= has no meaning beside start="},
       Wrong{"link=a bandwidth=x2", "bandwidth=x2: expected a factor from x0.000001 to x1"},
       Wrong{"link=a bandwidth=x0", "bandwidth=x0: expected a factor"},
