@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""Do the tests notice a bug?  Draws places in ccl and sim_engine by a seed, changes one at a time in
+a copy of the sources, builds the copy's tests and runs them until one fails.
+
+    test/mutants/mutants.py --count 400 --seed 1 --work /tmp/mutants
+
+A change that no test notices has survived: it is printed as a line to judge.  Results are kept in
+WORK/mutants.csv, so that a second call with the same seed goes on where the first has ended.
+A hundred mutants take about an hour on one core.
+"""
+
+import argparse
+import csv
+import pathlib
+import random
+import re
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOMS = ("ccl", "sim_engine")
+TESTS = {"ccl": ("ccl/ccl_test", "ccl/golden_test"),
+         "sim_engine": ("sim_engine/sim_engine_test", "ccl/ccl_test", "ccl/golden_test")}
+LIMIT_S = 900  # of a test program, which takes a tenth of it
+
+# What is changed, and into what.
+CHANGES = [(r" < ", " <= "), (r" <= ", " < "), (r" > ", " >= "), (r" >= ", " > "),
+           (r" == ", " != "), (r" != ", " == "), (r" && ", " || "), (r" \|\| ", " && "),
+           (r" \+ ", " - "), (r" - ", " + "), (r" \* ", " + "), (r" / ", " * "),
+           (r" \+= ", " -= "), (r" -= ", " += "), (r"\+\+", "--"), (r"\btrue\b", "false"),
+           (r"\bfalse\b", "true"), (r"std::min\b", "std::max"), (r"std::max\b", "std::min"),
+           (r"if \((?=[^;]*\) )", "if (!"), (r"\b1\b", "2"), (r"\b0\b", "1"),
+           (r"\bcontinue;", ";"), (r"\bbreak;", ";"), (r"^  +[a-z_.>-]+\([^;]*\);$", "  ;")]
+
+
+def places():
+    """Lists (file, line number, begin, end, replacement) in the code of .cpp files."""
+    found = []
+    for room in ROOMS:
+        for path in sorted((ROOT / room).rglob("*.cpp")):
+            for number, line in enumerate(path.read_text().splitlines()):
+                code = re.sub(r'"(\\.|[^"\\])*"', lambda m: " " * len(m.group()), line)
+                code = code.split("//")[0].rstrip()
+                if code.startswith("#") or "KB_CHECK" in code or "static_assert" in code:
+                    continue
+                for pattern, new in CHANGES:
+                    for match in re.finditer(pattern, code):
+                        found.append((path.relative_to(ROOT), number, match.start(), match.end(), new))
+    return found
+
+
+def run(command, cwd, limit=None):
+    try:
+        return subprocess.run(command, cwd=cwd, timeout=limit, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
+    except subprocess.TimeoutExpired:
+        return None
+
+
+def build(work, tests):
+    targets = [test.split("/")[1] for test in tests]
+    return run(["ninja", "-C", "build/release", *targets], work).returncode == 0
+
+
+def make_copy(work):
+    """Copies what is committed, and builds it."""
+    if not (work / "CMakeLists.txt").exists():
+        work.mkdir(parents=True, exist_ok=True)
+        subprocess.run(f"git archive HEAD | tar x -C '{work}'", shell=True, cwd=ROOT, check=True)
+        subprocess.run(["cmake", "--preset", "release"], cwd=work, check=True)
+    if not build(work, TESTS["sim_engine"]):
+        sys.exit("mutants: the copy does not build as it is")
+
+
+def find_failure(work, tests):
+    """Returns the test that fails first; None if all pass."""
+    for test in tests:
+        ended = run([work / "build/release/test" / test, "-a"], work, LIMIT_S)
+        if ended is None:
+            return f"{test}: does not end"
+        if ended.returncode != 0:
+            named = re.search(r"^-{70,}\n(.*)\n", ended.stdout, re.MULTILINE)
+            return f"{test}: {named.group(1) if named else 'it ends early'}"
+    return None
+
+
+def judge(work, place):
+    """Returns what became of a mutant: `killed`, `survived` or `does not compile`, and by what."""
+    file, number, begin, end, new = place
+    path, tests = work / file, TESTS[file.parts[0]]
+    original = path.read_text()
+    lines = original.splitlines(keepends=True)
+    lines[number] = lines[number][:begin] + new + lines[number][end:]
+    path.write_text("".join(lines))
+    try:
+        if not build(work, tests):
+            return "does not compile", ""
+        failure = find_failure(work, tests)
+        return ("survived", "") if failure is None else ("killed", failure)
+    finally:
+        path.write_text(original)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--count", type=int, default=400, help="mutants that compile")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--work", type=pathlib.Path, required=True, help="folder of the copy")
+    options = parser.parse_args()
+    make_copy(options.work)
+    drawn = places()
+    random.Random(options.seed).shuffle(drawn)
+    journal = options.work / "mutants.csv"
+    rows = list(csv.reader(journal.open())) if journal.exists() else []
+    while sum(row[1] != "does not compile" for row in rows) < options.count and len(rows) < len(drawn):
+        place = drawn[len(rows)]
+        file, number, begin, end, new = place
+        line = (ROOT / file).read_text().splitlines()[number]
+        started = time.monotonic()
+        fate, by = judge(options.work, place)
+        what = f"{line[begin:end].strip() or line.strip()} -> {new.strip()}"
+        rows.append([f"{file}:{number + 1}", fate, what, line.strip(), by])
+        with journal.open("a", newline="") as out:
+            csv.writer(out).writerow(rows[-1])
+        print(f"{time.monotonic() - started:6.0f} s  {'  '.join(rows[-1])}", flush=True)
+    survivors = [row for row in rows if row[1] == "survived"]
+    compiled = [row for row in rows if row[1] != "does not compile"]
+    print(f"\nseed {options.seed}: {len(compiled)} mutants, {len(survivors)} survived "
+          f"({100 - 100 * len(survivors) / max(len(compiled), 1):.1f} % are killed)")
+    for row in survivors:
+        print("  ".join(row[:1] + row[2:4]))
+
+
+if __name__ == "__main__":
+    main()
