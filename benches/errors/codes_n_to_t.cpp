@@ -148,6 +148,9 @@ constexpr std::array kRCodes = std::to_array<ErrorCode>({
     {"KB-R020", ExitCode::collective_misuse,
      "A stream or an event is of another rank or of one that has ended, or was moved from.",
      "Let each rank make its own, and use what it was moved to."},
+    {"KB-R021", ExitCode::collective_misuse,
+     "A rank has died, and spawn() has no result of its worker, whose type has no default value.",
+     "Let the worker return a type that has one, or nothing."},
     {"KB-R030", ExitCode::collective_misuse,
      "`write_trace()` is asked of a run that records nothing.",
      "Set `RuntimeOptions::profile`, or make a `profiler::profile` before what the trace is to "

@@ -240,7 +240,6 @@ void GroupCommunicator::transfer(std::uint64_t operation, const Block& source,
 // Waits until all members have called.  The first one's algorithm is that of all.
 std::shared_ptr<GroupCommunicator::Meeting> GroupCommunicator::meet(const CollectiveCall& call,
                                                                     const Algorithm& algorithm) {
-  if (given_up_ != nullptr) std::rethrow_exception(given_up_);
   std::shared_ptr<Meeting>& entry = meetings_[call.operation];
   if (entry == nullptr) {
     const Protocol* const protocol =

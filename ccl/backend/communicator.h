@@ -39,14 +39,11 @@ class GroupCommunicator : public distributed::Communicator {
   void transfer(std::uint64_t operation, const distributed::Block& source,
                 const distributed::Block& target) override;
   RunsBy runs_by(const distributed::CollectiveCall& request) override;
-  // An algorithm with a kernel of its own waits on for the member's messages.
-  void give_up(const std::exception_ptr& why) override {
-    given_up_ = why;
-    // Those that wait remove their meetings.
-    for (const auto& [operation, meeting] : meetings_) starts_->give_up(operation, why);
+  // An algorithm with a kernel of its own waits on for the messages of those that do not call.
+  void give_up(std::uint64_t operation, const std::exception_ptr& why) override {
+    starts_->give_up(operation, why);
   }
   void abandon() override {
-    given_up_ = nullptr;
     meetings_.clear();
     kernels_under_way_.clear();
   }
@@ -111,7 +108,6 @@ class GroupCommunicator : public distributed::Communicator {
   std::map<std::pair<int, int>, std::shared_ptr<PlanCache>> message_plans_;  // by SIPs
   std::map<std::uint64_t, std::shared_ptr<Meeting>> meetings_;               // by operation
   std::map<std::uint64_t, KernelsUnderWay> kernels_under_way_;               // likewise
-  std::exception_ptr given_up_;                                              // null: not
 };
 
 }  // namespace kernbench::ccl

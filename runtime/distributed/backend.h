@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <string>
@@ -46,9 +47,9 @@ class Communicator {
   };
   virtual RunsBy runs_by(const CollectiveCall&) { return {}; }
 
-  // A member will never call again.  Those that wait for others get this exception, and so do all
-  // that call from now on, until abandon(); what all members have begun runs to its end.
-  virtual void give_up(const std::exception_ptr& /*why*/) {}
+  // Not all members will call the operation: those that wait in run() for the others get this
+  // exception.  A backend whose members wait elsewhere, as in a kernel, lets them wait on.
+  virtual void give_up(std::uint64_t /*operation*/, const std::exception_ptr& /*why*/) {}
 
   // The run was cut short: the fibers in run() and transfer() have been unwound, and nothing of
   // theirs goes on.  Releases what belonged to that run.

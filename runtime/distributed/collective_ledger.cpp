@@ -98,10 +98,20 @@ void CollectiveLedger::arrive_for_others(const CollectiveCall& call, const sim::
   forget_complete_records();
 }
 
-std::vector<std::uint64_t> CollectiveLedger::list_open_operations() const {
-  std::vector<std::uint64_t> operations;
-  for (const Record& record : records_) operations.push_back(record.operation);
-  return operations;
+std::vector<std::uint64_t> CollectiveLedger::fail(std::exception_ptr why) {
+  failure_ = std::move(why);
+  std::vector<std::uint64_t> open;
+  for (const Record& record : records_) open.push_back(record.operation);
+  given_up_.insert(open.begin(), open.end());
+  first_sequence_ += records_.size();
+  records_.clear();
+  return open;
+}
+
+void CollectiveLedger::refuse_if_failed(int rank) {
+  if (failure_ == nullptr) return;
+  ++refused_[rank].calls;
+  std::rethrow_exception(failure_);
 }
 
 int CollectiveLedger::futile_calls(int rank) const {

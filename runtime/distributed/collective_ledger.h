@@ -7,7 +7,9 @@
 
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,8 +53,14 @@ class CollectiveLedger {
   // The number of calls that the member has made since one was refused.
   int futile_calls(int rank) const;
 
-  // Returns the operations of the collectives that not all members have called.
-  std::vector<std::uint64_t> list_open_operations() const;
+  // The members may call no more.  Returns the operations that some have called and others not,
+  // which are given up.
+  std::vector<std::uint64_t> fail(std::exception_ptr why);
+  // What fail() was given last; null: the members may call.
+  const std::exception_ptr& failure() const { return failure_; }
+  // Throws failure() to a member whose call fails for it.
+  void refuse_if_failed(int rank);
+  bool has_given_up(std::uint64_t operation) const { return given_up_.contains(operation); }
 
   // The number of collectives that the member has called.
   std::uint64_t next_sequence(int rank) const { return member(rank).next_sequence; }
@@ -100,6 +108,8 @@ class CollectiveLedger {
     int calls = 0;     // since then
   };
   std::map<int, Refusal> refused_;    // by group rank
+  std::exception_ptr failure_;
+  std::set<std::uint64_t> given_up_;  // operations
   std::uint64_t first_sequence_ = 0;  // of records_.front()
   std::deque<Record> records_;        // of collectives that not all members have called yet
 };

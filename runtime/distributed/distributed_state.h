@@ -21,6 +21,7 @@
 #include "runtime/distributed/group.h"
 #include "runtime/distributed/mailbox.h"
 #include "runtime/distributed/work_state.h"
+#include "runtime/fiber/function_ref.h"
 #include "runtime/simulation/rendezvous.h"
 #include "runtime/simulation/simulation.h"
 
@@ -49,7 +50,7 @@ struct DistributedContext::State {
   void check_world_size(const Backend& on, int world_size) const;
   int world_size_on(const Backend& on) const;  // of the default group, made or to be made
   void destroy_own_groups();
-  void leave_default_group();
+  void leave_default_group(std::optional<int> rank);  // nullopt: of all
   void note_absent_ranks(Group& group) const;
   void begin_anew();
   enum class Forget : std::uint8_t { of_ranks, all };
@@ -67,14 +68,24 @@ struct DistributedContext::State {
   // The others have learnt that a rank has died: what they have called, and will call, in its
   // groups throws DistBackendError KB-C028.
   void rank_lost(int rank);
-  void note_lost_ranks(Group& group) const;
+  // All ranks have returned or are lost.
+  void ranks_ended();
+  void fail_if_lost(Group& group);
+  // What all members have called runs to its end; else it gets the exception.
   void fail(Group& group, const std::exception_ptr& why);
-  void see_failures();
-  ProcessGroup shrink(const std::shared_ptr<Group>& parent, std::vector<int> left,
+  // The caller takes what operations of the group, or of all if it is the default one, fail with.
+  void see_failures(const Group& parent);
+  void abort(Group& parent, std::span<const int> excluded);
+  ProcessGroup shrink(const std::shared_ptr<Group>& parent, const std::vector<int>& left,
                       Location location);
   void become_world(const std::shared_ptr<Group>& group);
 
   // Groups (groups.cpp)
+
+  // Returns the number with which the rank was spawned that has this one in the default group.
+  int spawned_rank(int global) const {
+    return whole_world == nullptr ? global : world->ranks.at(static_cast<std::size_t>(global));
+  }
 
   bool is_registered(const ProcessGroup& group) const;
   Group* find(const ProcessGroup& group) const;  // nullptr: the caller is no member
@@ -129,11 +140,16 @@ struct DistributedContext::State {
                                       const CollectiveOptions& options, Location location) const;
   void note_tensor(CollectiveCall& call) const;
   CallRecord arrive(CollectiveCall& call);
+  // Throws DistBackendError KB-C028 if the group can run nothing; ends a run that calls for ever.
+  void refuse_if_failed(Group& group) const;
   Work issue(CollectiveCall call);
   struct Issued;
   bool is_queued(const CollectiveCall& call) const;
   void wait_for_stream(const CollectiveCall& call) const;
   void run(const Issued& issued) const;
+  void run_in_turn(const Issued& issued) const;
+  // A rank that dies while it waits in a collective stops when that has ended or failed.
+  void run_to_death(runtime::FunctionRef<void()> collective) const;
   Work run_beside(Issued issued, bool queued);
   bool changes_nothing(const CollectiveCall& call) const;
   Objects exchange(CollectiveCall& call, std::any own);

@@ -27,8 +27,6 @@ Group::Group(int its_number, std::string its_description, std::vector<int> its_r
 }
 
 void Group::begin_anew() {
-  if (failure != nullptr && communicator != nullptr) communicator->abandon();
-  failure = nullptr;
   ledger = CollectiveLedger(ranks);
   mailbox = {};
   last_works_.assign(ranks.size(), nullptr);

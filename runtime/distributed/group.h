@@ -2,7 +2,6 @@
 
 #pragma once
 
-#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,7 +48,7 @@ struct Group : std::enable_shared_from_this<Group> {
   // shares of what they use.
   void release();
 
-  std::exception_ptr failure;  // what its members' calls get; null: all may call
+  bool is_shrunk = false;      // made by shrink_group(), and not the default group yet
   bool has_followers = false;  // see State::check_followers_have_groups()
   bool is_of_ranks = false;                            // made in a spawn(), and gone with it
   DistributedContext* context = nullptr;               // in which it was made

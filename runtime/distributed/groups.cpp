@@ -94,10 +94,11 @@ std::shared_ptr<Group> DistributedContext::State::make_group(std::vector<int> ra
   group->context = &context;
   group->simulation = simulation;
   if (whole_world != nullptr) {
-    for (const int rank : group->ranks) group->shown_ranks.push_back(*world->rank_of(rank));
+    for (const int rank : group->ranks)
+      group->shown_ranks.push_back(world->rank_of(rank).value_or(-1));
   }
   note_absent_ranks(*group);
-  note_lost_ranks(*group);
+  fail_if_lost(*group);
   ++group_count;
   return group;
 }
@@ -150,7 +151,7 @@ std::vector<int> DistributedContext::State::checked_ranks(std::span<const int> g
                        options.backend, backend->name()));
   }
   std::vector<int> spawned = options.sort_ranks ? std::move(sorted) : std::move(ranks);
-  for (int& rank : spawned) rank = world->ranks[static_cast<std::size_t>(rank)];
+  for (int& rank : spawned) rank = spawned_rank(rank);
   return spawned;
 }
 
@@ -303,7 +304,7 @@ std::pair<ProcessGroup, std::vector<ProcessGroup>> DistributedContext::new_subgr
   std::vector<ProcessGroup> all;
   for (const std::vector<int>& ranks : ranks_per_subgroup) {
     all.push_back(new_group(std::span(ranks), {}, location));
-    if (std::ranges::find(ranks, state_->local().rank) != ranks.end()) own = all.back();
+    if (std::ranges::find(ranks, get_rank()) != ranks.end()) own = all.back();
   }
   return {own, all};
 }

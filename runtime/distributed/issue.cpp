@@ -100,6 +100,7 @@ Group* DistributedContext::State::group_of_caller(std::string_view function,
                                                   const ProcessGroup& group) const {
   default_backend();
   runtime::check_outside_kernels(*simulation, function);
+  simulation->stop_if_dead();
   if (backend->has_single_driver() && local().rank > 0) {
     throw CollectiveError(
         "KB-C006",
@@ -108,11 +109,11 @@ Group* DistributedContext::State::group_of_caller(std::string_view function,
         local().rank, function, backend->world_size());
   }
   if (!world->rank_of(local().rank)) {
-    throw CollectiveError("KB-C006", "rank {} is not a member of the default group of {} ranks",
-                          local().rank, world->size());
+    throw CollectiveError(
+        "KB-C006", "rank {} is not a member of the default group of {} ranks{}", local().rank,
+        world->size(), whole_world == nullptr ? "" : ", from which shrink_group has excluded it");
   }
   Group* const found = member_group(group);
-  if (found != nullptr && found->failure != nullptr) std::rethrow_exception(found->failure);
   if (found != nullptr) return found;
   fmt::print(stderr,
              "kernbench: warning: Running {} on global rank {} which does not belong to the given "
@@ -169,6 +170,7 @@ CallRecord DistributedContext::State::arrive(CollectiveCall& call) {
   check_can_be_alike(*simulation, call, *backend);
   check_followers_have_groups(*call.group);
   const CallRecord record(*simulation, call.event, [&] { return describe_in_group(call); });
+  refuse_if_failed(*call.group);
   try {
     const std::uint64_t operation = simulation->next_operation();
     if (call.reproducible == Reproducible::ranks) simulation->next_operation();  // of the sum
@@ -178,6 +180,16 @@ CallRecord DistributedContext::State::arrive(CollectiveCall& call) {
     return record;
   } catch (const Error&) {
     stop_if_endless(*simulation, *call.group, call.rank);
+    throw;
+  }
+}
+
+void DistributedContext::State::refuse_if_failed(Group& group) const {
+  const int rank = *group.rank_of(local().rank);
+  try {
+    group.ledger.refuse_if_failed(rank);
+  } catch (const DistBackendError&) {
+    stop_if_endless(*simulation, group, rank);
     throw;
   }
 }
@@ -267,6 +279,21 @@ void DistributedContext::State::wait_for_stream(const CollectiveCall& call) cons
 }
 
 void DistributedContext::State::run(const Issued& issued) const {
+  run_to_death([&] { run_in_turn(issued); });
+}
+
+void DistributedContext::State::run_to_death(runtime::FunctionRef<void()> collective) const {
+  std::exception_ptr failure;
+  try {
+    collective();
+  } catch (const DistBackendError&) {
+    failure = std::current_exception();
+  }
+  simulation->stop_if_dead();
+  if (failure != nullptr) std::rethrow_exception(failure);
+}
+
+void DistributedContext::State::run_in_turn(const Issued& issued) const {
   const CollectiveCall& call = issued.call;
   const auto describe = [&] { return describe_in_group(call); };
   FiberLocal& own = local();
@@ -278,6 +305,8 @@ void DistributedContext::State::run(const Issued& issued) const {
     const auto what = [&] { return fmt::format("{} before it", previous->description); };
     ((*previous).*wait)(what);
   }
+  const CollectiveLedger& ledger = issued.group->ledger;
+  if (ledger.has_given_up(call.operation)) std::rethrow_exception(ledger.failure());
   const runtime::CollectiveUnderWay on_device(simulation->activity(), own.device);
   issued.record.started(describe);
   if (issued.work != nullptr) issued.work->started = issued.work->instant();

@@ -155,7 +155,7 @@ void DistributedContext::State::destroy(const ProcessGroup& group) {
   runtime::synchronize(*simulation);
   wait_for_works();  // they use what is destroyed below
   if (by_rank) destroy_own_groups();
-  leave_default_group();
+  leave_default_group(by_rank ? std::optional(local().rank) : std::nullopt);
 }
 
 // After this the rank's handles to its groups are invalid, though other ranks may not have left
@@ -163,16 +163,16 @@ void DistributedContext::State::destroy(const ProcessGroup& group) {
 void DistributedContext::State::destroy_own_groups() {
   for (const auto& [number, group] : std::map(groups)) {
     const auto rank = group->rank_of(local().rank);
-    if (!rank) continue;
+    if (!rank || group->is_shrunk) continue;
     group->has_destroyed[static_cast<std::size_t>(*rank)] = true;
     forget_if_destroyed(group);
   }
 }
 
 // The last rank to leave destroys the group.
-void DistributedContext::State::leave_default_group() {
-  if (is_rank()) {
-    initialized_ranks.erase(local().rank);
+void DistributedContext::State::leave_default_group(std::optional<int> rank) {
+  if (rank) {
+    initialized_ranks.erase(*rank);
   } else {
     initialized_for_all = false;
   }

@@ -19,14 +19,10 @@ class LocalCommunicator : public Communicator {
   void transfer(std::uint64_t, const Block& source, const Block& target) override {
     store(target, load(source));
   }
-  void give_up(const std::exception_ptr& why) override {
-    given_up_ = why;
-    meetings_.give_up_all(why);
+  void give_up(std::uint64_t operation, const std::exception_ptr& why) override {
+    meetings_.give_up(operation, why);
   }
-  void abandon() override {
-    given_up_ = nullptr;
-    meetings_.clear();
-  }
+  void abandon() override { meetings_.clear(); }
 
  private:
   void exchange(const Calls& ranks);
@@ -44,12 +40,10 @@ class LocalCommunicator : public Communicator {
   runtime::Simulation& simulation_;
   const int size_;
   runtime::Meetings<const CollectiveCall*> meetings_;
-  std::exception_ptr given_up_;  // null: not
 };
 
 // All callers wait until the last one has done the work, so pointers to their calls stay valid.
 void LocalCommunicator::run(const CollectiveCall& call) {
-  if (given_up_ != nullptr) std::rethrow_exception(given_up_);
   const auto meeting = meetings_.arrive(call.operation, size_, call.rank, &call);
   if (meeting->is_complete()) {
     exchange(meeting->all());

@@ -61,7 +61,6 @@ DistributedContext::Objects DistributedContext::State::exchange(CollectiveCall& 
   wait_for_stream(call);
   const auto describe = [&] { return describe_in_group(call); };
   const CallRecord record = arrive(call);
-  const InCollective in(local(), call);
   record.started(describe);
   const sim::Folding& folding = simulation->machine().folding();
   for (int rank = 0; rank < call.group->size() && folding.is_on(); ++rank) {
@@ -71,7 +70,10 @@ DistributedContext::Objects DistributedContext::State::exchange(CollectiveCall& 
   }
   const auto meeting =
       object_meetings.arrive(call.operation, call.group->size(), call.rank, std::move(own));
-  meeting->wait(*simulation, [] { return std::string("the other ranks' objects"); });
+  run_to_death([&] {
+    const InCollective in(local(), call);
+    meeting->wait(*simulation, [] { return std::string("the other ranks' objects"); });
+  });
   record.completed(describe);
   return Objects(meeting, &meeting->all());
 }

@@ -103,6 +103,7 @@ Work DistributedContext::State::post(const MessageCall& wanted, const Tensor& x,
   const bool has_tensor = objects == nullptr;
   if (has_tensor) check_tensor(wanted.function, x);
   runtime::synchronize_current_stream(*simulation, has_tensor ? x.device() : local().device);
+  refuse_if_failed(*group);
   Message message = make_message(*group, wanted);
   check_peer_can_call(message);
   if (has_tensor) {

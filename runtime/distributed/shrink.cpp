@@ -9,6 +9,7 @@
 #include <set>
 
 #include "runtime/distributed/distributed_state.h"
+#include "runtime/distributed/folded_ranks.h"
 #include "runtime/distributed/misuse.h"
 #include "runtime/fiber/fiber_local.h"
 #include "runtime/simulation/gate.h"
@@ -18,25 +19,22 @@ namespace kernbench::distributed {
 
 namespace {
 
-// The failure of a group of which some have died.
-std::exception_ptr make_failure(const Group& group, const std::set<int>& lost) {
-  std::vector<int> dead;
-  std::vector<int> in_group;
-  for (int rank = 0; rank < group.size(); ++rank) {
-    const int process = group.ranks[static_cast<std::size_t>(rank)];
-    if (!lost.contains(process)) continue;
-    dead.push_back(process);
-    in_group.push_back(rank);
-  }
+std::exception_ptr make_failure(const Group& group, const std::vector<int>& dead) {
   const std::string text = fmt::format(
       "{} {} died, so that group <{}> can run nothing any more; the others go on in the group that "
       "torch.distributed.shrink_group({{{}}}) makes",
       runtime::name_ranks(dead), dead.size() == 1 ? "has" : "have", group.name,
-      fmt::join(in_group, ", "));
-  return std::make_exception_ptr(DistBackendError("KB-C028", text, in_group));
+      fmt::join(dead, ", "));
+  return std::make_exception_ptr(DistBackendError("KB-C028", text, dead));
 }
 
-// Throws in torch's words.
+std::exception_ptr make_abort(const Group& group, std::span<const int> excluded) {
+  return std::make_exception_ptr(
+      DistBackendError("KB-C028", fmt::format("shrink_group has aborted group <{}>", group.name),
+                       {excluded.begin(), excluded.end()}));
+}
+
+// Throws, in torch's words, for wrong ranks to exclude.
 void check_excluded(std::span<const int> excluded, int own, int size) {
   if (excluded.empty()) {
     wrong_argument(
@@ -70,65 +68,96 @@ void check_excluded(std::span<const int> excluded, int own, int size) {
 void DistributedContext::State::rank_lost(int rank) {
   lost_ranks.insert(rank);
   returned_ranks.insert(rank);
-  initialized_ranks.erase(rank);
-  const auto fail_if_member = [&](Group& group) {
-    if (group.rank_of(rank)) fail(group, make_failure(group, lost_ranks));
-  };
-  if (world != nullptr) fail_if_member(*world);
-  for (const auto& [number, group] : groups) fail_if_member(*group);
+  if (world != nullptr) fail_if_lost(*world);
+  for (const auto& [number, group] : std::map(groups)) fail_if_lost(*group);
 }
 
-void DistributedContext::State::note_lost_ranks(Group& group) const {
+void DistributedContext::State::fail_if_lost(Group& group) {
   const auto is_lost = [&](int rank) { return lost_ranks.contains(rank); };
-  if (std::ranges::any_of(group.ranks, is_lost)) group.failure = make_failure(group, lost_ranks);
+  if (std::ranges::none_of(group.ranks, is_lost)) return;
+  std::vector<int> dead;
+  for (const int rank : lost_ranks) {
+    if (const auto global = world->rank_of(rank)) dead.push_back(*global);
+  }
+  fail(group, make_failure(group, dead));
 }
 
-// What all members have begun runs to its end.
-void DistributedContext::State::fail(Group& group, const std::exception_ptr& why) {
-  group.failure = why;
-  for (const std::uint64_t operation : group.ledger.list_open_operations()) {
-    object_meetings.give_up(operation, why);
+// The next run has all ranks.
+void DistributedContext::State::ranks_ended() {
+  if (whole_world != nullptr) world = std::exchange(whole_world, nullptr);
+  for (const int rank : std::exchange(lost_ranks, {})) {
+    works.erase(rank);
+    if (initialized_ranks.contains(rank)) leave_default_group(rank);
   }
-  group.ledger = CollectiveLedger(group.ranks);
-  if (group.communicator != nullptr) group.communicator->give_up(why);
+}
+
+void DistributedContext::State::fail(Group& group, const std::exception_ptr& why) {
+  for (const std::uint64_t operation : group.ledger.fail(why)) {
+    object_meetings.give_up(operation, why);
+    if (group.communicator != nullptr) group.communicator->give_up(operation, why);
+  }
   for (const Message& message : group.mailbox.take_all()) message.work->finish(why);
 }
 
-// The caller need not look at each operation that has failed with a group.
-void DistributedContext::State::see_failures() {
+// The works of groups that have failed end: all members have called them, or they are given up.
+void DistributedContext::State::see_failures(const Group& parent) {
   try {
     runtime::synchronize(*simulation);
   } catch (const DistBackendError&) {
   }
-  for (const std::shared_ptr<Work::State>& work : works[local().rank].all) {
-    if (!work->is_done || work->failure == nullptr) continue;
+  for (const auto& work : std::vector(works[local().rank].all)) {
+    const std::shared_ptr<Group> group = work->group.lock();
+    const bool ends = work->is_done || (group != nullptr && group->ledger.failure() != nullptr);
+    if (!ends || (&parent != world.get() && group.get() != &parent)) continue;
+    work->wait([&] { return work->describe_wait(); });
     work->is_waited_for = true;
     work->know();
   }
 }
 
-// The ranks that are left meet in the new group, without simulated time.
+// Aborts the group, and with the default group all others, since they go with it.
+void DistributedContext::State::abort(Group& parent, std::span<const int> excluded) {
+  const auto fail_once = [&](Group& group) {
+    const bool may_call = group.ledger.failure() == nullptr && !group.is_shrunk;
+    if (may_call) fail(group, make_abort(group, excluded));
+  };
+  fail_once(parent);
+  if (&parent != world.get()) return;
+  for (const auto& [number, group] : std::map(groups)) fail_once(*group);
+}
+
+// The ranks that are left meet in the new group, without simulated time.  If one of them dies
+// meanwhile, what they get is of the parent, which they are still to shrink.
 ProcessGroup DistributedContext::State::shrink(const std::shared_ptr<Group>& parent,
-                                               std::vector<int> left, Location location) {
+                                               const std::vector<int>& left, Location location) {
   const bool is_world = parent == world;
-  const NewGroupOptions options{.group_desc = is_world ? "default_pg" : parent->description};
-  const ProcessGroup group = new_local_group(std::move(left), options);
-  CollectiveCall call = *begin("shrink_group", CollectiveKind::objects, {.group = group}, location);
-  exchange(call, {});
-  if (!is_world) {
-    destroy(ProcessGroup(parent));
-    return group;
+  NewGroupKey key({-1 - parent->number}, 0);  // of no other function
+  key.first.insert(key.first.end(), left.begin(), left.end());
+  const std::shared_ptr<Group> group =
+      shared_group(key, static_cast<int>(left.size()), left,
+                   is_world ? "default_pg" : std::string_view(parent->description));
+  group->is_shrunk = true;
+  if (is_world) destroy_own_groups();
+  try {
+    CollectiveCall call =
+        *begin("shrink_group", CollectiveKind::objects, {.group = ProcessGroup(group)}, location);
+    exchange(call, {});
+  } catch (const DistBackendError&) {
+    refuse_if_failed(*parent);
+    throw;
   }
-  if (world == parent) become_world(group.group());
-  destroy_own_groups();
-  return group;
+  if (world == parent) become_world(group);
+  group->is_shrunk = false;
+  if (!is_world) destroy(ProcessGroup(parent));
+  return ProcessGroup(group);
 }
 
 // Its ranks count anew, from 0.
 void DistributedContext::State::become_world(const std::shared_ptr<Group>& group) {
   group->shown_ranks.resize(group->ranks.size());
   std::iota(group->shown_ranks.begin(), group->shown_ranks.end(), 0);
-  groups.erase(group->number);
+  // With it go those that were to be, had another rank not died.
+  std::erase_if(groups, [](const auto& entry) { return entry.second->is_shrunk; });
   if (whole_world == nullptr) whole_world = world;
   world = group;
 }
@@ -137,24 +166,25 @@ ProcessGroup DistributedContext::shrink_group(std::span<const int> ranks_to_excl
                                               const ShrinkOptions& options, Location location) {
   state_->default_backend();
   runtime::check_outside_kernels(*state_->simulation, "shrink_group");
+  if (state_->simulation->machine().folding().is_on()) {
+    refuse_unlike("shrink_group", "the ranks that it excludes do something else");
+  }
   if (!state_->is_rank()) misuse("shrink_group: the ranks that are left call it, in spawn()");
   Group& parent = state_->registered(options.group);
   const auto own = parent.rank_of(state_->local().rank);
-  if (!own) misuse(fmt::format("shrink_group: the caller is no member of group <{}>", parent.name));
-  check_excluded(ranks_to_exclude, *own, parent.size());
-  if (options.shrink_flags == SHRINK_ABORT && parent.failure == nullptr) {
-    state_->fail(parent,
-                 std::make_exception_ptr(DistBackendError(
-                     "KB-C028", fmt::format("group <{}> was aborted by shrink_group", parent.name),
-                     {ranks_to_exclude.begin(), ranks_to_exclude.end()})));
+  if (!own || !state_->world->rank_of(state_->local().rank)) {
+    misuse(fmt::format("shrink_group: the caller is no member of group <{}> and the default group",
+                       parent.name));
   }
-  state_->see_failures();
+  check_excluded(ranks_to_exclude, *own, parent.size());
+  if (options.shrink_flags == SHRINK_ABORT) state_->abort(parent, ranks_to_exclude);
+  state_->see_failures(parent);
   std::vector<int> left;
   for (int rank = 0; rank < parent.size(); ++rank) {
     const bool is_left = std::ranges::find(ranks_to_exclude, rank) == ranks_to_exclude.end();
     if (is_left) left.push_back(parent.ranks[static_cast<std::size_t>(rank)]);
   }
-  return state_->shrink(parent.shared_from_this(), std::move(left), location);
+  return state_->shrink(parent.shared_from_this(), left, location);
 }
 
 ProcessGroup DistributedContext::shrink_group(std::initializer_list<int> ranks_to_exclude,

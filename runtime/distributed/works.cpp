@@ -169,12 +169,15 @@ void DistributedContext::State::rank_ends() {
                rank, left - kMostWarnings);
   }
   know_all_done(rank);
-  if (initialized_ranks.contains(rank)) leave_default_group();
+  if (initialized_ranks.contains(rank)) leave_default_group(rank);
 }
 
 std::exception_ptr DistributedContext::State::unnoticed_failure() const {
-  if (const auto failure = runtime::unnoticed_queued_failure(*simulation)) return failure;
+  if (const auto failure = runtime::unnoticed_queued_failure(*simulation, lost_ranks)) {
+    return failure;
+  }
   for (const auto& [rank, own] : works) {
+    if (lost_ranks.contains(rank)) continue;
     for (const std::shared_ptr<Work::State>& work : own.all) {
       if (work->failure != nullptr && !work->is_waited_for) return work->failure;
     }

@@ -48,8 +48,6 @@ struct FiberLocal {
   bool is_on_device = false;
   std::uint64_t write = 0;  // Simulation::next_write() at its issue; 0: its launches take their own
 
-  bool is_lost = false;  // a rank that has died, as the others know: it ends when it waits next
-
   bool is_grad_enabled = true;   // true if operators record what backward() needs
   Deferral* deferral = nullptr;  // of its operators; null: they compute at once
 

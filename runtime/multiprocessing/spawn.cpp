@@ -46,6 +46,11 @@ std::size_t Multiprocessing::find_stand_in(std::size_t rank) const {
   return static_cast<std::size_t>(folding.first_of(static_cast<int>(rank)));
 }
 
+void Multiprocessing::throw_no_result(std::size_t rank) {
+  throw CollectiveError(
+      "KB-R021", "spawn(): rank {} has died, and its worker's result has no default value", rank);
+}
+
 ProcessContext Multiprocessing::start(int nprocs, std::function<void(int)> body) {
   const FiberLocal& local = simulation_.local();
   if (simulation_.fibers().current() != nullptr) {

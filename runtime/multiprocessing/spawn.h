@@ -87,6 +87,7 @@ class Multiprocessing {
   // std::forward_as_tuple: every rank gets the same objects.  Returns the ranks' results, by rank,
   // if fn returns a value.
   //
+  // A rank that a fault with `detected` has ended has the result Result{}.
   // With RuntimeOptions::fold a rank that stands for others runs once, with the result of all.
   //
   // If a rank raises, the others are unwound (their destructors run once) and SpawnException is
@@ -152,14 +153,27 @@ class Multiprocessing {
   std::vector<Result> collect(std::vector<std::optional<Result>> results) const {
     std::vector<Result> all;
     for (std::size_t i = 0; i < results.size(); ++i) {
-      if constexpr (std::is_copy_constructible_v<Result>) {
-        all.push_back(results[i] ? std::move(*results[i]) : Result(all[find_stand_in(i)]));
+      const std::size_t stand_in = find_stand_in(i);
+      if (results[i]) {
+        all.push_back(std::move(*results[i]));
+      } else if constexpr (std::is_copy_constructible_v<Result>) {
+        all.push_back(stand_in < i ? Result(all[stand_in]) : result_of_dead<Result>(i));
       } else {
-        all.push_back(std::move(results[i]).value());
+        all.push_back(result_of_dead<Result>(i));
       }
     }
     return all;
   }
+  // Throws CollectiveError KB-R021 where there is no such value.
+  template <class Result>
+  static Result result_of_dead(std::size_t rank) {
+    if constexpr (std::is_default_constructible_v<Result>) {
+      return Result{};
+    } else {
+      throw_no_result(rank);
+    }
+  }
+  [[noreturn]] static void throw_no_result(std::size_t rank);
   // Returns the rank whose worker runs for another one.
   std::size_t find_stand_in(std::size_t rank) const;
 

@@ -12,6 +12,7 @@
 
 #include "runtime/distributed/distributed_state.h"
 #include "runtime/guards/failure.h"
+#include "runtime/stream/rank_streams.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/components/machine_faults.h"
 #include "sim_engine/topology/folding.h"
@@ -35,29 +36,49 @@ void World::start_ranks() {
   watchdog.set_ranks(*this);
 }
 
-// A fault may let ranks die so that the others learn of it.
+// The instant at which the other ranks learn that one has died.  The run may have ended by then.
+struct World::Detection {
+  runtime::Simulation& simulation;
+  std::weak_ptr<World> world;
+  int rank = 0;
+
+  void happen(std::uint64_t) {
+    if (const auto alive = world.lock()) alive->lose(rank);
+    simulation.release(this);
+  }
+};
+
 void World::schedule_detections() {
   const sim::MachineFaults* const faults = simulation_.machine().faults();
   if (faults == nullptr) return;
   for (int rank = 0; rank < nprocs_; ++rank) {
     const std::optional<Time> when = faults->find_detection(rank);
     if (!when) continue;
-    ++detections_ahead_;
-    simulation_.machine().engine().schedule(
-        std::max(*when - simulation_.now(), Time{0}),
-        sim::Engine::call<&World::lose>(this, static_cast<std::uint64_t>(rank)));
+    const auto detection =
+        std::make_shared<Detection>(Detection{simulation_, weak_from_this(), rank});
+    simulation_.keep(detection);
+    simulation_.machine().engine().schedule(std::max(*when - simulation_.now(), Time{0}),
+                                            sim::Engine::call<&Detection::happen>(detection.get()));
   }
 }
 
-// The other ranks learn that one has died, which ends when it waits for something.
-void World::lose(std::uint64_t number) {
-  --detections_ahead_;
-  if (running_ == 0 && is_over_ && detections_ahead_ == 0) return simulation_.release(this);
-  Rank& rank = ranks_[number];
-  if (rank.ended || simulation_.has_failed()) return;
-  distributed_.state_->rank_lost(rank.local.rank);
-  rank.local.is_lost = true;
-  simulation_.fibers().wake(*rank.fiber);
+// Nobody waits for the rank any more.  Its frames stay until join(), since kernels that it has
+// launched may refer to them.
+void World::lose(int number) {
+  Rank& rank = ranks_[static_cast<std::size_t>(number)];
+  if (rank.ended) return;
+  rank.is_lost = true;
+  distributed_.state_->rank_lost(number);
+  if (--running_ == 0) all_returned_.signal();
+}
+
+void World::unwind_lost_ranks() {
+  for (Rank& rank : ranks_) {
+    if (!rank.is_lost || rank.ended) continue;
+    runtime::wait_for_streams_of(simulation_, rank.local.rank);
+    simulation_.fibers().cancel(*rank.fiber);
+  }
+  distributed_.state_->ranks_ended();
 }
 
 void World::context_ends() {
@@ -125,11 +146,11 @@ void World::start_late(int number) {
 
 void World::ended(Rank& rank, const FiberResult& result) {
   rank.ended = true;
-  if (result.how == FiberResult::How::threw) raised(rank, result.exception);
   if (result.how == FiberResult::How::abandoned) given_up(rank);
-  const bool is_lost = rank.local.is_lost && !simulation_.has_failed();
-  if (result.how == FiberResult::How::returned) note_return(rank);
-  if (result.how != FiberResult::How::returned && !is_lost) return;
+  if (rank.is_lost) return;
+  if (result.how == FiberResult::How::threw) raised(rank, result.exception);
+  if (result.how != FiberResult::How::returned) return;
+  note_return(rank);
   if (--running_ == 0) all_returned_.signal();
 }
 
@@ -149,7 +170,8 @@ void World::note_return(const Rank& rank) {
 }
 
 std::string World::describe_state(const Rank& rank) const {
-  if (rank.ended) return rank.local.is_lost ? "had died" : "had returned";
+  if (rank.is_lost) return "had died";
+  if (rank.ended) return "had returned";
   switch (rank.fiber->state()) {
     case Fiber::State::starting:
       return "had not started";
@@ -231,7 +253,7 @@ void World::given_up(const Rank& rank) const {
   const int ignored = fiber.ignored_cancellations();
   fmt::print(stderr, "kernbench: warning: [KB-R009] rank {} {}; its stack ({} KiB) is leaked\n",
              rank.local.rank,
-             ignored < 3 ? "waits in a destructor or a noexcept function although the run is over"
+             ignored < 3 ? "waits in a destructor or a noexcept function although it is unwound"
                          : fmt::format("ignored cancellation {} times", ignored),
              kib);
 }
@@ -274,6 +296,7 @@ bool World::join() {
   is_over_ = true;
   try {
     simulation_.wait(all_returned_, [] { return std::string("the ranks"); });
+    unwind_lost_ranks();
   } catch (...) {
     if (failure_ == nullptr) failure_ = std::current_exception();
   }
@@ -282,7 +305,7 @@ bool World::join() {
       failure_ == nullptr ? nullptr : distributed_.state_->unnoticed_failure();
   simulation_.attachments().forget_ranks();
   if (failure_ == nullptr) {
-    if (detections_ahead_ == 0) simulation_.release(this);
+    simulation_.release(this);
     return true;
   }
   distributed_.state_->run_abandoned();

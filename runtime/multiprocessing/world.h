@@ -7,6 +7,7 @@
 #include <deque>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,7 +21,7 @@
 
 namespace kernbench::multiprocessing {
 
-class World final : private runtime::Watchdog::Ranks {
+class World final : public std::enable_shared_from_this<World>, private runtime::Watchdog::Ranks {
  public:
   World(runtime::Simulation& simulation, distributed::DistributedContext& distributed, int nprocs,
         std::function<void(int)> body)
@@ -47,6 +48,7 @@ class World final : private runtime::Watchdog::Ranks {
     runtime::FiberLocal local;
     runtime::Fiber* fiber = nullptr;
     std::atomic<bool> ended = false;  // the process's watch reads it too
+    bool is_lost = false;             // it has died, and the others know of it
   };
 
   // A rank's exception.
@@ -60,7 +62,9 @@ class World final : private runtime::Watchdog::Ranks {
   void start_late(int number);
   void print_state(int descriptor) const override;
   void schedule_detections();
-  void lose(std::uint64_t number);
+  struct Detection;
+  void lose(int number);
+  void unwind_lost_ranks();
   void ended(Rank& rank, const runtime::FiberResult& result);
   void note_return(const Rank& rank);
   void raised(const Rank& rank, const std::exception_ptr& exception);
@@ -76,7 +80,6 @@ class World final : private runtime::Watchdog::Ranks {
   const std::function<void(int)> body_;
   const int nprocs_;
   int running_ = 0;
-  int detections_ahead_ = 0;  // of deaths
   std::deque<Rank> ranks_;    // addresses stay
   runtime::Completion all_returned_{simulation_};
   bool has_context_ = true;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
 #include <typeindex>
 #include <utility>
 #include <vector>
@@ -64,11 +65,18 @@ class PerRank : public Attachment {
     return caller.kind == FiberLocal::Kind::unbound ? driver_ : ranks_[caller.rank];
   }
   void forget_ranks() override { ranks_.clear(); }
-  // Calls `visit` for each T that there is: the driver's, then those of ranks.
+  // Returns a rank's T; null if it has none.
+  T* find_of_rank(int rank) {
+    const auto found = ranks_.find(rank);
+    return found == ranks_.end() ? nullptr : &found->second;
+  }
+  // Calls `visit` for each T that there is: the driver's, then those of ranks but some.
   template <class Visit>
-  void for_each(Visit visit) {
+  void for_each(Visit visit, const std::set<int>& without = {}) {
     visit(driver_);
-    for (auto& [rank, own] : ranks_) visit(own);
+    for (auto& [rank, own] : ranks_) {
+      if (!without.contains(rank)) visit(own);
+    }
   }
 
  private:

@@ -66,9 +66,6 @@ class Meetings {
   void give_up(std::uint64_t operation, const std::exception_ptr& why) {
     if (const auto meeting = meetings_.extract(operation)) meeting.mapped()->give_up(why);
   }
-  void give_up_all(const std::exception_ptr& why) {
-    for (const auto& [operation, meeting] : std::exchange(meetings_, {})) meeting->give_up(why);
-  }
   // Forgets the meetings of a run that was abandoned.
   void clear() { meetings_.clear(); }
 

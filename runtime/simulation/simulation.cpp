@@ -109,8 +109,7 @@ void Simulation::wait_on_fiber(Fiber& fiber, Completion& completion, DescribeWai
     // A fiber may be woken for something else that it no longer waits for, so the condition is
     // checked again.
     while (!completion.done_) fibers_.park(describe);
-    if (machine_.faults() != nullptr) [[unlikely]]
-      stop_if_dead();
+    stop_if_dead();
   } catch (...) {
     completion.waiter_ = nullptr;
     throw;
@@ -118,17 +117,17 @@ void Simulation::wait_on_fiber(Fiber& fiber, Completion& completion, DescribeWai
   completion.waiter_ = nullptr;
 }
 
-// A rank that a fault has ended waits until others know of it, or for ever.
 void Simulation::stop_if_dead() {
+  if (machine_.faults() == nullptr) [[likely]]
+    return;
   const FiberLocal& caller = local();
-  if (caller.kind != FiberLocal::Kind::rank) return;
+  if (caller.kind != FiberLocal::Kind::rank || caller.collective != nullptr) return;
   const std::optional<Time> death = machine_.faults()->find_death(caller.rank);
   if (!death || now() < *death) return;
   machine_.faults()->note_deaths(now());
-  const auto describe = [&] { return fmt::format("nothing: it died at t={}", to_string(*death)); };
-  while (!caller.is_lost) fibers_.park(describe);
-  fibers_.cancel(*fibers_.current());
-  fibers_.park(describe);
+  while (true) {
+    fibers_.park([&] { return fmt::format("nothing: it died at t={}", to_string(*death)); });
+  }
 }
 
 // Logs the wait of a rank's program, or of the driver's if there are no ranks.  Works and kernels
@@ -164,8 +163,7 @@ void Simulation::sleep(Time time, DescribeWait describe, sim::Cause cause) {
 bool Simulation::yield() {
   if (machine_.engine().is_idle() || local().kind == FiberLocal::Kind::kernel) return false;
   pollers_.wait();
-  if (machine_.faults() != nullptr) [[unlikely]]
-    stop_if_dead();
+  stop_if_dead();
   return true;
 }
 

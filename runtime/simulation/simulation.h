@@ -174,6 +174,10 @@ class Simulation {
   const Attachments& attachments() const { return attachments_; }
 
   // Keeps an object alive until the work that it belongs to is over or abandoned.
+  // A rank that a fault has ended does not return from here, unless it is in a collective, which it
+  // has called before.
+  void stop_if_dead();
+
   void keep(std::shared_ptr<void> work);
   void release(const void* work);
 
@@ -193,7 +197,6 @@ class Simulation {
       fibers_.call_on_main([this] { executor_.bound_memory(); });
   }
   void drive(Completion& completion);
-  void stop_if_dead();
   void wait_on_fiber(Fiber& fiber, Completion& completion, DescribeWait describe);
   std::optional<RunLog::Id> log_wait(const Completion& completion, DescribeWait describe);
   [[noreturn]] void throw_failure();

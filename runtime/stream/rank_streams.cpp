@@ -221,14 +221,24 @@ void take_failure(Simulation& simulation, Marker& marker) {
   }
 }
 
-std::exception_ptr unnoticed_queued_failure(Simulation& simulation) {
+std::exception_ptr unnoticed_queued_failure(Simulation& simulation, const std::set<int>& dead) {
   std::exception_ptr first;
-  streams_of_all(simulation).for_each([&](const RankStreams& own) {
+  const auto look = [&](const RankStreams& own) {
     if (const auto failed = find_failed(*own.host); failed != nullptr && first == nullptr) {
       first = failed->failure();
     }
-  });
+  };
+  streams_of_all(simulation).for_each(look, dead);
   return first;
+}
+
+void wait_for_streams_of(Simulation& simulation, int dead) {
+  RankStreams* const own = streams_of_all(simulation).find_of_rank(dead);
+  if (own == nullptr) return;
+  for (const auto& stream : busy_streams(*own->host)) {
+    if (stream->is_idle()) continue;
+    stream->last()->wait_until_known(simulation, [&] { return stream->describe_next(); });
+  }
 }
 
 const StreamSlots& stream_slots(Simulation& simulation) {

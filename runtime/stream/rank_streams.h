@@ -5,6 +5,7 @@
 
 #include <exception>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "runtime/stream/stream_queue.h"
@@ -48,8 +49,12 @@ void throw_queued_failure(Simulation& simulation);
 // The caller gets the marker's failure elsewhere: its streams that follow it go on.
 void take_failure(Simulation& simulation, Marker& marker);
 
-// The failure of a queued operation that no rank has noticed: it may be why others wait for ever.
-std::exception_ptr unnoticed_queued_failure(Simulation& simulation);
+// The failure of a queued operation that no rank has noticed, but for some that have died: it may be
+// why others wait for ever.
+std::exception_ptr unnoticed_queued_failure(Simulation& simulation, const std::set<int>& dead);
+
+// Blocks the driver until the streams of a rank that has died are done, or have failed.
+void wait_for_streams_of(Simulation& simulation, int dead);
 
 // The places of streams in clocks, for tests and reports.
 const StreamSlots& stream_slots(Simulation& simulation);

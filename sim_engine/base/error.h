@@ -139,11 +139,12 @@ class CollectiveMismatchError : public CollectiveError {
   using CollectiveError::CollectiveError;
 };
 
-// A collective or a message of a group of which a rank has died, or that was aborted (PyTorch:
-// DistBackendError).  A rank may catch it, and go on in the group that shrink_group() makes.
+// A rank of a group has died, or shrink_group() has aborted the group, so that a collective or a
+// message of it cannot run (PyTorch: DistBackendError).  A rank may catch it, and go on in the group
+// that shrink_group(error.ranks()) makes.
 class DistBackendError : public CollectiveError {
  public:
-  // `ranks` are those that have died, by their ranks in the group.
+  // `ranks` are those to exclude, by their ranks in the default group.
   DistBackendError(std::string_view code, std::string_view text, std::vector<int> ranks)
       : CollectiveError(code, text), ranks_(std::move(ranks)) {}
   const std::vector<int>& ranks() const { return ranks_; }

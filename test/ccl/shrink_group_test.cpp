@@ -146,29 +146,19 @@ TEST_CASE("whoever waits for a rank that has died learns of it at one instant",
 
 TEST_CASE("a group of some shrinks by the ranks in it, and others do not notice",
           "[ccl][faults][shrink]") {
-  run_with_death(
-      "ahbm",
-      [](RuntimeContext& torch) {
-        torch.distributed.new_group({3, 1, 2}, {.group_desc = "odd"});
-        torch.distributed.new_group({0, 1});
-      },
-      [](RuntimeContext& torch, int rank) {
-        distributed::DistributedContext& dist = torch.distributed;
-        CHECK(dist.get_pg_count() == (rank == 1 ? 3 : 2));
-      });
   RuntimeContext torch(machine(kDeath));
   torch.distributed.init_process_group("ahbm");
   run_ranks(torch, kRanks, [&](int rank) {
     torch.ahbm.set_device(rank);
     distributed::DistributedContext& dist = torch.distributed;
-    const auto some = dist.new_group({1, 2, 3});
+    const auto some = dist.new_group({3, 2, 1}, {.sort_ranks = false});
     const auto unharmed = dist.new_group({0, 1});
     run_until_failure(torch);
     const Tensor x = torch.ones({8}, {.dp = kOnOne});
     if (rank < 2) dist.all_reduce(x, unharmed);
     if (rank > 0) {
       const auto left = dist.shrink_group({1}, {.group = some});
-      CHECK(left.ranks() == std::vector{1, 3});
+      CHECK(left.ranks() == std::vector{3, 1});
       CHECK(dist.get_rank() == rank);
       dist.all_reduce(x, left);
       CHECK_THAT(error_of<CollectiveError>([&] { dist.barrier(some); }), Says("KB-R002"));
@@ -221,17 +211,133 @@ TEST_CASE("SHRINK_ABORT ends what waits for a rank that does not call", "[ccl][s
     if (rank == 2) {
       for (int i = 0; i < 50; ++i) torch.exp(x).to_vector();
       CHECK_THAT(error_of<CollectiveError>([&] { dist.barrier(others); }),
-                 Says("KB-C028", "aborted"));
+                 Says("KB-C028", "has aborted group"));
       return;
     }
     const auto waits = dist.barrier({.group = others, .async_op = true});
     std::vector<int> both;
     dist.all_gather_object(both, rank, dist.new_group({0, 3}, {.use_local_synchronization = true}));
     const auto pair = dist.shrink_group({1}, {.group = others, .shrink_flags = SHRINK_ABORT});
-    CHECK_THAT(error_of<DistBackendError>([&] { waits.wait(); }), Says("KB-C028", "aborted"));
+    CHECK_THAT(error_of<DistBackendError>([&] { waits.wait(); }),
+               Says("KB-C028", "has aborted group"));
     dist.all_reduce(x, pair);
     CHECK(x.to_vector().front() == 6);
   });
+}
+
+// What a program does that trains: with the host's time for each call, on streams.
+struct Survival {
+  std::vector<float> sums;  // of ones, one for each rank that is left
+  int failures = 0;         // those that one of them has caught
+};
+
+Survival survive(const std::vector<std::string>& faults, const std::string& backend) {
+  Topology topology = Topology::load(KERNBENCH_ROOT "/topologies/ring_1d_6.yaml");
+  for (const std::string& fault : faults) topology.faults.push_back(parse_fault(fault).fault);
+  RuntimeContext torch(topology);
+  Survival survival;
+  run_on_devices(torch, 6, [&](int) {
+    distributed::DistributedContext& dist = torch.distributed;
+    dist.init_process_group(backend);
+    const Tensor large = torch.full({64, 64}, 0.5F, {.dp = kOnOne});
+    std::vector<int> dead;
+    int failures = 0;
+    float sum = 0;
+    for (int step = 0; step < 6;) {
+      try {
+        if (!dead.empty()) dist.shrink_group(dead, {.shrink_flags = SHRINK_ABORT});
+        dead.clear();
+        const auto pair = dist.new_subgroups(dist.get_world_size() % 2 == 0 ? 2 : 1).first;
+        const Tensor x = torch.exp(large);
+        dist.all_reduce(x, {.group = pair, .async_op = true}).wait();
+        dist.barrier();
+        std::vector<int> objects;
+        dist.all_gather_object(objects, step);
+        const int next = (dist.get_rank() + 1) % dist.get_world_size();
+        const auto sent = dist.get_world_size() > 1 ? dist.isend(x, next) : distributed::Work();
+        if (sent) dist.recv(torch.exp(large));
+        if (sent) sent.wait();
+        dist.all_reduce(x);
+        sum = sum_of(torch, 1);
+        ++step;
+      } catch (const DistBackendError& error) {
+        dead = error.ranks();
+        ++failures;
+      }
+    }
+    survival.sums.push_back(sum);
+    survival.failures = failures;
+    dist.destroy_process_group();
+  });
+  return survival;
+}
+
+TEST_CASE("a rank may die at any instant", "[ccl][faults][shrink]") {
+  const std::string backend = GENERATE("ahbm", "local");
+  for (int at = 1; at <= 361; at += 12) {
+    CAPTURE(backend, at);
+    const Survival survival = survive({fmt::format("rank=2 dies={}us detected=7us", at)}, backend);
+    const bool is_late = survival.failures == 0;  // for the program, which ends before
+    if (is_late) CHECK(survival.sums.size() >= 5);
+    if (!is_late) CHECK(survival.sums == std::vector<float>(5, 5));
+  }
+}
+
+TEST_CASE("several ranks may die, at once or while others shrink their group",
+          "[ccl][faults][shrink]") {
+  for (int at = 5; at <= 125; at += 8) {
+    CAPTURE(at);
+    const std::string first = fmt::format("rank=2 dies={}us detected=7us", at);
+    const std::string second = fmt::format("rank=0 dies={}us detected=7us", at + at % 3);
+    const Survival survival = survive({first, second, "rank=5 dies=40us detected=1us"}, "ahbm");
+    CHECK(survival.sums == std::vector<float>(3, 3));
+  }
+}
+
+// Rank 2 has called the barrier before it dies, so that it is one of those that begin it.
+TEST_CASE("a rank that dies in a collective that it has called still runs it",
+          "[ccl][faults][shrink]") {
+  RuntimeContext torch(machine("rank=2 dies=2us detected=90us"));
+  torch.distributed.init_process_group("ahbm");
+  int passed = 0;
+  run_ranks(torch, kRanks, [&](int rank) {
+    torch.ahbm.set_device(rank);
+    const Tensor x = torch.ones({8}, {.dp = kOnOne});
+    for (int i = 0; i < 50 && rank != kDead; ++i) torch.exp(x).to_vector();
+    if (rank != kDead) CHECK(now(torch) > Time{2'000'000});
+    torch.distributed.barrier();
+    CHECK(rank != kDead);
+    ++passed;
+    const std::vector<int> dead = run_until_failure(torch);
+    CHECK(dead == std::vector{kDead});
+    torch.distributed.shrink_group(std::span<const int>(dead));
+    CHECK(sum_of(torch, 1) == 3);
+  });
+  CHECK(passed == 3);
+}
+
+TEST_CASE("the result of a rank that has died is the default one", "[ccl][faults][shrink]") {
+  RuntimeContext torch(machine(kDeath));
+  torch.distributed.init_process_group("ahbm");
+  const std::vector<std::string> names = run_ranks(torch, kRanks, [&](int rank) {
+    torch.ahbm.set_device(rank);
+    run_until_failure(torch);
+    return fmt::format("rank {}", rank);
+  });
+  CHECK(names == std::vector<std::string>{"rank 0", "rank 1", "", "rank 3"});
+  CHECK(torch.distributed.get_world_size() == kRanks);
+}
+
+TEST_CASE("who calls for ever in a group that has failed is ended", "[ccl][faults][shrink]") {
+  RuntimeContext torch(machine(kDeath));
+  torch.distributed.init_process_group("ahbm");
+  const auto run = [&] {
+    run_ranks(torch, kRanks, [&](int rank) {
+      torch.ahbm.set_device(rank);
+      while (true) run_until_failure(torch);
+    });
+  };
+  CHECK_THAT(error_of<DeadlockError>(run), Says("KB-D002", "were refused"));
 }
 
 TEST_CASE("what shrink_group refuses", "[ccl][shrink][errors]") {
