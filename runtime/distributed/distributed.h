@@ -117,10 +117,10 @@ class DistributedContext : public Facilities {
                            const std::vector<std::vector<int>>& split_ranks,
                            Location location = Location::current());
 
-  // Makes the group of the other ranks of one, which call it, and destroys that one; the default
-  // group's becomes the default group, whose ranks count anew from 0, and is the only one left.
-  // Ranks to exclude count in their group.  (PyTorch 2.9.)  Throws CollectiveError KB-C020 for
-  // wrong ones, KB-R002 for a caller that is excluded or outside of a group or of spawn().
+  // Makes a group without some ranks of another one, which it destroys, as in torch 2.9.  Those that
+  // are left call it.  In place of the default group it makes the next one, whose ranks count anew
+  // from 0, and destroys all others.  Throws CollectiveError KB-C020 for wrong ranks, KB-R002 for a
+  // caller that is excluded or outside of spawn(), DistBackendError KB-C028 if another rank dies.
   ProcessGroup shrink_group(std::span<const int> ranks_to_exclude,
                             const ShrinkOptions& options = {},
                             Location location = Location::current());

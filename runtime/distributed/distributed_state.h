@@ -75,7 +75,7 @@ struct DistributedContext::State {
   void fail(Group& group, const std::exception_ptr& why);
   // The caller takes what operations of the group, or of all if it is the default one, fail with.
   void see_failures(const Group& parent);
-  void abort(Group& parent, std::span<const int> excluded);
+  void abort(Group& parent, std::vector<int> excluded);  // by their ranks in it
   ProcessGroup shrink(const std::shared_ptr<Group>& parent, const std::vector<int>& left,
                       Location location);
   void become_world(const std::shared_ptr<Group>& group);

@@ -22,7 +22,8 @@ namespace kernbench::distributed {
 namespace {
 
 // The largest summand of an element becomes an integer of 40 or 41 bits, so that 2^22 summands fit
-// into an i64, and what is cut off is far below what f32 has.
+// into an i64.  What is cut off is below what f32 has, unless the largest is below 2^-97; below
+// 2^-120 nothing is left.
 constexpr double kBits = 40;
 // Units of smaller elements would leave the range of f32 on the way there or back.
 constexpr double kLeastExponent = -80;

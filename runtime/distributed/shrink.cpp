@@ -28,10 +28,9 @@ std::exception_ptr make_failure(const Group& group, const std::vector<int>& dead
   return std::make_exception_ptr(DistBackendError("KB-C028", text, dead));
 }
 
-std::exception_ptr make_abort(const Group& group, std::span<const int> excluded) {
-  return std::make_exception_ptr(
-      DistBackendError("KB-C028", fmt::format("shrink_group has aborted group <{}>", group.name),
-                       {excluded.begin(), excluded.end()}));
+std::exception_ptr make_abort(const Group& group, const std::vector<int>& excluded) {
+  return std::make_exception_ptr(DistBackendError(
+      "KB-C028", fmt::format("shrink_group has aborted group <{}>", group.name), excluded));
 }
 
 // Throws, in torch's words, for wrong ranks to exclude.
@@ -116,7 +115,8 @@ void DistributedContext::State::see_failures(const Group& parent) {
 }
 
 // Aborts the group, and with the default group all others, since they go with it.
-void DistributedContext::State::abort(Group& parent, std::span<const int> excluded) {
+void DistributedContext::State::abort(Group& parent, std::vector<int> excluded) {
+  for (int& rank : excluded) rank = parent.global_rank(rank);
   const auto fail_once = [&](Group& group) {
     const bool may_call = group.ledger.failure() == nullptr && !group.is_shrunk;
     if (may_call) fail(group, make_abort(group, excluded));
@@ -177,7 +177,8 @@ ProcessGroup DistributedContext::shrink_group(std::span<const int> ranks_to_excl
                        parent.name));
   }
   check_excluded(ranks_to_exclude, *own, parent.size());
-  if (options.shrink_flags == SHRINK_ABORT) state_->abort(parent, ranks_to_exclude);
+  if (options.shrink_flags == SHRINK_ABORT)
+    state_->abort(parent, {ranks_to_exclude.begin(), ranks_to_exclude.end()});
   state_->see_failures(parent);
   std::vector<int> left;
   for (int rank = 0; rank < parent.size(); ++rank) {

@@ -5,7 +5,7 @@ a copy of the sources, builds the copy's tests and runs them until one fails.
     test/mutants/mutants.py --count 400 --seed 1 --work /tmp/mutants
 
 A change that no test notices has survived: it is printed as a line to judge.  Results are kept in
-WORK/mutants.csv, so that a second call with the same seed goes on where the first has ended.
+WORK/mutants-SEED.csv, so that a second call with the same seed goes on where the first has ended.
 A hundred mutants take about an hour on one core.
 """
 
@@ -30,15 +30,15 @@ CHANGES = [(r" < ", " <= "), (r" <= ", " < "), (r" > ", " >= "), (r" >= ", " > "
            (r" \+ ", " - "), (r" - ", " + "), (r" \* ", " + "), (r" / ", " * "),
            (r" \+= ", " -= "), (r" -= ", " += "), (r"\+\+", "--"), (r"\btrue\b", "false"),
            (r"\bfalse\b", "true"), (r"std::min\b", "std::max"), (r"std::max\b", "std::min"),
-           (r"if \((?=[^;]*\) )", "if (!"), (r"\b1\b", "2"), (r"\b0\b", "1"),
+           (r"if \(.*\)(?= \{?$)", "if (false)"), (r"\b1\b", "2"), (r"\b0\b", "1"),
            (r"\bcontinue;", ";"), (r"\bbreak;", ";"), (r"^  +[a-z_.>-]+\([^;]*\);$", "  ;")]
 
 
-def places():
-    """Lists (file, line number, begin, end, replacement) in the code of .cpp files."""
+def places(work):
+    """Lists (file, line number, begin, end, replacement) in the code of the copy's .cpp files."""
     found = []
     for room in ROOMS:
-        for path in sorted((ROOT / room).rglob("*.cpp")):
+        for path in sorted((work / room).rglob("*.cpp")):
             for number, line in enumerate(path.read_text().splitlines()):
                 code = re.sub(r'"(\\.|[^"\\])*"', lambda m: " " * len(m.group()), line)
                 code = code.split("//")[0].rstrip()
@@ -46,7 +46,7 @@ def places():
                     continue
                 for pattern, new in CHANGES:
                     for match in re.finditer(pattern, code):
-                        found.append((path.relative_to(ROOT), number, match.start(), match.end(), new))
+                        found.append((path.relative_to(work), number, match.start(), match.end(), new))
     return found
 
 
@@ -65,10 +65,15 @@ def build(work, tests):
 
 def make_copy(work):
     """Copies what is committed, and builds it."""
-    if not (work / "CMakeLists.txt").exists():
+    archive = work.with_suffix(".tar")  # of the first call, since places are counted in it
+    if not archive.exists():
         work.mkdir(parents=True, exist_ok=True)
-        subprocess.run(f"git archive HEAD | tar x -C '{work}'", shell=True, cwd=ROOT, check=True)
+        subprocess.run(["git", "archive", "-o", archive, "HEAD"], cwd=ROOT, check=True)
+        subprocess.run(["tar", "xf", archive, "-C", work], check=True)
         subprocess.run(["cmake", "--preset", "release"], cwd=work, check=True)
+    marker = work / "mutant"  # of a call that was interrupted
+    if marker.exists():
+        subprocess.run(["tar", "xmf", archive, "-C", work, marker.read_text()], check=True)
     if not build(work, TESTS["sim_engine"]):
         sys.exit("mutants: the copy does not build as it is")
 
@@ -92,6 +97,7 @@ def judge(work, place):
     original = path.read_text()
     lines = original.splitlines(keepends=True)
     lines[number] = lines[number][:begin] + new + lines[number][end:]
+    (work / "mutant").write_text(str(file))
     path.write_text("".join(lines))
     try:
         if not build(work, tests):
@@ -100,6 +106,7 @@ def judge(work, place):
         return ("survived", "") if failure is None else ("killed", failure)
     finally:
         path.write_text(original)
+        (work / "mutant").unlink()
 
 
 def main():
@@ -109,14 +116,14 @@ def main():
     parser.add_argument("--work", type=pathlib.Path, required=True, help="folder of the copy")
     options = parser.parse_args()
     make_copy(options.work)
-    drawn = places()
+    drawn = places(options.work)
     random.Random(options.seed).shuffle(drawn)
-    journal = options.work / "mutants.csv"
+    journal = options.work / f"mutants-{options.seed}.csv"
     rows = list(csv.reader(journal.open())) if journal.exists() else []
     while sum(row[1] != "does not compile" for row in rows) < options.count and len(rows) < len(drawn):
         place = drawn[len(rows)]
         file, number, begin, end, new = place
-        line = (ROOT / file).read_text().splitlines()[number]
+        line = (options.work / file).read_text().splitlines()[number]
         started = time.monotonic()
         fate, by = judge(options.work, place)
         what = f"{line[begin:end].strip() or line.strip()} -> {new.strip()}"

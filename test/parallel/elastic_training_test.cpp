@@ -22,12 +22,13 @@ constexpr int kDead = 2;
 
 Topology machine(const std::string& fault) {
   Topology topology = round_topology(SipTopology::ring_1d, kRanks);
-  if (!fault.empty()) topology.faults.push_back(parse_fault(fault).fault);
+  if (fault.empty()) return topology;
+  const ParsedFault parsed = parse_fault(fault);
+  CHECK(parsed.wrong == "");
+  topology.faults.push_back(parsed.fault);
   return topology;
 }
 
-// Samples of small whole numbers, so that an average over any three or four ranks is the same in
-// every order.
 Tensor batch_of(RuntimeContext& torch, int step, int rank) {
   Floats elements(16);
   for (std::size_t i = 0; i < elements.size(); ++i) {
@@ -47,17 +48,21 @@ Training train(const std::string& fault, int leaves) {
   RuntimeContext torch(machine(fault));
   torch.distributed.init_process_group("ahbm");
   Training training;
-  run_on_devices(torch, kRanks, [&](int rank) {
+  run_on_devices(torch, kRanks, [&, leaves](int rank) mutable {
     nn::Sequential model(nn::Linear(torch, 4, 8, kOnOnePe), nn::Linear(torch, 8, 2, kOnOnePe));
     fill_parameters(torch, *model);
     std::optional<Ddp> ddp(std::in_place, model);
     optim::SGD optimizer(model->parameters(), 0.0625);
+    std::vector<int> dead;
     for (int step = 0; step < kSteps;) {
       try {
-        if (step == leaves) {
-          if (rank == kDead) return;
-          torch.distributed.shrink_group({kDead});
+        if (step == leaves) dead = {kDead};
+        if (step == leaves && rank == kDead) return;
+        if (!dead.empty()) {
+          leaves = -1;
+          torch.distributed.shrink_group(dead, {.shrink_flags = distributed::SHRINK_ABORT});
           ddp.emplace(model);
+          dead.clear();
         }
         optimizer.zero_grad();
         const Tensor loss = (*ddp)(batch_of(torch, step, rank)).square().mean();
@@ -67,11 +72,14 @@ Training train(const std::string& fault, int leaves) {
         ++step;
       } catch (const DistBackendError& error) {
         training.first_without = step;
-        torch.distributed.shrink_group(std::span<const int>(error.ranks()));
-        ddp.emplace(model);
+        dead = error.ranks();
       }
     }
-    if (rank == 0) training.weights = model->parameters().front().to_vector();
+    if (rank != 0) return;
+    for (const Tensor& parameter : model->parameters()) {
+      const Floats elements = parameter.to_vector();
+      training.weights.insert(training.weights.end(), elements.begin(), elements.end());
+    }
   });
   training.took = simulation_of(torch).now();
   return training;
