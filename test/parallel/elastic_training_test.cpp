@@ -48,18 +48,20 @@ Training train(const std::string& fault, int leaves) {
   RuntimeContext torch(machine(fault));
   torch.distributed.init_process_group("ahbm");
   Training training;
-  run_on_devices(torch, kRanks, [&, leaves](int rank) mutable {
+  run_on_devices(torch, kRanks, [&](int rank) {
     nn::Sequential model(nn::Linear(torch, 4, 8, kOnOnePe), nn::Linear(torch, 8, 2, kOnOnePe));
     fill_parameters(torch, *model);
     std::optional<Ddp> ddp(std::in_place, model);
     optim::SGD optimizer(model->parameters(), 0.0625);
     std::vector<int> dead;
+    bool is_whole = true;
     for (int step = 0; step < kSteps;) {
       try {
-        if (step == leaves) dead = {kDead};
-        if (step == leaves && rank == kDead) return;
+        const bool leaves_now = is_whole && step == leaves;
+        if (leaves_now && rank == kDead) return;
+        if (leaves_now) dead = {kDead};
         if (!dead.empty()) {
-          leaves = -1;
+          is_whole = false;
           torch.distributed.shrink_group(dead, {.shrink_flags = distributed::SHRINK_ABORT});
           ddp.emplace(model);
           dead.clear();
