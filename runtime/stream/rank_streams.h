@@ -49,8 +49,8 @@ void throw_queued_failure(Simulation& simulation);
 // The caller gets the marker's failure elsewhere: its streams that follow it go on.
 void take_failure(Simulation& simulation, Marker& marker);
 
-// The failure of a queued operation that no rank has noticed, but for some that have died: it may be
-// why others wait for ever.
+// The failure of a queued operation that no rank has noticed, but for those that have died: it may
+// be why others wait for ever.
 std::exception_ptr unnoticed_queued_failure(Simulation& simulation, const std::set<int>& dead);
 
 // Blocks the driver until the streams of a rank that has died are done, or have failed.

@@ -140,8 +140,8 @@ class CollectiveMismatchError : public CollectiveError {
 };
 
 // A rank of a group has died, or shrink_group() has aborted the group, so that a collective or a
-// message of it cannot run (PyTorch: DistBackendError).  A rank may catch it, and go on in the group
-// that shrink_group(error.ranks()) makes.
+// message of it cannot run (PyTorch: DistBackendError).  A rank may catch it, and go on in the
+// group that shrink_group(error.ranks()) makes.
 class DistBackendError : public CollectiveError {
  public:
   // `ranks` are those to exclude, by their ranks in the default group.

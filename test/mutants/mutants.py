@@ -2,7 +2,7 @@
 """Do the tests notice a bug?  Draws places in ccl and sim_engine by a seed, changes one at a time in
 a copy of the sources, builds the copy's tests and runs them until one fails.
 
-    test/mutants/mutants.py --count 400 --seed 1 --work /tmp/mutants
+    test/mutants/mutants.py --count 400 --seed 1 --work ../mutants
 
 A change that no test notices has survived: it is printed as a line to judge.  Results are kept in
 WORK/mutants-SEED.csv, so that a second call with the same seed goes on where the first has ended.
