@@ -118,9 +118,9 @@ class DistributedContext : public Facilities {
                            Location location = Location::current());
 
   // Makes a group without some ranks of another one, which it destroys, as in torch 2.9.  All ranks
-  // that are left call it.  In place of the default group it makes the next one, whose ranks count anew
-  // from 0, and destroys all others.  Throws CollectiveError KB-C020 for wrong ranks, KB-R002 for a
-  // caller that is excluded or outside of spawn(), DistBackendError KB-C028 if another rank dies.
+  // that are left call it.  In place of the default group it makes the next one, whose ranks count
+  // anew from 0, and destroys all others.  Throws CollectiveError KB-C020 for wrong ranks, KB-R002
+  // for a caller that is excluded or outside of spawn(), DistBackendError KB-C028 if another dies.
   ProcessGroup shrink_group(std::span<const int> ranks_to_exclude,
                             const ShrinkOptions& options = {},
                             Location location = Location::current());
