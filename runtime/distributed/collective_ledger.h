@@ -56,7 +56,7 @@ class CollectiveLedger {
   // The members may call no more.  Returns the operations that some have called and others not,
   // which are given up.
   std::vector<std::uint64_t> fail(std::exception_ptr why);
-  // What fail() was given last; null: the members may call.
+  // Returns the exception that fail() was given last; null if the members may call.
   const std::exception_ptr& failure() const { return failure_; }
   // Throws failure() to a member whose call fails for it.
   void refuse_if_failed(int rank);

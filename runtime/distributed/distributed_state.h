@@ -71,7 +71,8 @@ struct DistributedContext::State {
   // All ranks have returned or are lost.
   void ranks_ended();
   void fail_if_lost(Group& group);
-  // What all members have called runs to its end; else it gets the exception.
+  // The group's members get the exception for each operation that not all of them have called, and
+  // for each later call.  An operation that all have called runs to its end.
   void fail(Group& group, const std::exception_ptr& why);
   // The caller takes what operations of the group, or of all if it is the default one, fail with.
   void see_failures(const Group& parent);

@@ -1,5 +1,5 @@
-// What a rank's death does to its groups, and torch.distributed.shrink_group, with which the others
-// go on.
+// A rank that has died makes its groups fail; the other ranks go on in the group that
+// torch.distributed.shrink_group makes.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -131,7 +131,8 @@ void DistributedContext::State::abort(Group& parent, std::vector<int> excluded) 
 ProcessGroup DistributedContext::State::shrink(const std::shared_ptr<Group>& parent,
                                                const std::vector<int>& left, Location location) {
   const bool is_world = parent == world;
-  NewGroupKey key({-1 - parent->number}, 0);  // of no other function
+  // The negative number keeps the key apart from those of new_group().
+  NewGroupKey key({-1 - parent->number}, 0);
   key.first.insert(key.first.end(), left.begin(), left.end());
   const std::shared_ptr<Group> group =
       shared_group(key, static_cast<int>(left.size()), left,

@@ -225,7 +225,8 @@ TEST_CASE("SHRINK_ABORT ends what waits for a rank that does not call", "[ccl][s
   });
 }
 
-// What a program does that trains: with the host's time for each call, on streams.
+// A training program's mixture of kernels, collectives, messages and objects has survived deaths, on
+// a machine whose host needs time for each call.
 struct Survival {
   std::vector<float> sums;  // of ones, one for each rank that is left
   int failures = 0;         // those that one of them has caught
