@@ -225,8 +225,8 @@ TEST_CASE("SHRINK_ABORT ends what waits for a rank that does not call", "[ccl][s
   });
 }
 
-// A training program's mixture of kernels, collectives, messages and objects has survived deaths, on
-// a machine whose host needs time for each call.
+// Ranks mix kernels, collectives, messages and objects, as training does, on a machine whose host
+// needs time for each call.
 struct Survival {
   std::vector<float> sums;  // of ones, one for each rank that is left
   int failures = 0;         // those that one of them has caught
