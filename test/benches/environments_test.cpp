@@ -99,7 +99,7 @@ Result run_in_process(int threads) {
   torch.distributed.init_process_group("ahbm");
   Result result;
   run_on_devices(torch, 6, [&](int rank) {
-    const Tensor x = torch.full({300, 200}, 0.1F + static_cast<float>(rank));
+    const Tensor x = torch.full({90, 60}, 0.1F + static_cast<float>(rank));
     const Tensor y = matmul(x, x, {.transpose_b = true});
     torch.distributed.all_reduce(y);
     if (rank == 0) {

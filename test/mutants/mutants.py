@@ -6,7 +6,7 @@ a copy of the sources, builds the copy's tests and runs them until one fails.
 
 A change that no test notices has survived: it is printed as a line to judge.  Results are kept in
 WORK/mutants-SEED.csv, so that a second call with the same seed goes on where the first has ended.
-A hundred mutants take about an hour on one core.
+Tests that take little time run first, since most changes are noticed by one of them.
 """
 
 import argparse
@@ -17,12 +17,14 @@ import re
 import subprocess
 import sys
 import time
+import xml.etree.ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ROOMS = ("ccl", "sim_engine")
 TESTS = {"ccl": ("ccl/ccl_test", "ccl/golden_test"),
          "sim_engine": ("sim_engine/sim_engine_test", "ccl/ccl_test", "ccl/golden_test")}
 LIMIT_S = 900  # of a test program, which takes a tenth of it
+QUICK_S = 0.3  # of a test
 
 # What is changed, and into what.
 CHANGES = [(r" < ", " <= "), (r" <= ", " < "), (r" > ", " >= "), (r" >= ", " > "),
@@ -70,18 +72,44 @@ def make_copy(work):
         work.mkdir(parents=True, exist_ok=True)
         subprocess.run(["git", "archive", "-o", archive, "HEAD"], cwd=ROOT, check=True)
         subprocess.run(["tar", "xf", archive, "-C", work], check=True)
-        subprocess.run(["cmake", "--preset", "release"], cwd=work, check=True)
+        subprocess.run(["cmake", "--preset", "release", "-DKERNBENCH_GROUP_SIZE=1"], cwd=work,
+                       check=True)
     marker = work / "mutant"  # of a call that was interrupted
     if marker.exists():
         subprocess.run(["tar", "xmf", archive, "-C", work, marker.read_text()], check=True)
     if not build(work, TESTS["sim_engine"]):
         sys.exit("mutants: the copy does not build as it is")
+    for test in TESTS["sim_engine"]:
+        list_by_time(work, test)
+
+
+def names_file(work, test, speed):
+    return work / f"{pathlib.Path(test).name}.{speed}"
+
+
+def list_by_time(work, test):
+    """Writes the names of a program's quick tests into a file, and those of the others into one."""
+    if names_file(work, test, "slow").exists():
+        return
+    program = work / "build/release/test" / test
+    report = subprocess.run([program, "-r", "xml", "-d", "yes"], cwd=work, stdout=subprocess.PIPE,
+                            stderr=subprocess.DEVNULL, check=True).stdout
+    names = {"quick": [], "slow": []}
+    for case in xml.etree.ElementTree.fromstring(report).iter("TestCase"):
+        seconds = float(case.find("OverallResult").get("durationInSeconds"))
+        name = re.sub(r"([,\[\]])", r"\\\1", case.get("name"))
+        names["quick" if seconds < QUICK_S else "slow"].append(name)
+    for speed, of_speed in names.items():
+        names_file(work, test, speed).write_text("".join(f"{name}\n" for name in of_speed))
 
 
 def find_failure(work, tests):
     """Returns the test that fails first; None if all pass."""
-    for test in tests:
-        ended = run([work / "build/release/test" / test, "-a"], work, LIMIT_S)
+    for speed, test in [(speed, test) for speed in ("quick", "slow") for test in tests]:
+        names = names_file(work, test, speed)
+        if names.stat().st_size == 0:
+            continue
+        ended = run([work / "build/release/test" / test, "-a", "-f", names], work, LIMIT_S)
         if ended is None:
             return f"{test}: does not end"
         if ended.returncode != 0:
