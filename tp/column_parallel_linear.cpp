@@ -4,6 +4,7 @@
 #include "tp/layers.h"
 #include "tp/misuse.h"
 #include "tp/parameter.h"
+#include "tp/product_in_blocks.h"
 #include "tp/warnings.h"
 
 namespace kernbench::tp {
@@ -23,7 +24,9 @@ ColumnParallelLinear::ColumnParallelLinear(RuntimeContext& torch,
     : torch_(torch),
       options_(std::move(options)),
       group_(group_or_tensor_model_parallel(torch, options_.tp_group)),
-      world_size_(torch.distributed.get_world_size(group_)) {
+      world_size_(torch.distributed.get_world_size(group_)),
+      blocks_(count_blocks_of_layer(torch, group_, options_.out_features, options_.name,
+                                    options_.sequence_parallel)) {
   if (options_.sequence_parallel) {
     if (options_.gather_output) refuse_to_gather();
     warn_if_not_sequence_parallel(torch, options_.name, world_size_);
@@ -101,7 +104,9 @@ std::pair<Tensor, Tensor> ColumnParallelLinear::forward_with_bias(const Tensor& 
       {.group = {group_, location},
        .allreduce_dgrad = !options_.disable_grad_reduce,
        .sequence_parallel = is_sequence_parallel,
-       .overlap = options_.async_tensor_model_parallel_allreduce});
+       .overlap = options_.async_tensor_model_parallel_allreduce,
+       .cut = WeightCut::columns,
+       .blocks = blocks_});
   if (gathers) {
     y = gather_from_tensor_model_parallel_region(torch_, y, {group_, location});
   }

@@ -16,6 +16,9 @@
 
 namespace kernbench::tp {
 
+// The dimension of a weight [in, out] that is cut over ranks.
+enum class WeightCut : std::uint8_t { none, rows, columns };
+
 // The matrix product on which both linear layers are built.
 struct LinearCommunication {
   CallGroup group = distributed::ProcessGroup();
@@ -24,6 +27,10 @@ struct LinearCommunication {
   // True if the communication of the input's gradient overlaps the product for the weight's
   // gradient (else it is waited for first).
   bool overlap = true;
+  // The dimension of the weight that is cut over ranks, and so many blocks of this rank's part, each
+  // of which is computed by itself (Reproducible::pairs, ADR-0133).
+  WeightCut cut = WeightCut::none;
+  std::int64_t blocks = 1;
 };
 
 // y = x w + bias, for x [..., in], w [in, out] and a bias [out] or none (undefined).
@@ -125,6 +132,7 @@ class ColumnParallelLinear : public nn::Module, public ParallelLayer {
   const ColumnParallelLinearOptions options_;
   const distributed::ProcessGroup group_;
   const int world_size_;
+  const std::int64_t blocks_;
 };
 
 struct RowParallelLinearOptions {
@@ -197,6 +205,7 @@ class RowParallelLinear : public nn::Module, public ParallelLayer {
   const RowParallelLinearOptions options_;
   const distributed::ProcessGroup group_;
   const bool is_sequence_parallel_;
+  const std::int64_t blocks_;
 };
 
 // Sums the gradients of the parameters with Parameter::sequence_parallel over the ranks: one

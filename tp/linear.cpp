@@ -6,6 +6,7 @@
 #include "runtime/ops/reduce.h"
 #include "tp/layers.h"
 #include "tp/primitives.h"
+#include "tp/product_in_blocks.h"
 
 namespace kernbench::tp {
 
@@ -25,13 +26,14 @@ struct Linear {
   const bool input_needs_grad;
   const bool weight_needs_grad;
   const bool bias_needs_grad;
+  const ProductInBlocks products{communication.cut, communication.blocks};
 
   Issue issue() const { return communication.overlap ? Issue::async : Issue::blocking; }
 
   Tensor forward(const Tensor& x, const Tensor& weight, const Tensor& bias) const {
     const Tensor all =
         communication.sequence_parallel ? gather_along_first_dim(torch, x, communication.group) : x;
-    return addmm(bias, all, weight);
+    return products.forward(all, weight, bias);
   }
 
   std::vector<Tensor> backward(const Tensor& x, const Tensor& weight, const Tensor& dy) const {
@@ -41,15 +43,15 @@ struct Linear {
     }
     Pending dx;
     if (input_needs_grad) {
-      dx.tensor = matmul(dy, weight, {.transpose_b = true});
+      dx.tensor = products.gradient_of_input(dy, weight);
       all_x.wait();
       dx = reduced(std::move(dx.tensor));
     }
     Tensor dw;
     if (weight_needs_grad) {
-      dw = matmul(as_matrix(all_x.wait()), as_matrix(dy), {.transpose_a = true});
+      dw = products.gradient_of_weight(as_matrix(all_x.wait()), as_matrix(dy));
     }
-    const Tensor db = bias_needs_grad ? ops::sum_of_rows(dy) : Tensor();
+    const Tensor db = bias_needs_grad ? products.gradient_of_bias(dy) : Tensor();
     return {dx.wait(), dw, db};
   }
 

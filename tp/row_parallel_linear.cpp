@@ -2,6 +2,7 @@
 #include "tp/layer_input.h"
 #include "tp/layers.h"
 #include "tp/misuse.h"
+#include "tp/product_in_blocks.h"
 #include "tp/warnings.h"
 
 namespace kernbench::tp {
@@ -11,7 +12,9 @@ RowParallelLinear::RowParallelLinear(RuntimeContext& torch, RowParallelLinearOpt
       options_(std::move(options)),
       group_(group_or_tensor_model_parallel(torch, options_.tp_group)),
       is_sequence_parallel_(options_.sequence_parallel &&
-                            torch.distributed.get_world_size(group_) > 1) {
+                            torch.distributed.get_world_size(group_) > 1),
+      blocks_(count_blocks_of_layer(torch, group_, options_.in_features, options_.name,
+                                    options_.sequence_parallel)) {
   if (options_.sequence_parallel && !options_.input_is_parallel) {
     wrong_layer("To enable `sequence_parallel`, `input_is_parallel` must be `True`");
   }
@@ -62,7 +65,8 @@ std::pair<Tensor, Tensor> RowParallelLinear::forward_with_bias(const Tensor& x,
                                                                Location location) const {
   const Tensor fitting = options_.dtype ? x : layer_input(x, weight);
   const Tensor own = options_.input_is_parallel ? fitting : own_columns(fitting, location);
-  Tensor summand = linear_with_grad_accumulation_and_async_allreduce(torch_, own, weight, {}, {});
+  Tensor summand = linear_with_grad_accumulation_and_async_allreduce(
+      torch_, own, weight, {}, {.cut = WeightCut::rows, .blocks = blocks_});
   Tensor y = is_sequence_parallel_
                  ? reduce_scatter_to_sequence_parallel_region(torch_, summand, {group_, location})
                  : reduce_from_tensor_model_parallel_region(torch_, std::move(summand),

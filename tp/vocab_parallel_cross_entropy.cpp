@@ -11,6 +11,7 @@
 #include "tp/layers.h"
 #include "tp/misuse.h"
 #include "tp/parameter.h"
+#include "tp/product_in_blocks.h"
 
 namespace kernbench::tp {
 
@@ -24,6 +25,7 @@ struct Vocabulary {
   VocabRange own;
   double smoothing = 0;  // s
   double of_each = 0;    // s / V
+  std::int64_t blocks = 1;  // of its own part, each added up by itself
 };
 
 // Rows [first, first + count) of a PE's logits.
@@ -46,9 +48,11 @@ class RowsOnPe {
   }
 
   // [count, V / W], in f32.
-  tl::Tensor load(const Rows& rows) const {
-    return tl_.cast(tl_.load(logits_.data + rows.first * logits_.columns,
-                             {rows.count, logits_.columns}, logits_.data.dtype()),
+  tl::Tensor load(const Rows& rows) const { return load(rows, 0, logits_.columns); }
+  // Of these columns alone.
+  tl::Tensor load(const Rows& rows, std::int64_t first, std::int64_t columns) const {
+    return tl_.cast(tl_.load(logits_.data + rows.first * logits_.columns + first,
+                             {rows.count, columns}, logits_.data.dtype(), logits_.columns),
                     DType::f32);
   }
   // One element for each row, as [count, 1].
@@ -98,6 +102,35 @@ struct Sums {
   Tensor exponentials;
 };
 
+// The same of a PE's rows.
+struct SumsOnPe {
+  tl::Tensor picked;
+  tl::Tensor exponentials;
+};
+
+// Of blocks [first, first + count), which are added in pairs.
+SumsOnPe add_up(tl::Context& tl, const RowsOnPe& part, const Rows& rows, const Tensor& target,
+                const Tensor& largest, const Vocabulary& vocabulary, std::int64_t first,
+                std::int64_t count) {
+  if (count > 1) {
+    const std::int64_t half = count / 2;
+    const SumsOnPe a = add_up(tl, part, rows, target, largest, vocabulary, first, half);
+    const SumsOnPe b =
+        add_up(tl, part, rows, target, largest, vocabulary, first + half, count - half);
+    return {a.picked + b.picked, a.exponentials + b.exponentials};
+  }
+  const std::int64_t columns = part.logits().columns / vocabulary.blocks;
+  const std::int64_t begin = vocabulary.own.begin + first * columns;
+  const tl::Tensor x =
+      part.load(rows, first * columns, columns) - part.load_each(largest, rows);
+  const tl::Tensor is_target = part.is_target(target, rows, {begin, begin + columns});
+  tl::Tensor picked = sum_of_row(tl, tl.where(is_target, x, 0));
+  if (vocabulary.smoothing != 0) {
+    picked = picked * (1 - vocabulary.smoothing) + sum_of_row(tl, x) * vocabulary.of_each;
+  }
+  return {picked, sum_of_row(tl, tl.exp(x))};
+}
+
 Sums sums_of_rows(const Tensor& logits, const Tensor& target, const Tensor& largest,
                   const Vocabulary& vocabulary) {
   const Sums sums{make_for_each_row(target, "predicted_logit"),
@@ -106,15 +139,10 @@ Sums sums_of_rows(const Tensor& logits, const Tensor& target, const Tensor& larg
               [=](tl::Context& tl) {
                 const RowsOnPe part(tl, logits);
                 part.for_each_block([&](const Rows& rows) {
-                  const tl::Tensor x = part.load(rows) - part.load_each(largest, rows);
-                  tl::Tensor picked =
-                      sum_of_row(tl, tl.where(part.is_target(target, rows, vocabulary.own), x, 0));
-                  if (vocabulary.smoothing != 0) {
-                    picked = picked * (1 - vocabulary.smoothing) +
-                             sum_of_row(tl, x) * vocabulary.of_each;
-                  }
-                  part.store_each(sums.picked, rows, picked);
-                  part.store_each(sums.exponentials, rows, sum_of_row(tl, tl.exp(x)));
+                  const SumsOnPe own = add_up(tl, part, rows, target, largest, vocabulary, 0,
+                                              vocabulary.blocks);
+                  part.store_each(sums.picked, rows, own.picked);
+                  part.store_each(sums.exponentials, rows, own.exponentials);
                 });
               });
   return sums;
@@ -198,7 +226,8 @@ Tensor vocab_parallel_cross_entropy(RuntimeContext& torch, const Tensor& given_l
   const double smoothing = words > 1 ? options.label_smoothing * words / (words - 1) : 0;
   const Vocabulary vocabulary{
       vocab_range_from_per_partition_vocab_size(columns, torch.distributed.get_rank(group)),
-      smoothing, smoothing / words};
+      smoothing, smoothing / words,
+      count_blocks(torch, group, columns * world_size, "vocab_parallel_cross_entropy")};
 
   const Tensor largest = largest_logits(logits, target);
   torch.distributed.all_reduce(largest, ReduceOp::max, {group}, location);

@@ -18,6 +18,7 @@
 #include "benches/bench/table.h"
 #include "benches/numerics/levels.h"
 #include "benches/numerics/simulated_sums.h"
+#include "benches/numerics/training.h"
 #include "runtime/distributed/collective.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/faults/fault.h"
@@ -152,7 +153,8 @@ void run_numerics(Bench& bench) {
   if (distributed::least_reproducible_by_environment() != Reproducible::run) {
     throw UsageError("KB-U013",
                      "the bench numerics compares the levels of Reproducible itself: unset "
-                     "KERNBENCH_BATCH_INVARIANT and KERNBENCH_RANK_INVARIANT");
+                     "KERNBENCH_BATCH_INVARIANT, KERNBENCH_WORLD_INVARIANT and "
+                     "KERNBENCH_RANK_INVARIANT");
   }
   const Settings& settings = bench.settings();
   const Bytes bytes = settings.bytes("bytes", size_of(DType::f32), kMostBytes);
@@ -181,6 +183,19 @@ void run_numerics(Bench& bench) {
                     [=](PointContext& point) { return run_levels(point, topology, call, levels); });
     }
   }
+  std::vector<Topology> worlds = {with_ranks(bench.topology(), 1)};
+  for (const std::int64_t ranks : settings.integers("ranks", 1, kMostRanks)) {
+    if (ranks == 1 || !is_world_of_training(ranks)) continue;
+    worlds.push_back(with_ranks(bench.topology(), static_cast<int>(ranks)));
+  }
+  Sweep of_training(bench, "training");
+  const bool trains = !settings.is_set("algorithm") || settings.is_set("training");
+  for (const Scheme scheme : settings.choices("training", kSchemes)) {
+    if (!trains) break;
+    of_training.add(fmt::format("training by {}", name_of(scheme)), [=](PointContext& point) {
+      return run_training(point, worlds, scheme);
+    });
+  }
   const std::vector<Row> rows = sweep.run();
   bench.print(
       "#\n#   u is half the distance from 1 to the next number, S the sum of an element's |x|; "
@@ -190,6 +205,7 @@ void run_numerics(Bench& bench) {
       table_head(kColumns));
   for (const Row& row : rows) bench.print(table_line(kColumns, row, bench.run().console));
   if (!levels.empty()) print_levels(bench, of_levels.run());
+  if (trains) print_training(bench, of_training.run());
 }
 
 }  // namespace
@@ -203,8 +219,12 @@ BenchInfo numerics_bench() {
        {"algorithm", "", "of all_reduce, a list; else all that can run there", SettingType::names},
        {"dtype", "f32,bf16", "f16, bf16 or f32, a list", SettingType::names},
        {"bytes", "16KiB", "what each rank gives", SettingType::size},
-       {"reproducible", "run,batch,ranks",
+       {"reproducible", "run,batch,pairs,ranks",
         "of sums whose price a second table has, a list; none beside `algorithm`",
+        SettingType::names},
+       {"training", "ddp,fsdp2,tp",
+        "with the same bits on all ranks that divide 16, whose price a third table has, a list; "
+        "none beside `algorithm`",
         SettingType::names}},
       run_numerics,
       nullptr,

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include "ccl/algorithms/binomial.h"
 #include "ccl/algorithms/chain.h"
 #include "ccl/algorithms/direct.h"
 #include "ccl/algorithms/disjoint_trees.h"
@@ -106,6 +107,13 @@ inline constexpr std::array kLibrary = {
               .suits_auto = true,
               .shapes = "grids whose sides are powers of two",
               .misfit = misfit_of_swing},
+    Algorithm{.name = "halving_allreduce",
+              .plan = plan_halving,
+              .summary = "exchanges of halves with members 1, 2, 4 ... away, and back",
+              .neighbours = Neighbours::grid,
+              .reduces_in_sip = true,
+              .shapes = "grids whose sides are powers of two",
+              .misfit = misfit_of_swing},
     Algorithm{.name = "torus",
               .plan = plan_grid,
               .collective = "all_gather, reduce_scatter",
@@ -116,6 +124,12 @@ inline constexpr std::array kLibrary = {
               .collective = "all_reduce, reduce_scatter",
               .summary = "direct, with summands added in the order of ranks",
               .reduces_in_sip = true},
+    Algorithm{.name = "binomial",
+              .plan = plan_binomial,
+              .collective = "reduce_scatter, reduce",
+              .summary = "members 1, 2, 4 ... away from the taker are added in this order",
+              .shapes = "powers of two",
+              .misfit = misfit_of_binomial},
     Algorithm{.name = "ring",
               .plan = plan_ring,
               .collective = "all_gather, reduce_scatter",

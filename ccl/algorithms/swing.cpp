@@ -201,7 +201,10 @@ void plan_swing(const PlanRequest& request, Plan& plan) {
   plan_swing_pairs(request, plan, std::max(2, most - kWholeSteps));
 }
 
-void plan_doubling(const PlanRequest& request, Plan& plan) {
+namespace {
+
+// Steps to members 1, 2, 4, ... away, which exchange halves, and then come back, or the whole.
+void plan_by_doubling(const PlanRequest& request, Plan& plan, bool halving) {
   const Position sides = sides_of(request.shape);
   std::vector<Exchange> steps;
   for (const std::size_t dimension : {0, 1}) {
@@ -209,10 +212,24 @@ void plan_doubling(const PlanRequest& request, Plan& plan) {
       steps.push_back({dimension, step, 0});
     }
   }
-  plan.length = static_cast<int>(steps.size()) + 1;
+  const std::size_t halved = halving ? steps.size() : 0;
+  plan.chunk_count = 1 << halved;
+  plan.length = static_cast<int>(steps.size() + halved) + 1;
+  plan.halves = halved > 0;
   plan.slices_at_once = 1;  // each has a move at every time
   plan.slice_interval = plan.length;
-  ChannelOfPairs(request, plan, std::move(steps), 0, 1).all_reduce(0);
+  const int chunks = plan.chunk_count;
+  ChannelOfPairs(request, plan, std::move(steps), 0, chunks).all_reduce(halved);
+}
+
+}  // namespace
+
+void plan_doubling(const PlanRequest& request, Plan& plan) {
+  plan_by_doubling(request, plan, false);
+}
+
+void plan_halving(const PlanRequest& request, Plan& plan) {
+  plan_by_doubling(request, plan, true);
 }
 
 std::string_view misfit_of_swing_whole(const GroupShape& shape) {

@@ -155,15 +155,34 @@ const Algorithm& AlgorithmChoice::choose(distributed::CollectiveKind kind, const
 
 namespace {
 
-// True if all members store the same sum of all chunks: then the bits of an element depend neither
-// on where it lies nor on how many there are.
-bool adds_in_one_order(const Algorithm& algorithm, distributed::CollectiveKind kind,
-                       const GroupShape& shape, int root, const CubeTree& cubes) {
+// Adds ranks [first, first + count) in pairs, these in pairs, and so on.
+SumTrees::Tree add_in_pairs(SumTrees& trees, int first, int count) {
+  if (count == 1) return trees.add_summand({first, kNobody, kNobody});
+  const SumTrees::Tree left = add_in_pairs(trees, first, count / 2);
+  return trees.add(left, add_in_pairs(trees, first + count / 2, count / 2));
+}
+
+// The cubes that share a tensor of which a call moves so much (PlannedCall::find_cubes()).
+CubeTree cubes_of(const Topology& topology, distributed::CollectiveKind kind, const Moved& moved) {
+  const bool shares = kind == distributed::CollectiveKind::all_reduce || !moved.has_sums;
+  return {sim::cube_grid(topology), shares ? moved.cubes : 1, moved.has_sums && shares,
+          Root::center};
+}
+
+}  // namespace
+
+// All members store the same sum of all chunks: then the bits of an element depend neither on where
+// it lies nor on how many there are.  The order of ranks is the same on however many cubes they
+// have their summands.
+bool AlgorithmChoice::keeps_order(const Algorithm& algorithm, distributed::CollectiveKind kind,
+                                  const Moved& moved, Reproducible level) const {
   if (algorithm.plan == nullptr) return false;
-  PlanCache cache(shape);
+  const bool wants_pairs = level == Reproducible::pairs;
+  const CubeTree cubes = wants_pairs ? CubeTree{} : cubes_of(topology(), kind, moved);
+  PlanCache cache(shape_);
   std::vector<std::shared_ptr<const Plan>> plans;
-  for (int node = 0; node < shape.size * cubes.count; ++node) {
-    plans.push_back(cache.plan(algorithm.plan, kind, root, node, cubes).plan);
+  for (int node = 0; node < shape_.size * cubes.count; ++node) {
+    plans.push_back(cache.plan(algorithm.plan, kind, moved.root, node, cubes).plan);
   }
   SumTrees trees;
   const auto own = [&](int node) {
@@ -176,27 +195,18 @@ bool adds_in_one_order(const Algorithm& algorithm, distributed::CollectiveKind k
       if (sum != SumTrees::kNone) bits.insert(trees.number_of_bits(sum));
     }
   }
+  if (wants_pairs) bits.insert(trees.number_of_bits(add_in_pairs(trees, 0, shape_.size)));
   return bits.size() == 1;
 }
 
-// The cubes that share a tensor of which a call moves so much (PlannedCall::find_cubes()).
-CubeTree cubes_of(const Topology& topology, distributed::CollectiveKind kind, const Moved& moved) {
-  const bool shares = kind == distributed::CollectiveKind::all_reduce || !moved.has_sums;
-  return {sim::cube_grid(topology), shares ? moved.cubes : 1, moved.has_sums && shares,
-          Root::center};
-}
-
-}  // namespace
-
 const std::vector<const Algorithm*>& AlgorithmChoice::invariant(distributed::CollectiveKind kind,
-                                                                const Moved& moved) {
-  const auto [known, is_new] = invariant_.try_emplace({kind, moved});
+                                                                const Moved& moved,
+                                                                Reproducible level) {
+  const auto [known, is_new] = invariant_.try_emplace({kind, moved, level});
   if (!is_new) return known->second;
-  const CubeTree cubes = cubes_of(topology(), kind, moved);
   std::vector<std::pair<Time, const Algorithm*>> found;
   for (const Algorithm& algorithm : library_algorithms()) {
-    if (!may_run(algorithm, kind)) continue;
-    if (!adds_in_one_order(algorithm, kind, shape_, moved.root, cubes)) continue;
+    if (!may_run(algorithm, kind) || !keeps_order(algorithm, kind, moved, level)) continue;
     found.emplace_back(*time_of(algorithm, kind, moved), &algorithm);
   }
   std::ranges::stable_sort(found, {}, [](const auto& one) { return one.first; });
@@ -205,25 +215,27 @@ const std::vector<const Algorithm*>& AlgorithmChoice::invariant(distributed::Col
 }
 
 const Algorithm& AlgorithmChoice::choose_invariant(distributed::CollectiveKind kind,
-                                                   const Moved& moved) {
-  const Moved usual = moved_of_invariant(moved);
-  const std::vector<const Algorithm*>& all = invariant(kind, usual);
-  KB_CHECK(!all.empty(), "no algorithm adds in one order for {}",
-           distributed::traits_of(kind).op_type);
+                                                   const Moved& moved, Reproducible level) {
+  const Moved usual = moved_of_level(moved, level);
+  const std::vector<const Algorithm*>& all = invariant(kind, usual, level);
+  KB_CHECK(!all.empty(), "no algorithm adds {} in the order of {}",
+           distributed::traits_of(kind).op_type, name_of(level));
   const bool is_named = rule_for(kind, usual.bytes) != nullptr || config_.names_all_reduce();
   const Algorithm* const named = is_named ? find_named(kind, usual) : nullptr;
   if (named == nullptr || shape_.size == 1) return *all.front();
-  const CubeTree cubes = cubes_of(topology(), kind, usual);
-  if (adds_in_one_order(*named, kind, shape_, moved.root, cubes)) return *named;
+  if (keeps_order(*named, kind, usual, level)) return *named;
   std::string others;
   for (const Algorithm* const algorithm : all) {
     others += fmt::format("{}, ", algorithm->name);
   }
+  const std::string_view why = level == Reproducible::pairs
+                                   ? "in pairs of ranks: it adds an element up in another order"
+                                   : "batch-invariant: the order in which it adds an element up "
+                                     "depends on where that lies";
   throw CollectiveError("KB-C027",
-                        "{}: the algorithm '{}' that ccl.yaml chooses is not batch-invariant: the "
-                        "order in which it adds an element up depends on where that lies\n  of {} "
+                        "{}: the algorithm '{}' that ccl.yaml chooses is not {}\n  of {} "
                         "ranks these are: {}and auto takes the first",
-                        distributed::traits_of(kind).name, named->name, shape_.size, others);
+                        distributed::traits_of(kind).name, named->name, why, shape_.size, others);
 }
 
 bool AlgorithmChoice::is_open(distributed::CollectiveKind kind) const {
@@ -279,7 +291,8 @@ Moved moved_of(const Topology& topology, const Tensor& x, Bytes bytes, int root)
   return moved;
 }
 
-Moved moved_of_invariant(const Moved& moved) {
+Moved moved_of_level(const Moved& moved, Reproducible level) {
+  if (level != Reproducible::batch) return moved;
   Moved usual = moved;
   usual.bytes = Bytes{256} << 10;
   usual.lanes = 1;

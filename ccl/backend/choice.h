@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -35,9 +36,9 @@ struct Chosen {
 // Returns the data of a collective whose blocks have `bytes` bytes each and lie as `x` does.
 Moved moved_of(const Topology& topology, const Tensor& x, Bytes bytes, int root = 0);
 
-// The data for which the algorithm of level Reproducible::batch is chosen, however much a call
-// moves: what a layer of a large model has for some dozens of tokens.
-Moved moved_of_invariant(const Moved& moved);
+// The data for which the algorithm of a level is chosen.  That of Reproducible::batch is the same
+// however much a call moves: what a layer of a large model has for some dozens of tokens.
+Moved moved_of_level(const Moved& moved, Reproducible level);
 
 // The algorithm of an all_reduce that nothing has run yet.
 const Algorithm& default_algorithm(const Config& config);
@@ -58,10 +59,10 @@ class AlgorithmChoice {
 
   // Throws ConfigError KB-Y047 if the group's members cannot run the algorithm that is named.
   const Algorithm& choose(distributed::CollectiveKind kind, const Moved& moved);
-  // The same for a reduction of level Reproducible::batch: one for all sizes.  Throws
-  // CollectiveError KB-C027 if an algorithm is named whose order of additions depends on where an
-  // element lies.
-  const Algorithm& choose_invariant(distributed::CollectiveKind kind, const Moved& moved);
+  // The same for a reduction of level Reproducible::batch, one for all sizes, or of level `pairs`.
+  // Throws CollectiveError KB-C027 if an algorithm is named that adds in another order.
+  const Algorithm& choose_invariant(distributed::CollectiveKind kind, const Moved& moved,
+                                    Reproducible level);
   // The fastest of the library's.
   const Algorithm& best(distributed::CollectiveKind kind, const Moved& moved);
   // The fastest all_reduce of one element whose bits nobody reads.
@@ -97,9 +98,11 @@ class AlgorithmChoice {
   bool may_run(const Algorithm& algorithm, distributed::CollectiveKind kind) const;
   // The one that ccl.yaml names, checked; nullptr if it leaves the choice.
   const Algorithm* find_named(distributed::CollectiveKind kind, const Moved& moved) const;
-  // The library's algorithms that add in one order, the fastest first.
+  // The library's algorithms that add in the order of a level, the fastest first.
   const std::vector<const Algorithm*>& invariant(distributed::CollectiveKind kind,
-                                                 const Moved& moved);
+                                                 const Moved& moved, Reproducible level);
+  bool keeps_order(const Algorithm& algorithm, distributed::CollectiveKind kind, const Moved& moved,
+                   Reproducible level) const;
   // True if nobody names the algorithm of such a collective, or ccl.yaml says auto.
   bool is_open(distributed::CollectiveKind kind) const;
 
@@ -128,7 +131,9 @@ class AlgorithmChoice {
   // By collective and the root to walk.
   std::map<std::pair<distributed::CollectiveKind, int>, std::vector<Candidate>> candidates_;
   std::map<std::pair<distributed::CollectiveKind, Moved>, const Algorithm*> best_;
-  std::map<std::pair<distributed::CollectiveKind, Moved>, std::vector<const Algorithm*>> invariant_;
+  std::map<std::tuple<distributed::CollectiveKind, Moved, Reproducible>,
+           std::vector<const Algorithm*>>
+      invariant_;
   const Algorithm* best_of_barriers_ = nullptr;
 };
 

@@ -122,9 +122,10 @@ Moved GroupCommunicator::moved_by(const CollectiveCall& request) const {
 
 const Algorithm& GroupCommunicator::algorithm_for(const CollectiveCall& request) {
   const Moved moved = moved_by(request);
-  const bool is_invariant = request.reproducible == Reproducible::batch;
-  const Algorithm& chosen = is_invariant ? choice_.choose_invariant(request.kind, moved)
-                                         : choice_.choose(request.kind, moved);
+  const Reproducible level = request.reproducible;
+  const bool is_open = level == Reproducible::run || level == Reproducible::ranks;
+  const Algorithm& chosen = is_open ? choice_.choose(request.kind, moved)
+                                    : choice_.choose_invariant(request.kind, moved, level);
   if (!serves(chosen, request.kind)) {
     throw CollectiveError("KB-C012",
                           "{}: the algorithm '{}' that ccl.yaml chooses is a {}, no {}; choose "
@@ -246,9 +247,8 @@ std::shared_ptr<GroupCommunicator::Meeting> GroupCommunicator::meet(const Collec
         choice_.protocol_for(call.kind, count_bytes(call), size_of_call(call));
     auto settings = CallSettings::of(launcher_.config(), algorithm, call.kind,
                                      is_default_ && protocol == nullptr);
-    const bool is_invariant = call.reproducible == Reproducible::batch;
-    settings.root = choice_.root_for(
-        algorithm, call.kind, is_invariant ? moved_of_invariant(moved_by(call)) : moved_by(call));
+    settings.root = choice_.root_for(algorithm, call.kind,
+                                     moved_of_level(moved_by(call), call.reproducible));
     entry =
         std::make_shared<Meeting>(Meeting{{torch_.topology(), cuts_, plans_, devices_, settings}});
     entry->protocol = protocol;

@@ -16,7 +16,7 @@ std::string_view name_of(ReduceOp op) {
 }
 
 std::string_view name_of(Reproducible level) {
-  constexpr std::array<std::string_view, 3> kNames = {"run", "batch", "ranks"};
+  constexpr std::array<std::string_view, 4> kNames = {"run", "batch", "pairs", "ranks"};
   return name_in(kNames, level);
 }
 
@@ -33,6 +33,7 @@ namespace distributed {
 
 Reproducible least_reproducible_by_environment() {
   if (find_switch("KERNBENCH_RANK_INVARIANT").value_or(false)) return Reproducible::ranks;
+  if (find_switch("KERNBENCH_WORLD_INVARIANT").value_or(false)) return Reproducible::pairs;
   const bool is_invariant = find_switch("KERNBENCH_BATCH_INVARIANT").value_or(false);
   return is_invariant ? Reproducible::batch : Reproducible::run;
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cctype>
 #include <chrono>
 
@@ -77,8 +78,15 @@ void DistributedContext::State::set_reduce_op(CollectiveCall& call, ReduceOp op,
                     "for all_reduce with SUM or AVG; Reproducible::batch serves it",
                     traits_of(call.kind).name, name_of(op)));
   } else {
-    const Reproducible least = std::min(least_reproducible, Reproducible::batch);
+    const bool has_level = least_reproducible != Reproducible::ranks;
+    const Reproducible least = has_level ? least_reproducible : Reproducible::batch;
     call.reproducible = std::max(call.reproducible, least);
+  }
+  const auto ranks = static_cast<unsigned>(call.group->size());
+  if (call.reproducible == Reproducible::pairs && !std::has_single_bit(ranks)) {
+    wrong_argument(fmt::format("Cannot use {} of {} ranks with Reproducible::pairs, which needs a "
+                               "power of two",
+                               traits_of(call.kind).name, ranks));
   }
 }
 

@@ -55,9 +55,9 @@ using Location = std::source_location;
 // and DeviceError for tensors that are not on the device.
 class DistributedContext : public Facilities {
  public:
-  // `torch` is handed to the backend, and so are its `settings`.
+  // `torch` is handed to the backend, and so are its `settings`; no level: the environment's.
   DistributedContext(RuntimeContext& torch, std::shared_ptr<runtime::Simulation> simulation,
-                     std::shared_ptr<const BackendConfig> settings);
+                     std::shared_ptr<const BackendConfig> settings, std::optional<Reproducible>);
   ~DistributedContext();
   DistributedContext(const DistributedContext&) = delete;
   DistributedContext& operator=(const DistributedContext&) = delete;
@@ -80,6 +80,7 @@ class DistributedContext : public Facilities {
   // itself.
   bool is_initialized() const;
   static bool is_backend_available(std::string_view backend);
+  Reproducible least_reproducible() const;  // RuntimeOptions::reproducible
 
   // Identity
   // The caller's rank in the group, -1 if it is no member.  Code outside of ranks is rank 0 (a

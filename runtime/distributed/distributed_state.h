@@ -30,11 +30,12 @@ namespace kernbench::distributed {
 struct DistributedContext::State {
   State(DistributedContext& its_context, RuntimeContext& its_torch,
         std::shared_ptr<runtime::Simulation> its_simulation,
-        std::shared_ptr<const BackendConfig> its_settings)
+        std::shared_ptr<const BackendConfig> its_settings, Reproducible least)
       : context(its_context),
         torch(its_torch),
         simulation(std::move(its_simulation)),
-        settings(std::move(its_settings)) {}
+        settings(std::move(its_settings)),
+        least_reproducible(least) {}
 
   runtime::FiberLocal& local() const { return simulation->local(); }
   bool is_rank() const { return local().kind == runtime::FiberLocal::Kind::rank; }
@@ -208,7 +209,7 @@ struct DistributedContext::State {
   RuntimeContext& torch;
   const std::shared_ptr<runtime::Simulation> simulation;
   const std::shared_ptr<const BackendConfig> settings;
-  const Reproducible least_reproducible = least_reproducible_by_environment();
+  const Reproducible least_reproducible;
 
   std::unique_ptr<Backend> backend;
   std::shared_ptr<Group> world;

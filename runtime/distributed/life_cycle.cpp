@@ -16,8 +16,10 @@ namespace kernbench::distributed {
 
 DistributedContext::DistributedContext(RuntimeContext& torch,
                                        std::shared_ptr<runtime::Simulation> simulation,
-                                       std::shared_ptr<const BackendConfig> settings)
-    : state_(std::make_unique<State>(*this, torch, std::move(simulation), std::move(settings))) {}
+                                       std::shared_ptr<const BackendConfig> settings,
+                                       std::optional<Reproducible> least)
+    : state_(std::make_unique<State>(*this, torch, std::move(simulation), std::move(settings),
+                                     least.value_or(least_reproducible_by_environment()))) {}
 DistributedContext::~DistributedContext() = default;
 
 void DistributedContext::init_process_group(std::string_view backend, const InitOptions& options) {
@@ -30,6 +32,10 @@ void DistributedContext::destroy_process_group(const ProcessGroup& group) {
 
 bool DistributedContext::is_initialized() const {
   return state_->is_initialized();
+}
+
+Reproducible DistributedContext::least_reproducible() const {
+  return state_->least_reproducible;
 }
 
 bool DistributedContext::is_backend_available(std::string_view backend) {

@@ -60,11 +60,18 @@ sim::Value LocalCommunicator::reduce(const Calls& ranks, std::size_t block) {
       op == ReduceOp::avg ? AverageDivisors::of(ranks.front()->gives[block].tensor.dtype(),
                                                 static_cast<int>(ranks.size()))
                           : AverageDivisors{};
-  sim::Value result = divided(load(ranks.front()->gives[block]), divisors.before);
-  for (std::size_t rank = 1; rank < ranks.size(); ++rank) {
-    result = memory.math(to_math_op(op), result,
-                         divided(load(ranks[rank]->gives[block]), divisors.before));
-  }
+  const auto load_divided = [&](std::size_t rank) {
+    return divided(load(ranks[rank]->gives[block]), divisors.before);
+  };
+  // Of ranks [first, first + count), in pairs or one after the other.
+  const auto add_up = [&](const auto& self, std::size_t first, std::size_t count) -> sim::Value {
+    if (count == 1) return load_divided(first);
+    const bool in_pairs = ranks.front()->reproducible == Reproducible::pairs;
+    const std::size_t before = in_pairs ? count / 2 : count - 1;
+    return memory.math(to_math_op(op), self(self, first, before),
+                       self(self, first + before, count - before));
+  };
+  const sim::Value result = add_up(add_up, 0, ranks.size());
   const DType dtype = result.dtype();
   if (divisors.is_after_exact_in(dtype)) return divided(result, divisors.after);
   const auto converted = [&](const sim::Value& value, DType to) {

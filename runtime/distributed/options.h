@@ -113,19 +113,21 @@ struct AverageDivisors {
   bool is_after_exact_in(DType dtype) const;
 };
 
-// How far the bits of a sum over ranks stay the same (ADR-0180).  Each level includes those before
-// it.  Minima, maxima and sums of integers have the last one at no cost.
+// How far the bits of a sum over ranks stay the same (ADR-0180).  Minima, maxima and sums of
+// integers have all levels at no cost.
 enum class Reproducible : std::uint8_t {
   run,    // whenever the same program runs: always so
   batch,  // whatever other elements there are: an element is added up in an order that depends
           // neither on where it lies nor on their number
+  pairs,  // as batch, and whether half as many ranks have each added up two: neighbouring ranks are
+          // added in pairs, these in pairs, and so on.  Wants a power of two of ranks.
   ranks,  // however the same summands are dealt out to ranks, cubes and PEs: elements are added up
           // as integers, in any order.  One that is infinite or NaN anywhere becomes NaN.
 };
 
 inline constexpr std::array kReproducibleLevels = {Reproducible::run, Reproducible::batch,
-                                                   Reproducible::ranks};
-// "run", "batch" or "ranks".
+                                                   Reproducible::pairs, Reproducible::ranks};
+// "run", "batch", "pairs" or "ranks".
 std::string_view name_of(Reproducible level);
 
 namespace distributed {

@@ -273,7 +273,8 @@ class RuntimeContext : public TorchFunctions {
  public:
   AhbmNamespace ahbm{simulation_};
   AcceleratorNamespace accelerator{ahbm};
-  distributed::DistributedContext distributed{*this, simulation_, options_.ccl};
+  distributed::DistributedContext distributed{*this, simulation_, options_.ccl,
+                                              options_.reproducible};
   multiprocessing::Multiprocessing multiprocessing{*simulation_, distributed};
 };
 

@@ -10,6 +10,8 @@
 
 namespace kernbench {
 
+enum class Reproducible : std::uint8_t;
+
 namespace distributed {
 class BackendConfig;
 }
@@ -51,6 +53,9 @@ struct RuntimeOptions {
   // environment's KERNBENCH_LAUNCH_BLOCKING says so, 1 or 0; without that `launch.blocking` of the
   // topology (ADR-0190).
   std::optional<bool> launch_blocking = std::nullopt;
+  // The least level of every reduction over ranks.  Without a value the environment says so
+  // (KERNBENCH_BATCH_INVARIANT, KERNBENCH_WORLD_INVARIANT or KERNBENCH_RANK_INVARIANT; ADR-0180).
+  std::optional<Reproducible> reproducible = std::nullopt;
   // A seed: what happens at the same simulated instant then happens in any legal order, drawn at
   // random, to find times that depend on it.  Equal seeds draw equally; no value depends on it.
   std::optional<std::uint64_t> shuffle_ties = std::nullopt;

@@ -262,6 +262,39 @@ TEST_CASE("the Work of a rank-invariant sum is that of all of it", "[ccl][reprod
   });
 }
 
+// Pairs
+
+// Ranks [first, first + count) of what each has drawn, in pairs.
+float sum_in_pairs(int first, int count, std::int64_t n, DType dtype) {
+  if (count == 1) return drawn(first, n, dtype);
+  return sim::round_to(dtype, sum_in_pairs(first, count / 2, n, dtype) +
+                                  sum_in_pairs(first + count / 2, count / 2, n, dtype));
+}
+
+TEST_CASE("at level pairs neighbouring ranks are added in pairs, and these in pairs",
+          "[ccl][reproducible]") {
+  const Topology topology =
+      GENERATE(link_topology(SipTopology::ring_1d, 1), link_topology(SipTopology::ring_1d, 2),
+               link_topology(SipTopology::ring_1d, 8), link_topology(SipTopology::torus_2d, 2, 4),
+               link_topology(SipTopology::mesh_2d_no_wrap, 4, 4),
+               link_topology(SipTopology::full_mesh, 8), link_topology(SipTopology::switched, 16));
+  const Sum by = GENERATE(Sum::all_reduce, Sum::reduce, Sum::reduce_scatter);
+  const std::string backend = GENERATE("ahbm", "local");
+  const int ranks = topology.system.sip_count;
+  CAPTURE(topology.name, ranks, static_cast<int>(by), backend);
+  RuntimeContext torch(topology, {.reproducible = Reproducible::pairs});
+  torch.distributed.init_process_group(backend);
+  for (const std::int64_t count : {1, 50, 3'000, 40'000}) {
+    if (ranks == 1 && by == Sum::reduce) continue;  // to rank 1
+    const Floats sums = sums_of(torch, ranks, by, 0, count, Reproducible::run);
+    Floats expected;
+    for (std::int64_t n = 0; n < count; ++n) {
+      expected.push_back(sum_in_pairs(0, ranks, n, DType::f32));
+    }
+    CHECK(sums == expected);
+  }
+}
+
 // Errors
 
 TEST_CASE("what a level does not serve is refused", "[ccl][reproducible][errors]") {
@@ -286,11 +319,31 @@ TEST_CASE("what a level does not serve is refused", "[ccl][reproducible][errors]
                      }),
              Contains("KB-C020") && Contains("for all_reduce with SUM or AVG"));
   CHECK_THAT(refused("defaults: {depth: 2}",
+                     [](RuntimeContext& torch, const Tensor& x, int) {
+                       torch.distributed.all_reduce(x, {.reproducible = Reproducible::pairs});
+                     }),
+             Contains("KB-C020") && Contains("all_reduce of 3 ranks") &&
+                 Contains("a power of two"));
+  CHECK_THAT(refused("defaults: {depth: 2}",
                      [](RuntimeContext& torch, const Tensor& x, int rank) {
                        const auto level = rank == 1 ? Reproducible::batch : Reproducible::run;
                        torch.distributed.all_reduce(x, {.reproducible = level});
                      }),
              Contains("Reproducible: run vs batch") || Contains("Reproducible: batch vs run"));
+}
+
+TEST_CASE("an algorithm that adds ranks in another order is refused at level pairs",
+          "[ccl][reproducible][errors]") {
+  const auto torch = make_context(link_topology(SipTopology::ring_1d, 4),
+                                  "defaults: {algorithm: ring_allreduce}");
+  const std::string refused = error_of<Error>([&] {
+    run_on_devices(*torch, 4, [&](int) {
+      const Tensor x = torch->zeros({6}, {.dtype = DType::f32, .dp = DPPolicy::on_one_pe()});
+      torch->distributed.all_reduce(x, {.reproducible = Reproducible::pairs});
+    });
+  });
+  CHECK_THAT(refused, Contains("KB-C027") && Contains("'ring_allreduce'") &&
+                          Contains("in pairs of ranks") && Contains("doubling_allreduce"));
 }
 
 }  // namespace

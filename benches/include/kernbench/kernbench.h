@@ -27,6 +27,7 @@
 #include "runtime/parallel/comm_hook.h"
 #include "runtime/parallel/distributed_data_parallel.h"
 #include "runtime/parallel/fully_shard.h"
+#include "runtime/parallel/micro_batches.h"
 #include "runtime/pipelining/schedules.h"
 #include "runtime/torch/profiler.h"
 #include "runtime/torch/runtime_context.h"

@@ -1,0 +1,92 @@
+#include "runtime/parallel/micro_batches.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <utility>
+
+#include "runtime/autograd/autograd.h"
+#include "runtime/distributed/misuse.h"
+#include "runtime/functional/functional.h"
+#include "runtime/functional/shape_operators.h"
+#include "runtime/torch/runtime_context.h"
+
+namespace kernbench::nn::parallel {
+
+namespace {
+
+bool is_power_of_two(int number) {
+  return number > 0 && std::has_single_bit(static_cast<unsigned>(number));
+}
+
+}  // namespace
+
+MicroBatches::MicroBatches(RuntimeContext& torch, const MicroBatchesOptions& options)
+    : count_(options.count),
+      ranks_(torch.distributed.get_world_size(options.process_group)),
+      rank_(torch.distributed.get_rank(options.process_group)) {
+  if (!is_power_of_two(count_) || !is_power_of_two(ranks_) || ranks_ > count_) {
+    distributed::wrong_argument(
+        fmt::format("MicroBatches: {} micro-batches over {} ranks; powers of two are wanted, and "
+                    "no fewer micro-batches than ranks",
+                    count_, ranks_));
+  }
+  if (torch.distributed.least_reproducible() != Reproducible::pairs) {
+    distributed::wrong_argument(
+        "MicroBatches: ranks must be added in pairs; give RuntimeOptions{.reproducible = "
+        "Reproducible::pairs}, or set KERNBENCH_WORLD_INVARIANT=1");
+  }
+}
+
+Tensor MicroBatches::of(const Tensor& batch, int round) const {
+  const std::int64_t samples = batch.dim() == 0 ? 0 : batch.size(0);
+  if (samples == 0 || samples % count_ != 0) {
+    distributed::wrong_argument(
+        fmt::format("MicroBatches: {} are no batch of {} micro-batches of equal size",
+                    to_string(batch.shape()), count_));
+  }
+  const std::int64_t each = samples / count_;
+  return narrow(batch, 0, index(round) * each, each);
+}
+
+void MicroBatches::take(const std::vector<Tensor>& parameters) {
+  if (rounds() == 1) return;
+  Gradients gradients;
+  for (const Tensor& parameter : parameters) {
+    const Tensor gradient = parameter.grad();
+    // A view of a bucket would become the next round's.
+    gradients.push_back(gradient.defined() ? gradient.clone() : gradient);
+    parameter.zero_grad();
+  }
+  add(std::move(gradients));
+  if (++taken_ < rounds()) return;
+  taken_ = 0;
+  const Gradients sums = std::move(partial_.back());
+  partial_.clear();
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (sums[i].defined()) parameters[i].mutable_grad() = sums[i].mul_(1.0 / rounds());
+  }
+}
+
+// As a binary number counts: two sums of as many rounds make one of twice as many.
+void MicroBatches::add(Gradients gradients) {
+  for (std::size_t i = 0;; ++i) {
+    if (i == partial_.size()) partial_.emplace_back();
+    Gradients& before = partial_[i];
+    if (before.empty()) {
+      before = std::move(gradients);
+      return;
+    }
+    for (std::size_t j = 0; j < gradients.size(); ++j) {
+      if (gradients.size() != before.size() || gradients[j].defined() != before[j].defined()) {
+        throw CollectiveError("KB-A006",
+                              "MicroBatches::take: parameter {} has a gradient in some rounds alone",
+                              j);
+      }
+      if (gradients[j].defined()) gradients[j] = before[j] + gradients[j];
+    }
+    before.clear();
+  }
+}
+
+}  // namespace kernbench::nn::parallel
