@@ -38,8 +38,8 @@ Tensor ProductInBlocks::forward(const Tensor& x, const Tensor& weight, const Ten
   if (cut == WeightCut::columns) {
     const auto weights = chunk(weight, blocks, 1);
     const auto biases = bias.defined() ? chunk(bias, blocks) : std::vector<Tensor>(weights.size());
-    return cat(for_each_block(blocks, [&](std::size_t i) { return addmm(biases[i], x, weights[i]); }),
-               -1);
+    return cat(
+        for_each_block(blocks, [&](std::size_t i) { return addmm(biases[i], x, weights[i]); }), -1);
   }
   const auto inputs = chunk(x, blocks, -1);
   const auto weights = chunk(weight, blocks, 0);
@@ -58,9 +58,9 @@ Tensor ProductInBlocks::gradient_of_input(const Tensor& dy, const Tensor& weight
         blocks, [&](std::size_t i) { return matmul(gradients[i], weights[i], transposed); }));
   }
   const auto weights = chunk(weight, blocks, 0);
-  return cat(for_each_block(
-                 blocks, [&](std::size_t i) { return matmul(dy, weights[i], transposed); }),
-             -1);
+  return cat(
+      for_each_block(blocks, [&](std::size_t i) { return matmul(dy, weights[i], transposed); }),
+      -1);
 }
 
 Tensor ProductInBlocks::gradient_of_weight(const Tensor& x, const Tensor& dy) const {
@@ -68,21 +68,20 @@ Tensor ProductInBlocks::gradient_of_weight(const Tensor& x, const Tensor& dy) co
   if (blocks == 1) return matmul(x, dy, transposed);
   if (cut == WeightCut::columns) {
     const auto gradients = chunk(dy, blocks, 1);
-    return cat(for_each_block(
-                   blocks, [&](std::size_t i) { return matmul(x, gradients[i], transposed); }),
-               1);
+    return cat(
+        for_each_block(blocks, [&](std::size_t i) { return matmul(x, gradients[i], transposed); }),
+        1);
   }
   const auto inputs = chunk(x, blocks, 1);
-  return cat(for_each_block(blocks,
-                            [&](std::size_t i) { return matmul(inputs[i], dy, transposed); }),
-             0);
+  return cat(
+      for_each_block(blocks, [&](std::size_t i) { return matmul(inputs[i], dy, transposed); }), 0);
 }
 
 Tensor ProductInBlocks::gradient_of_bias(const Tensor& dy) const {
   if (blocks == 1 || cut != WeightCut::columns) return ops::sum_of_rows(dy);
   const auto gradients = chunk(dy, blocks, -1);
-  return cat(for_each_block(blocks,
-                            [&](std::size_t i) { return ops::sum_of_rows(contiguous(gradients[i])); }));
+  return cat(for_each_block(
+      blocks, [&](std::size_t i) { return ops::sum_of_rows(contiguous(gradients[i])); }));
 }
 
 std::int64_t count_blocks(const RuntimeContext& torch, const distributed::ProcessGroup& group,
@@ -90,18 +89,20 @@ std::int64_t count_blocks(const RuntimeContext& torch, const distributed::Proces
   if (torch.distributed.least_reproducible() != Reproducible::pairs) return 1;
   const int ranks = torch.distributed.get_world_size(group);
   if (kBlocks % ranks == 0 && size % kBlocks == 0) return kBlocks / ranks;
-  not_divisible(fmt::format("{} {} over {} ranks with Reproducible::pairs: {} blocks are computed, "
-                            "which ranks must divide, and which must divide the size",
-                            what, size, ranks, kBlocks));
+  not_divisible(
+      fmt::format("{} {} over {} ranks with Reproducible::pairs: {} blocks are computed, "
+                  "which ranks must divide, and which must divide the size",
+                  what, size, ranks, kBlocks));
 }
 
 std::int64_t count_blocks_of_layer(const RuntimeContext& torch,
                                    const distributed::ProcessGroup& group, std::int64_t size,
                                    std::string_view name, bool sequence_parallel) {
   if (sequence_parallel && torch.distributed.least_reproducible() == Reproducible::pairs) {
-    wrong_layer(fmt::format("{}: sequence_parallel with Reproducible::pairs: gradients of norms "
-                            "would be sums over each rank's own tokens",
-                            name));
+    wrong_layer(
+        fmt::format("{}: sequence_parallel with Reproducible::pairs: gradients of norms "
+                    "would be sums over each rank's own tokens",
+                    name));
   }
   return count_blocks(torch, group, size, name);
 }

@@ -44,17 +44,19 @@ struct Model {
 
 // [b, s, h / W] with the columns of q, k and v side by side in each head.
 Tensor attend(const Tensor& qkv) {
-  const Tensor all = reshape(qkv, {-1, kTokens, qkv.size(-1) / (3 * kWidth / kHeads), 3,
-                                   kWidth / kHeads});
+  const Tensor all =
+      reshape(qkv, {-1, kTokens, qkv.size(-1) / (3 * kWidth / kHeads), 3, kWidth / kHeads});
   const auto part = [&](std::int64_t i) {
     return contiguous(permute(select(all, 3, i), {0, 2, 1, 3}));
   };
-  const Tensor y = nn::functional::scaled_dot_product_attention(part(0), part(1), part(2), {.is_causal = true});
+  const Tensor y =
+      nn::functional::scaled_dot_product_attention(part(0), part(1), part(2), {.is_causal = true});
   return reshape(contiguous(permute(y, {0, 2, 1, 3})), {-1, kTokens, qkv.size(-1) / 3});
 }
 
 Tensor loss_of(const Tensor& logits, const Tensor& targets) {
-  return nn::functional::cross_entropy(reshape(logits, {-1, kWords}), reshape(contiguous(targets), {-1}));
+  return nn::functional::cross_entropy(reshape(logits, {-1, kWords}),
+                                       reshape(contiguous(targets), {-1}));
 }
 
 nn::Sequential make_transformer(const RuntimeContext& torch) {
@@ -110,8 +112,7 @@ struct ParallelLayers {
   explicit ParallelLayers(RuntimeContext& torch)
       : embedding(torch, {.num_embeddings = kWords, .embedding_dim = kWidth, .dtype = DType::f32}),
         qkv(torch, {.in_features = kWidth, .out_features = 3 * kWidth, .dtype = DType::f32}),
-        projection(torch,
-                   {.in_features = kWidth, .out_features = kWidth, .dtype = DType::f32}),
+        projection(torch, {.in_features = kWidth, .out_features = kWidth, .dtype = DType::f32}),
         norm(torch, nn::LayerNormOptions({kWidth}), kOnePe),
         up(torch, {.in_features = kWidth, .out_features = 4 * kWidth, .dtype = DType::f32}),
         down(torch, {.in_features = 4 * kWidth, .out_features = kWords, .dtype = DType::f32}) {}
@@ -143,7 +144,7 @@ Tensor words_from(RuntimeContext& torch, std::int64_t first, std::int64_t sample
 }
 
 struct Trained {
-  Time step{0};   // the last one, of the slowest rank
+  Time step{0};    // the last one, of the slowest rank
   float loss = 0;  // of the first sample, after all steps
 };
 
@@ -175,8 +176,7 @@ Trained train(PointContext& point, const Topology& topology, Scheme scheme, bool
       torch->ahbm.synchronize();
       ended = std::max(ended, torch->engine().now());
     }
-    const float loss =
-        model.loss(words_from(*torch, 0, 1), words_from(*torch, 1, 1)).item<float>();
+    const float loss = model.loss(words_from(*torch, 0, 1), words_from(*torch, 1, 1)).item<float>();
     if (rank == 0) trained.loss = loss;
   });
   trained.step = ended - begun;
@@ -230,8 +230,10 @@ std::vector<Row> run_training(PointContext& point, const std::vector<Topology>& 
 
 void print_training(Bench& bench, const std::vector<Row>& rows) {
   bench.print(
-      "#\n#   A training step on one PE of each rank, as usual, and so that its bits are the same on "
-      "any number of\n#   ranks: in 16 micro-batches or blocks, and ranks added in pairs.  loss: of "
+      "#\n#   A training step on one PE of each rank, as usual, and so that its bits are the same "
+      "on "
+      "any number of\n#   ranks: in 16 micro-batches or blocks, and ranks added in pairs.  loss: "
+      "of "
       "one sample, after 3 steps\n#\n" +
       table_head(kTrainingColumns));
   for (const Row& row : rows) bench.print(table_line(kTrainingColumns, row, bench.run().console));

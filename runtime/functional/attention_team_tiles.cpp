@@ -15,7 +15,7 @@ TeamTiles choose_team_tiles(sim::Machine& machine, const std::vector<sim::PeLoca
   const std::int64_t depth = attention.depth;
   Bytes scratch = machine.topology().pe.tcm.capacity;
   for (const sim::PeLocation& member : members) {
-    scratch = std::min(scratch, machine.pe(member).scratch_capacity(false));
+    scratch = std::min(scratch, machine.pe(member).scratch_for_tiles(false));
   }
   const auto fits = [&](std::int64_t tile, std::int64_t keys) {
     const Bytes f32 = size_of(DType::f32);

@@ -17,7 +17,7 @@ std::int64_t choose_tile(const tl::Context& tl, std::int64_t depth, DType dtype)
   constexpr std::int64_t kScores = 5;    // tiles of scores in f32 that exist at a time
   constexpr std::int64_t kSums = 3;      // tiles of rows in f32
   constexpr std::int64_t kFactors = 12;  // tiles of rows in the operands' type, three of them ahead
-  const Bytes scratch = tl.run().scratch_capacity();
+  const Bytes scratch = tl.run().pe().scratch_for_tiles(false);
   const auto fits = [&](std::int64_t tile) {
     const Bytes in_f32 = (kScores * tile + kSums * depth) * tile * size_of(DType::f32);
     return in_f32 + kFactors * depth * tile * size_of(dtype) <= scratch;

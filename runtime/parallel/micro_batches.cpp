@@ -79,9 +79,8 @@ void MicroBatches::add(Gradients gradients) {
     }
     for (std::size_t j = 0; j < gradients.size(); ++j) {
       if (gradients.size() != before.size() || gradients[j].defined() != before[j].defined()) {
-        throw CollectiveError("KB-A006",
-                              "MicroBatches::take: parameter {} has a gradient in some rounds alone",
-                              j);
+        throw CollectiveError(
+            "KB-A006", "MicroBatches::take: parameter {} has a gradient in some rounds alone", j);
       }
       if (gradients[j].defined()) gradients[j] = before[j] + gradients[j];
     }

@@ -31,7 +31,7 @@ class RuntimeContext;
 namespace kernbench::nn::parallel {
 
 struct MicroBatchesOptions {
-  int count = 16;  // of a step, over all ranks
+  int count = 16;                                // of a step, over all ranks
   distributed::ProcessGroup process_group = {};  // over which gradients are reduced
 };
 

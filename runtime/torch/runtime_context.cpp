@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <exception>
 
+#include "runtime/distributed/collective.h"
 #include "runtime/guards/run_limits.h"
 #include "runtime/launch/kernel_launch.h"
 #include "runtime/profiler/energy.h"
@@ -194,6 +195,15 @@ int find_period(const Topology& topology, const RuntimeOptions& options) {
 
 }  // namespace
 
+namespace {
+
+bool adds_in_pairs(const RuntimeOptions& options) {
+  return options.reproducible.value_or(distributed::least_reproducible_by_environment()) ==
+         Reproducible::pairs;
+}
+
+}  // namespace
+
 RuntimeContext::RuntimeContext(const Topology& topology, RuntimeOptions options)
     : options_(checked(std::move(options))),
       simulation_(std::make_shared<runtime::Simulation>(
@@ -204,7 +214,8 @@ RuntimeContext::RuntimeContext(const Topology& topology, RuntimeOptions options)
                               .energy = options_.energy.value_or(false),
                               .op_log_limit = options_.op_log_limit,
                               .shuffle_ties = options_.shuffle_ties,
-                              .fold = find_period(topology, options_)},
+                              .fold = find_period(topology, options_),
+                              .even_tiles = adds_in_pairs(options_)},
           options_.evaluation_threads,
           runtime::RunLimits{options_.command_limit, options_.kernel_time_limit,
                              options_.rank_notice_time,

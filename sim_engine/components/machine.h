@@ -42,6 +42,9 @@ struct MachineOptions {
   // The period of SIPs that do the same at the same times: one is simulated for them (Folding).  0:
   // each is simulated.
   int fold = 0;
+  // Operators choose their tiles, and so the order in which these add up, for half of the scratch,
+  // so that it is the same whatever queues and collectives hold.
+  bool even_tiles = false;
 };
 
 class Machine {

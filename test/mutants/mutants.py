@@ -14,6 +14,8 @@ import csv
 import pathlib
 import random
 import re
+import resource
+import signal
 import subprocess
 import sys
 import time
@@ -23,7 +25,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 ROOMS = ("ccl", "sim_engine")
 TESTS = {"ccl": ("ccl/ccl_test", "ccl/golden_test"),
          "sim_engine": ("sim_engine/sim_engine_test", "ccl/ccl_test", "ccl/golden_test")}
-LIMIT_S = 900  # of a test program, which takes a tenth of it
+LIMIT_S = 900  # of CPU time for a test program, which takes a tenth of it
+LIMIT_OF_WAITS_S = 3600
 QUICK_S = 0.3  # of a test
 
 # What is changed, and into what.
@@ -52,10 +55,17 @@ def places(work):
     return found
 
 
-def run(command, cwd, limit=None):
+def limit_cpu_time():
+    resource.setrlimit(resource.RLIMIT_CPU, (LIMIT_S, LIMIT_S))
+
+
+def run(command, cwd):
+    """Returns how the command has ended; None if it has not within its time."""
     try:
-        return subprocess.run(command, cwd=cwd, timeout=limit, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
+        ended = subprocess.run(command, cwd=cwd, timeout=LIMIT_OF_WAITS_S, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True, errors="replace", check=False,
+                               preexec_fn=limit_cpu_time)
+        return None if ended.returncode == -signal.SIGXCPU else ended
     except subprocess.TimeoutExpired:
         return None
 
@@ -109,7 +119,7 @@ def find_failure(work, tests):
         names = names_file(work, test, speed)
         if names.stat().st_size == 0:
             continue
-        ended = run([work / "build/release/test" / test, "-a", "-f", names], work, LIMIT_S)
+        ended = run([work / "build/release/test" / test, "-a", "-f", names], work)
         if ended is None:
             return f"{test}: does not end"
         if ended.returncode != 0:

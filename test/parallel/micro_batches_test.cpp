@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,17 +33,19 @@ struct Trained {
 };
 
 Tensor attend(const Tensor& x) {
-  const auto heads = [&] { return permute(reshape(x, {-1, kTokens, 3, kWidth / 3}), {0, 2, 1, 3}); };
-  const Tensor y = nn::functional::scaled_dot_product_attention(heads(), heads(), heads(), {.is_causal = true});
+  const auto heads = [&] {
+    return permute(reshape(x, {-1, kTokens, 3, kWidth / 3}), {0, 2, 1, 3});
+  };
+  const Tensor y =
+      nn::functional::scaled_dot_product_attention(heads(), heads(), heads(), {.is_causal = true});
   return x + reshape(contiguous(permute(y, {0, 2, 1, 3})), {-1, kTokens, kWidth});
 }
 
 nn::Sequential make_model(const RuntimeContext& torch) {
-  return nn::Sequential(
-      nn::Embedding(torch, kWords, kWidth, kOnOnePe), nn::Functional(attend),
-      nn::LayerNorm(torch, nn::LayerNormOptions({kWidth}), kOnOnePe),
-      nn::Linear(torch, kWidth, 3 * kWidth, kOnOnePe), nn::GELU(),
-      nn::Linear(torch, 3 * kWidth, kWords, kOnOnePe));
+  return nn::Sequential(nn::Embedding(torch, kWords, kWidth, kOnOnePe), nn::Functional(attend),
+                        nn::LayerNorm(torch, nn::LayerNormOptions({kWidth}), kOnOnePe),
+                        nn::Linear(torch, kWidth, 3 * kWidth, kOnOnePe), nn::GELU(),
+                        nn::Linear(torch, 3 * kWidth, kWords, kOnOnePe));
 }
 
 // Words of all samples, and those that follow them.
@@ -66,8 +69,7 @@ Floats whole_weights(const nn::Module& model) {
 // Two steps of the mean over all samples, each rank's in `micro_batches` of all ranks.
 Trained train(int ranks, Wrapped by, const char* backend, int micro_batches) {
   const bool are_fixed = micro_batches == static_cast<int>(kSamples);
-  DataParallelWorld world(ranks, backend,
-                          {.reproducible = Reproducible::pairs});
+  DataParallelWorld world(ranks, backend, {.reproducible = Reproducible::pairs});
   Trained trained;
   world.spawn([&](int rank) {
     RuntimeContext& torch = world.torch;
@@ -76,9 +78,9 @@ Trained train(int ranks, Wrapped by, const char* backend, int micro_batches) {
     std::optional<nn::parallel::DistributedDataParallel<nn::Sequential>> ddp;
     if (by == Wrapped::fsdp) shard_layers(model);
     if (by != Wrapped::fsdp) {
-      ddp.emplace(model, nn::parallel::DistributedDataParallelOptions{
-                             .bucket_cap_mb = 0.004,
-                             .gradient_as_bucket_view = by == Wrapped::buckets});
+      ddp.emplace(model,
+                  nn::parallel::DistributedDataParallelOptions{
+                      .bucket_cap_mb = 0.004, .gradient_as_bucket_view = by == Wrapped::buckets});
     }
     optim::AdamW optimizer(model->parameters(), 0.01);
     MicroBatches micro(torch, {.count = micro_batches});
@@ -89,8 +91,8 @@ Trained train(int ranks, Wrapped by, const char* backend, int micro_batches) {
       for (int round = 0; round < micro.rounds(); ++round) {
         const Tensor x = micro.of(inputs, round);
         const Tensor logits = ddp ? (*ddp)(x) : model(x);
-        const Tensor loss = nn::functional::cross_entropy(reshape(logits, {-1, kWords}),
-                                          reshape(contiguous(micro.of(targets, round)), {-1}));
+        const Tensor loss = nn::functional::cross_entropy(
+            reshape(logits, {-1, kWords}), reshape(contiguous(micro.of(targets, round)), {-1}));
         loss.backward();
         micro.take(model->parameters());
         if (are_fixed && micro.index(round) == 3) trained.losses.push_back(loss.item<float>());
@@ -118,6 +120,53 @@ TEST_CASE("in micro-batches, 1 to 16 ranks train to the same bits", "[micro_batc
   }
   // One micro-batch of each rank is other data on other numbers of ranks.
   CHECK(train(4, by, backend, 4).weights != train(2, by, backend, 2).weights);
+}
+
+// Two rows of a micro-batch, on the PEs that share a rank's rows.
+Tensor rows_of(RuntimeContext& torch, int micro_batch, int seed, const DPPolicy& dp) {
+  const random::Draw drawn(static_cast<std::uint64_t>(seed),
+                           static_cast<std::uint64_t>(micro_batch));
+  Floats elements;
+  for (std::int64_t i = 0; i < 2 * kWidth; ++i) elements.push_back(drawn.normal(i));
+  return torch.tensor(elements, {2, kWidth}, {.dp = dp});
+}
+
+Floats train_on_pes(int ranks, Wrapped by, const UsedPes& on) {
+  DataParallelWorld world(ranks, "ahbm", {.reproducible = Reproducible::pairs}, on.cubes);
+  Floats weights;
+  world.spawn([&](int rank) {
+    RuntimeContext& torch = world.torch;
+    torch.manual_seed(5);
+    const nn::Sequential model(nn::Linear(torch, kWidth, 40, on.weights()),
+                               nn::LayerNorm(torch, nn::LayerNormOptions({40}), on.weights()),
+                               nn::GELU(), nn::Linear(torch, 40, kWidth, on.weights()));
+    std::optional<nn::parallel::DistributedDataParallel<nn::Sequential>> ddp;
+    if (by == Wrapped::ddp) ddp.emplace(model);
+    if (by == Wrapped::fsdp) shard_layers(model);
+    optim::SGD optimizer(model->parameters(), 0.1);
+    MicroBatches micro(torch, {.count = 8});
+    for (int step = 0; step < 2; ++step) {
+      optimizer.zero_grad();
+      for (int round = 0; round < micro.rounds(); ++round) {
+        const Tensor x = rows_of(torch, micro.index(round), 1, on.rows());
+        const Tensor t = rows_of(torch, micro.index(round), 2, on.rows());
+        ((ddp ? (*ddp)(x) : model(x)) * t).sum().backward();
+        micro.take(model->parameters());
+      }
+      optimizer.step();
+    }
+    const Floats own = whole_weights(*model);
+    if (rank == 0) weights = own;
+  });
+  return weights;
+}
+
+TEST_CASE("so do ranks of several PEs that share their weights", "[micro_batches]") {
+  const auto by = GENERATE(Wrapped::ddp, Wrapped::fsdp);
+  const UsedPes on = GENERATE(UsedPes{1, 2}, UsedPes{2, 1});
+  CAPTURE(static_cast<int>(by), on.cubes, on.pes);
+  const Floats alone = train_on_pes(1, by, on);
+  for (const int ranks : {2, 4, 8}) CHECK(train_on_pes(ranks, by, on) == alone);
 }
 
 TEST_CASE("micro-batches that ranks cannot share are refused", "[micro_batches][errors]") {
