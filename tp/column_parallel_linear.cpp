@@ -25,8 +25,12 @@ ColumnParallelLinear::ColumnParallelLinear(RuntimeContext& torch,
       options_(std::move(options)),
       group_(group_or_tensor_model_parallel(torch, options_.tp_group)),
       world_size_(torch.distributed.get_world_size(group_)),
-      blocks_(count_blocks_of_layer(torch, group_, options_.out_features, options_.name,
-                                    options_.sequence_parallel)) {
+      blocks_(count_blocks(torch, group_,
+                           {.name = options_.name,
+                            .size = options_.out_features,
+                            .sequence_parallel = options_.sequence_parallel,
+                            .stride = options_.stride,
+                            .pes = options_.num_cubes * options_.num_pes})) {
   if (options_.sequence_parallel) {
     if (options_.gather_output) refuse_to_gather();
     warn_if_not_sequence_parallel(torch, options_.name, world_size_);
@@ -105,8 +109,7 @@ std::pair<Tensor, Tensor> ColumnParallelLinear::forward_with_bias(const Tensor& 
        .allreduce_dgrad = !options_.disable_grad_reduce,
        .sequence_parallel = is_sequence_parallel,
        .overlap = options_.async_tensor_model_parallel_allreduce,
-       .cut = WeightCut::columns,
-       .blocks = blocks_});
+       .blocks = {WeightBlocks::Cut::columns, blocks_}});
   if (gathers) {
     y = gather_from_tensor_model_parallel_region(torch_, y, {group_, location});
   }

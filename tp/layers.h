@@ -16,8 +16,14 @@
 
 namespace kernbench::tp {
 
-// The dimension of a weight [in, out] that is cut over ranks.
-enum class WeightCut : std::uint8_t { none, rows, columns };
+// The blocks of a rank's part of a weight [in, out], along the dimension that ranks share: each is
+// computed by itself (ADR-0133).
+struct WeightBlocks {
+  enum class Cut : std::uint8_t { rows, columns };
+
+  Cut cut = Cut::rows;
+  std::int64_t count = 1;
+};
 
 // The matrix product on which both linear layers are built.
 struct LinearCommunication {
@@ -27,10 +33,9 @@ struct LinearCommunication {
   // True if the communication of the input's gradient overlaps the product for the weight's
   // gradient (else it is waited for first).
   bool overlap = true;
-  // The dimension of the weight that is cut over ranks, and so many blocks of this rank's part, each
-  // of which is computed by itself (Reproducible::pairs, ADR-0133).
-  WeightCut cut = WeightCut::none;
-  std::int64_t blocks = 1;
+  // At level Reproducible::pairs a sum over ranks has the same bits for any number of them only if
+  // there are as many blocks in all.
+  WeightBlocks blocks = {};
 };
 
 // y = x w + bias, for x [..., in], w [in, out] and a bias [out] or none (undefined).

@@ -26,7 +26,7 @@ struct Linear {
   const bool input_needs_grad;
   const bool weight_needs_grad;
   const bool bias_needs_grad;
-  const ProductInBlocks products{communication.cut, communication.blocks};
+  const ProductInBlocks products{communication.blocks};
 
   Issue issue() const { return communication.overlap ? Issue::async : Issue::blocking; }
 

@@ -11,11 +11,12 @@
 
 namespace kernbench::tp {
 
-struct ProductInBlocks {
-  WeightCut cut = WeightCut::none;
-  std::int64_t blocks = 1;  // of this rank's part
+class ProductInBlocks {
+ public:
+  explicit ProductInBlocks(const WeightBlocks& blocks)
+      : count_(blocks.count), has_columns_(blocks.cut == WeightBlocks::Cut::columns) {}
 
-  // x w + bias.
+  // x w + bias; for a weight that is cut in rows, without bias.
   Tensor forward(const Tensor& x, const Tensor& weight, const Tensor& bias) const;
   // dy w^T.
   Tensor gradient_of_input(const Tensor& dy, const Tensor& weight) const;
@@ -23,6 +24,15 @@ struct ProductInBlocks {
   Tensor gradient_of_weight(const Tensor& x, const Tensor& dy) const;
   // The sum of the rows of dy.
   Tensor gradient_of_bias(const Tensor& dy) const;
+
+ private:
+  template <class Of>
+  Tensor sum(const Of& of) const;
+  template <class Of>
+  Tensor concatenate(int dim, const Of& of) const;
+
+  std::int64_t count_;
+  bool has_columns_;
 };
 
 // The blocks of each rank's part of a dimension of size `size` that a group shares: 1, or of
@@ -30,10 +40,23 @@ struct ProductInBlocks {
 // CollectiveError KB-T001 if they do not divide it, or ranks do not divide 16.
 std::int64_t count_blocks(const RuntimeContext& torch, const distributed::ProcessGroup& group,
                           std::int64_t size, std::string_view what);
-// The same for a layer.  Throws KB-T006 for sequence_parallel at that level: gradients of what
-// stands between layers would be sums over each rank's own tokens.
-std::int64_t count_blocks_of_layer(const RuntimeContext& torch,
-                                   const distributed::ProcessGroup& group, std::int64_t size,
-                                   std::string_view name, bool sequence_parallel);
+
+// What a layer's options say of its blocks.
+struct LayerInBlocks {
+  std::string_view name;
+  std::int64_t size = 0;  // of the dimension that ranks share
+  bool sequence_parallel = false;
+  int stride = 1;
+  int pes = 1;  // that share a rank's part
+};
+
+// Throws KB-T006 at that level: gradients of what stands between layers would be sums over each
+// rank's own tokens.
+void refuse_sequence_parts(const RuntimeContext& torch, std::string_view layer);
+
+// The same for a layer.  Throws KB-T006 for what cannot be computed in blocks: sequence_parallel,
+// weights that join several ones (`stride`), and those that PEs share.
+std::int64_t count_blocks(const RuntimeContext& torch, const distributed::ProcessGroup& group,
+                          const LayerInBlocks& layer);
 
 }  // namespace kernbench::tp

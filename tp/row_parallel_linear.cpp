@@ -13,8 +13,12 @@ RowParallelLinear::RowParallelLinear(RuntimeContext& torch, RowParallelLinearOpt
       group_(group_or_tensor_model_parallel(torch, options_.tp_group)),
       is_sequence_parallel_(options_.sequence_parallel &&
                             torch.distributed.get_world_size(group_) > 1),
-      blocks_(count_blocks_of_layer(torch, group_, options_.in_features, options_.name,
-                                    options_.sequence_parallel)) {
+      blocks_(count_blocks(torch, group_,
+                           {.name = options_.name,
+                            .size = options_.in_features,
+                            .sequence_parallel = options_.sequence_parallel,
+                            .stride = options_.stride,
+                            .pes = options_.num_cubes * options_.num_pes})) {
   if (options_.sequence_parallel && !options_.input_is_parallel) {
     wrong_layer("To enable `sequence_parallel`, `input_is_parallel` must be `True`");
   }
@@ -66,7 +70,7 @@ std::pair<Tensor, Tensor> RowParallelLinear::forward_with_bias(const Tensor& x,
   const Tensor fitting = options_.dtype ? x : layer_input(x, weight);
   const Tensor own = options_.input_is_parallel ? fitting : own_columns(fitting, location);
   Tensor summand = linear_with_grad_accumulation_and_async_allreduce(
-      torch_, own, weight, {}, {.cut = WeightCut::rows, .blocks = blocks_});
+      torch_, own, weight, {}, {.blocks = {WeightBlocks::Cut::rows, blocks_}});
   Tensor y = is_sequence_parallel_
                  ? reduce_scatter_to_sequence_parallel_region(torch_, summand, {group_, location})
                  : reduce_from_tensor_model_parallel_region(torch_, std::move(summand),

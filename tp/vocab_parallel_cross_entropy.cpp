@@ -8,6 +8,7 @@
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/device_kernel.h"
 #include "runtime/ops/elements.h"
+#include "sim_engine/base/add_in_pairs.h"
 #include "tp/layers.h"
 #include "tp/misuse.h"
 #include "tp/parameter.h"
@@ -108,21 +109,12 @@ struct SumsOnPe {
   tl::Tensor exponentials;
 };
 
-// Of blocks [first, first + count), which are added in pairs.
+// Of a block of the PE's words.
 SumsOnPe add_up(tl::Context& tl, const RowsOnPe& part, const Rows& rows, const Tensor& target,
-                const Tensor& largest, const Vocabulary& vocabulary, std::int64_t first,
-                std::int64_t count) {
-  if (count > 1) {
-    const std::int64_t half = count / 2;
-    const SumsOnPe a = add_up(tl, part, rows, target, largest, vocabulary, first, half);
-    const SumsOnPe b =
-        add_up(tl, part, rows, target, largest, vocabulary, first + half, count - half);
-    return {a.picked + b.picked, a.exponentials + b.exponentials};
-  }
+                const Tensor& largest, const Vocabulary& vocabulary, std::int64_t block) {
   const std::int64_t columns = part.logits().columns / vocabulary.blocks;
-  const std::int64_t begin = vocabulary.own.begin + first * columns;
-  const tl::Tensor x =
-      part.load(rows, first * columns, columns) - part.load_each(largest, rows);
+  const std::int64_t begin = vocabulary.own.begin + block * columns;
+  const tl::Tensor x = part.load(rows, block * columns, columns) - part.load_each(largest, rows);
   const tl::Tensor is_target = part.is_target(target, rows, {begin, begin + columns});
   tl::Tensor picked = sum_of_row(tl, tl.where(is_target, x, 0));
   if (vocabulary.smoothing != 0) {
@@ -139,8 +131,14 @@ Sums sums_of_rows(const Tensor& logits, const Tensor& target, const Tensor& larg
               [=](tl::Context& tl) {
                 const RowsOnPe part(tl, logits);
                 part.for_each_block([&](const Rows& rows) {
-                  const SumsOnPe own = add_up(tl, part, rows, target, largest, vocabulary, 0,
-                                              vocabulary.blocks);
+                  const SumsOnPe own = sim::add_in_pairs(
+                      0, vocabulary.blocks,
+                      [&](std::int64_t block) {
+                        return add_up(tl, part, rows, target, largest, vocabulary, block);
+                      },
+                      [](const SumsOnPe& a, const SumsOnPe& b) {
+                        return SumsOnPe{a.picked + b.picked, a.exponentials + b.exponentials};
+                      });
                   part.store_each(sums.picked, rows, own.picked);
                   part.store_each(sums.exponentials, rows, own.exponentials);
                 });

@@ -17,6 +17,7 @@ VocabParallelEmbedding::VocabParallelEmbedding(RuntimeContext& torch,
           divide(options_.num_embeddings, torch.distributed.get_world_size(group_),
                  fmt::format("num_embeddings of '{}', the ranks of its group", options_.name)),
           torch.distributed.get_rank(group_))) {
+  if (options_.reduce_scatter_embeddings) refuse_sequence_parts(torch, options_.name);
   weight =
       make_weight(torch, {options_.num_embeddings, options_.embedding_dim},
                   {.dim = 0,

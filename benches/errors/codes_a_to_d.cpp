@@ -182,9 +182,10 @@ constexpr std::array kCCodes = std::to_array<ErrorCode>({
      "Leave `fold` out, or try the period 2; the benches of kernbench do so by themselves."},
     {"KB-C027", ExitCode::collective_misuse,
      "Reproducible::batch, or KERNBENCH_BATCH_INVARIANT=1, wants sums whose order does not depend "
-     "on where an element lies, and Reproducible::pairs, or KERNBENCH_WORLD_INVARIANT=1, ranks that "
-     "are added in pairs; ccl.yaml names an algorithm that adds in another order.",
-     "Name one of those that the message lists, or none."},
+     "on where an element lies, and Reproducible::pairs, or KERNBENCH_WORLD_INVARIANT=1, ranks "
+     "that are added in pairs; ccl.yaml names an algorithm that adds in another order.",
+     "Name one of those that the message lists, or none; a machine that has a table of its own "
+     "takes another one by --ccl."},
     {"KB-C028", ExitCode::collective_misuse,
      "A rank has died by a fault with `detected`, or shrink_group() has aborted the group: nothing "
      "can run in its groups any more.",

@@ -1,6 +1,7 @@
 #include "benches/numerics/levels.h"
 
 #include <array>
+#include <bit>
 #include <string>
 
 #include "benches/bench/bench_run.h"
@@ -70,6 +71,9 @@ std::vector<Row> run_levels(PointContext& point, const Topology& topology, SumCa
   const SimulatedLevel usual = simulate(point, topology, call);
   const double run_ns = to_ns(usual.alone.took);
   for (const Reproducible level : levels) {
+    if (level == Reproducible::pairs && !std::has_single_bit(static_cast<unsigned>(call.ranks))) {
+      continue;
+    }
     call.level = level;
     const SimulatedLevel simulated =
         level == Reproducible::run ? usual : simulate(point, topology, call);

@@ -11,7 +11,8 @@
 namespace kernbench::benches::numerics {
 
 // Simulates the call at each of these levels, by the algorithm that its default is.  The bits of an
-// element must not depend on others in front of it where the level says so.
+// element must not depend on others in front of it where the level says so.  `pairs` is left out
+// unless ranks are a power of two.
 std::vector<Row> run_levels(PointContext& point, const Topology& topology, SumCall call,
                             const std::vector<Reproducible>& levels);
 

@@ -215,15 +215,16 @@ std::vector<Row> run_training(PointContext& point, const std::vector<Topology>& 
     if (!loss) loss = fixed.loss;
     const bool is_same = fixed.loss == *loss;
     point.check(is_same && std::isfinite(fixed.loss));
-    rows.push_back(Row()
-                       .set("training", name_of(scheme))
-                       .set("ranks", topology.system.sip_count)
-                       .set("usual_us", to_ns(usual.step) / 1e3)
-                       .set("usual_loss", usual.loss)
-                       .set("fixed_us", to_ns(fixed.step) / 1e3)
-                       .set("fixed_loss", fixed.loss)
-                       .set("slower", to_ns(fixed.step) / to_ns(usual.step))
-                       .set("wrong", is_same ? 0 : 1));
+    rows.push_back(
+        Row()
+            .set("training", name_of(scheme))
+            .set("ranks", topology.system.sip_count)
+            .set("usual_us", to_ns(usual.step) / 1e3)
+            .set("usual_loss", usual.loss)
+            .set("fixed_us", to_ns(fixed.step) / 1e3)
+            .set("fixed_loss", fixed.loss)
+            .set("slower", usual.step > Time{0} ? to_ns(fixed.step) / to_ns(usual.step) : 1)
+            .set("wrong", is_same ? 0 : 1));
   }
   return rows;
 }

@@ -21,8 +21,8 @@ std::string_view name_of(Scheme scheme);
 // The worlds that can train so: those that divide 16.
 bool is_world_of_training(std::int64_t ranks);
 
-// Trains a small transformer on each topology, as usual and with fixed bits, which must be those of
-// the first.
+// Trains a small transformer on each topology, as usual and with fixed bits; then its loss must be
+// that on the first.
 std::vector<Row> run_training(PointContext& point, const std::vector<Topology>& topologies,
                               Scheme scheme);
 

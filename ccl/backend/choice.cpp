@@ -12,6 +12,7 @@
 #include "ccl/steps/cut_sizes.h"
 #include "ccl/steps/plan_sums.h"
 #include "ccl/steps/slices.h"
+#include "sim_engine/base/add_in_pairs.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/components/routing.h"
@@ -116,8 +117,9 @@ PlanTime AlgorithmChoice::time_of(const Candidate& candidate, distributed::Colle
 }
 
 Root AlgorithmChoice::root_for(const Algorithm& algorithm, distributed::CollectiveKind kind,
-                               const Moved& moved) {
-  if (networks_.size() == 1 || algorithm.plan == nullptr) return networks_.front().root;
+                               const Moved& moved, Reproducible level) {
+  const bool is_fixed = level == Reproducible::pairs;
+  if (is_fixed || networks_.size() == 1 || algorithm.plan == nullptr) return networks_.front().root;
   const std::vector<Candidate>& known = candidates(kind, moved.root);
   const auto candidate = std::ranges::find(known, &algorithm, &Candidate::algorithm);
   if (candidate == known.end()) return networks_.front().root;
@@ -155,13 +157,6 @@ const Algorithm& AlgorithmChoice::choose(distributed::CollectiveKind kind, const
 
 namespace {
 
-// Adds ranks [first, first + count) in pairs, these in pairs, and so on.
-SumTrees::Tree add_in_pairs(SumTrees& trees, int first, int count) {
-  if (count == 1) return trees.add_summand({first, kNobody, kNobody});
-  const SumTrees::Tree left = add_in_pairs(trees, first, count / 2);
-  return trees.add(left, add_in_pairs(trees, first + count / 2, count / 2));
-}
-
 // The cubes that share a tensor of which a call moves so much (PlannedCall::find_cubes()).
 CubeTree cubes_of(const Topology& topology, distributed::CollectiveKind kind, const Moved& moved) {
   const bool shares = kind == distributed::CollectiveKind::all_reduce || !moved.has_sums;
@@ -175,10 +170,13 @@ CubeTree cubes_of(const Topology& topology, distributed::CollectiveKind kind, co
 // it lies nor on how many there are.  The order of ranks is the same on however many cubes they
 // have their summands.
 bool AlgorithmChoice::keeps_order(const Algorithm& algorithm, distributed::CollectiveKind kind,
-                                  const Moved& moved, Reproducible level) const {
+                                  const Moved& moved, Reproducible level) {
   if (algorithm.plan == nullptr) return false;
   const bool wants_pairs = level == Reproducible::pairs;
   const CubeTree cubes = wants_pairs ? CubeTree{} : cubes_of(topology(), kind, moved);
+  const auto [known, is_new] = keeps_order_.try_emplace(
+      {&algorithm, kind, moved.root, level, cubes.count, cubes.has_sums}, false);
+  if (!is_new) return known->second;
   PlanCache cache(shape_);
   std::vector<std::shared_ptr<const Plan>> plans;
   for (int node = 0; node < shape_.size * cubes.count; ++node) {
@@ -195,8 +193,15 @@ bool AlgorithmChoice::keeps_order(const Algorithm& algorithm, distributed::Colle
       if (sum != SumTrees::kNone) bits.insert(trees.number_of_bits(sum));
     }
   }
-  if (wants_pairs) bits.insert(trees.number_of_bits(add_in_pairs(trees, 0, shape_.size)));
-  return bits.size() == 1;
+  if (wants_pairs) {
+    bits.insert(trees.number_of_bits(sim::add_in_pairs(
+        0, shape_.size,
+        [&](std::int64_t member) {
+          return trees.add_summand({static_cast<int>(member), kNobody, kNobody});
+        },
+        [&](SumTrees::Tree left, SumTrees::Tree right) { return trees.add(left, right); })));
+  }
+  return known->second = bits.size() == 1;
 }
 
 const std::vector<const Algorithm*>& AlgorithmChoice::invariant(distributed::CollectiveKind kind,
@@ -229,12 +234,13 @@ const Algorithm& AlgorithmChoice::choose_invariant(distributed::CollectiveKind k
     others += fmt::format("{}, ", algorithm->name);
   }
   const std::string_view why = level == Reproducible::pairs
-                                   ? "in pairs of ranks: it adds an element up in another order"
-                                   : "batch-invariant: the order in which it adds an element up "
-                                     "depends on where that lies";
+                                   ? "does not add ranks in pairs"
+                                   : "is not batch-invariant: the order in which it adds an "
+                                     "element up depends on where that lies";
   throw CollectiveError("KB-C027",
-                        "{}: the algorithm '{}' that ccl.yaml chooses is not {}\n  of {} "
-                        "ranks these are: {}and auto takes the first",
+                        "{}: the algorithm '{}' that ccl.yaml, or the machine's own table, chooses "
+                        "{}\n  of {} ranks these do: {}and auto takes the first; another table is "
+                        "given by --ccl",
                         distributed::traits_of(kind).name, named->name, why, shape_.size, others);
 }
 

@@ -84,7 +84,9 @@ class AlgorithmChoice {
   std::optional<Time> time_of(const Algorithm& algorithm, distributed::CollectiveKind kind,
                               const Moved& moved) const;
   // The root of the trees over cubes: the one that ccl.yaml names, or the fastest by the model.
-  Root root_for(const Algorithm& algorithm, distributed::CollectiveKind kind, const Moved& moved);
+  // For sums of level `pairs` it is the first one, however many members there are.
+  Root root_for(const Algorithm& algorithm, distributed::CollectiveKind kind, const Moved& moved,
+                Reproducible level);
   // The protocol of the messages of a collective whose blocks have `bytes` bytes, where a rank
   // gives or takes `size` bytes in all; nullptr if there is none.
   const Protocol* protocol_for(distributed::CollectiveKind kind, Bytes bytes, Bytes size) const {
@@ -102,7 +104,7 @@ class AlgorithmChoice {
   const std::vector<const Algorithm*>& invariant(distributed::CollectiveKind kind,
                                                  const Moved& moved, Reproducible level);
   bool keeps_order(const Algorithm& algorithm, distributed::CollectiveKind kind, const Moved& moved,
-                   Reproducible level) const;
+                   Reproducible level);
   // True if nobody names the algorithm of such a collective, or ccl.yaml says auto.
   bool is_open(distributed::CollectiveKind kind) const;
 
@@ -134,6 +136,9 @@ class AlgorithmChoice {
   std::map<std::tuple<distributed::CollectiveKind, Moved, Reproducible>,
            std::vector<const Algorithm*>>
       invariant_;
+  std::map<
+      std::tuple<const Algorithm*, distributed::CollectiveKind, int, Reproducible, int, bool>, bool>
+      keeps_order_;  // the last three: the level, and a member's cubes and if they have sums
   const Algorithm* best_of_barriers_ = nullptr;
 };
 

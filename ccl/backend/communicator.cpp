@@ -248,7 +248,8 @@ std::shared_ptr<GroupCommunicator::Meeting> GroupCommunicator::meet(const Collec
     auto settings = CallSettings::of(launcher_.config(), algorithm, call.kind,
                                      is_default_ && protocol == nullptr);
     settings.root = choice_.root_for(algorithm, call.kind,
-                                     moved_of_level(moved_by(call), call.reproducible));
+                                     moved_of_level(moved_by(call), call.reproducible),
+                                     call.reproducible);
     entry =
         std::make_shared<Meeting>(Meeting{{torch_.topology(), cuts_, plans_, devices_, settings}});
     entry->protocol = protocol;

@@ -66,8 +66,8 @@ struct CollectiveCall {
   std::uint64_t sequence() const { return static_cast<std::uint64_t>(event.sequence); }
 };
 
-// The least level of reductions: KERNBENCH_BATCH_INVARIANT=1 and KERNBENCH_RANK_INVARIANT=1 raise
-// it.  Throws UsageError KB-U013 for another value.
+// The least level of reductions: KERNBENCH_BATCH_INVARIANT=1, KERNBENCH_WORLD_INVARIANT=1 and
+// KERNBENCH_RANK_INVARIANT=1 raise it.  Throws UsageError KB-U013 for another value.
 Reproducible least_reproducible_by_environment();
 
 // Returns a list's block for or from a member, or the single block itself; nullptr if it is empty.

@@ -82,10 +82,11 @@ void DistributedContext::State::set_reduce_op(CollectiveCall& call, ReduceOp op,
     const Reproducible least = has_level ? least_reproducible : Reproducible::batch;
     call.reproducible = std::max(call.reproducible, least);
   }
-  const auto ranks = static_cast<unsigned>(call.group->size());
+  const auto ranks = static_cast<unsigned>(member_count(*call.group));
   if (call.reproducible == Reproducible::pairs && !std::has_single_bit(ranks)) {
     wrong_argument(fmt::format("Cannot use {} of {} ranks with Reproducible::pairs, which needs a "
-                               "power of two",
+                               "power of two (the call, RuntimeOptions or "
+                               "KERNBENCH_WORLD_INVARIANT asks for it)",
                                traits_of(call.kind).name, ranks));
   }
 }

@@ -55,9 +55,9 @@ using Location = std::source_location;
 // and DeviceError for tensors that are not on the device.
 class DistributedContext : public Facilities {
  public:
-  // `torch` is handed to the backend, and so are its `settings`; no level: the environment's.
+  // `torch` is handed to the backend, and so are its `settings`.
   DistributedContext(RuntimeContext& torch, std::shared_ptr<runtime::Simulation> simulation,
-                     std::shared_ptr<const BackendConfig> settings, std::optional<Reproducible>);
+                     std::shared_ptr<const BackendConfig> settings, Reproducible least);
   ~DistributedContext();
   DistributedContext(const DistributedContext&) = delete;
   DistributedContext& operator=(const DistributedContext&) = delete;

@@ -17,9 +17,9 @@ namespace kernbench::distributed {
 DistributedContext::DistributedContext(RuntimeContext& torch,
                                        std::shared_ptr<runtime::Simulation> simulation,
                                        std::shared_ptr<const BackendConfig> settings,
-                                       std::optional<Reproducible> least)
+                                       Reproducible least)
     : state_(std::make_unique<State>(*this, torch, std::move(simulation), std::move(settings),
-                                     least.value_or(least_reproducible_by_environment()))) {}
+                                     least)) {}
 DistributedContext::~DistributedContext() = default;
 
 void DistributedContext::init_process_group(std::string_view backend, const InitOptions& options) {

@@ -3,6 +3,7 @@
 #include "runtime/simulation/rendezvous.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/tensor/logical_value.h"
+#include "sim_engine/base/add_in_pairs.h"
 
 namespace kernbench::distributed {
 
@@ -60,18 +61,18 @@ sim::Value LocalCommunicator::reduce(const Calls& ranks, std::size_t block) {
       op == ReduceOp::avg ? AverageDivisors::of(ranks.front()->gives[block].tensor.dtype(),
                                                 static_cast<int>(ranks.size()))
                           : AverageDivisors{};
-  const auto load_divided = [&](std::size_t rank) {
-    return divided(load(ranks[rank]->gives[block]), divisors.before);
+  const auto load_divided = [&](std::int64_t rank) {
+    return divided(load(ranks[static_cast<std::size_t>(rank)]->gives[block]), divisors.before);
   };
-  // Of ranks [first, first + count), in pairs or one after the other.
-  const auto add_up = [&](const auto& self, std::size_t first, std::size_t count) -> sim::Value {
-    if (count == 1) return load_divided(first);
-    const bool in_pairs = ranks.front()->reproducible == Reproducible::pairs;
-    const std::size_t before = in_pairs ? count / 2 : count - 1;
-    return memory.math(to_math_op(op), self(self, first, before),
-                       self(self, first + before, count - before));
+  const auto add = [&](const sim::Value& x, const sim::Value& y) {
+    return memory.math(to_math_op(op), x, y);
   };
-  const sim::Value result = add_up(add_up, 0, ranks.size());
+  const bool in_pairs = ranks.front()->reproducible == Reproducible::pairs;
+  sim::Value result = in_pairs ? sim::add_in_pairs(0, std::ssize(ranks), load_divided, add)
+                               : load_divided(0);
+  for (std::int64_t rank = 1; rank < std::ssize(ranks) && !in_pairs; ++rank) {
+    result = add(result, load_divided(rank));
+  }
   const DType dtype = result.dtype();
   if (divisors.is_after_exact_in(dtype)) return divided(result, divisors.after);
   const auto converted = [&](const sim::Value& value, DType to) {

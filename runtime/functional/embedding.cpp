@@ -14,6 +14,7 @@
 #include "runtime/tensor/describe.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/ceil_divide.h"
+#include "sim_engine/components/kernel_run.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench::nn::functional {
@@ -122,9 +123,12 @@ class GradientRows {
   // The sum for each of the table's rows [first, first + rows), in f32; undefined if there is none.
   std::optional<tl::Tensor> sum(std::int64_t first, std::int64_t rows) const {
     const std::int64_t most = rows_in_blocks(tl_, 4, dy_.columns);
+    // Where tiles are fixed, a part of a table has its rows added up in the order of the whole.
+    const bool are_fixed = tl_.run().pe().services().has_fixed_tiles;
     std::optional<tl::Tensor> sum;
     ops::for_each_block(
-        dy_.count, std::clamp<std::int64_t>(most * all_ / rows, 1, most_indices()),
+        dy_.count,
+        std::clamp<std::int64_t>(are_fixed ? most : most * all_ / rows, 1, most_indices()),
         [&](std::int64_t begin, std::int64_t count) {
           const tl::Tensor indices = kept_ ? tl_.narrow(*kept_, begin, count)
                                            : load_indices(tl_, narrow(indices_, begin, count));

@@ -58,7 +58,7 @@ class GemmOnPe {
   // Tiles are small enough that loads ahead fit beside a collective's scratch: besides its own
   // operands, a step may have those of the next step loaded and one more on the way.
   sim::GemmSize choose_tile() const {
-    const Bytes scratch = tl_.run().pe().scratch_for_tiles();
+    const Bytes scratch = tl_.run().pe().scratch_for_tiles(true);
     return tl_.choose_tile(a_.data, b_.data, c_.data, size_, scratch / (transposes() ? 6 : 4));
   }
 

@@ -123,7 +123,7 @@ std::int64_t block_elements(const tl::Context& tl) {
   // Scratch has room for this many blocks in f32: kernels hold several values, and the next blocks'
   // loads run ahead.
   constexpr std::int64_t kBlocks = 64;
-  const Bytes scratch = tl.run().pe().scratch_for_tiles();
+  const Bytes scratch = tl.run().pe().scratch_for_tiles(true);
   return std::max<std::int64_t>(scratch / kBlocks / size_of(DType::f32), 1);
 }
 

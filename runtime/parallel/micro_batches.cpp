@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <utility>
 
@@ -25,6 +26,7 @@ MicroBatches::MicroBatches(RuntimeContext& torch, const MicroBatchesOptions& opt
     : count_(options.count),
       ranks_(torch.distributed.get_world_size(options.process_group)),
       rank_(torch.distributed.get_rank(options.process_group)) {
+  if (rank_ < 0) distributed::wrong_argument("MicroBatches: the caller is not in the group");
   if (!is_power_of_two(count_) || !is_power_of_two(ranks_) || ranks_ > count_) {
     distributed::wrong_argument(
         fmt::format("MicroBatches: {} micro-batches over {} ranks; powers of two are wanted, and "
@@ -39,6 +41,10 @@ MicroBatches::MicroBatches(RuntimeContext& torch, const MicroBatchesOptions& opt
 }
 
 Tensor MicroBatches::of(const Tensor& batch, int round) const {
+  if (round < 0 || round >= rounds()) {
+    distributed::wrong_argument(
+        fmt::format("MicroBatches: round {} of {}, which begin at 0", round, rounds()));
+  }
   const std::int64_t samples = batch.dim() == 0 ? 0 : batch.size(0);
   if (samples == 0 || samples % count_ != 0) {
     distributed::wrong_argument(
@@ -50,6 +56,12 @@ Tensor MicroBatches::of(const Tensor& batch, int round) const {
 }
 
 void MicroBatches::take(const std::vector<Tensor>& parameters) {
+  if (std::ranges::none_of(parameters, [](const Tensor& one) { return one.grad().defined(); })) {
+    distributed::wrong_argument(
+        "MicroBatches::take: no parameter has a gradient; it is called after each backward(), for "
+        "torch's DistributedDataParallel or fully_shard");
+  }
+  check_are_the_same(parameters);
   if (rounds() == 1) return;
   Gradients gradients;
   for (const Tensor& parameter : parameters) {
@@ -68,7 +80,19 @@ void MicroBatches::take(const std::vector<Tensor>& parameters) {
   }
 }
 
-// As a binary number counts: two sums of as many rounds make one of twice as many.
+void MicroBatches::check_are_the_same(const std::vector<Tensor>& parameters) {
+  if (taken_ == 0) parameters_ = parameters;
+  const bool are_the_same =
+      std::ranges::equal(parameters, parameters_, {}, &Tensor::storage, &Tensor::storage);
+  if (are_the_same) return;
+  distributed::wrong_argument(fmt::format(
+      "MicroBatches::take: these {} parameters are not the {} of the step's first round; "
+      "it is called once in a round, with all parameters",
+      parameters.size(), parameters_.size()));
+}
+
+// As a binary number counts: two sums of as many rounds make one of twice as many.  A parameter
+// without a gradient in some of them has zeros there.
 void MicroBatches::add(Gradients gradients) {
   for (std::size_t i = 0;; ++i) {
     if (i == partial_.size()) partial_.emplace_back();
@@ -78,11 +102,8 @@ void MicroBatches::add(Gradients gradients) {
       return;
     }
     for (std::size_t j = 0; j < gradients.size(); ++j) {
-      if (gradients.size() != before.size() || gradients[j].defined() != before[j].defined()) {
-        throw CollectiveError(
-            "KB-A006", "MicroBatches::take: parameter {} has a gradient in some rounds alone", j);
-      }
-      if (gradients[j].defined()) gradients[j] = before[j] + gradients[j];
+      if (!before[j].defined()) continue;
+      gradients[j] = gradients[j].defined() ? before[j] + gradients[j] : before[j];
     }
     before.clear();
   }

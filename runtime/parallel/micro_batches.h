@@ -12,9 +12,10 @@
 //
 // What has the same shapes has the same bits on any rank, and all sums over micro-batches are one
 // tree: round i has the W micro-batches [i W, (i + 1) W), one on each rank, which
-// Reproducible::pairs adds up in pairs, and take() goes on with the rounds.  So the gradients are
-// the same for 1, 2, 4, ... ranks, up to `count`, bit for bit in f32; other types round a rank's
-// part of a sum where fewer ranks would not.
+// Reproducible::pairs adds up in pairs, and take() goes on with the rounds.  So the gradients have
+// the same bits for 1, 2, 4, ... ranks, up to `count`, unless a gradient of f16 overflows or ends
+// below 2^-14, since ranks divide before they add and rounds afterwards.  Ranks of a group that
+// reduces first, such as HSDP's shards, must follow each other.
 
 #pragma once
 
@@ -46,23 +47,28 @@ class MicroBatches {
   // The number of this rank's micro-batch in a round: a seed for its random numbers.
   int index(int round) const { return round * ranks_ + rank_; }
   // The samples of that micro-batch, a view.  The batch is that of all ranks, along dimension 0;
-  // throws KB-C020 unless `count` divides it.
+  // throws KB-C020 unless `count` divides it, or for another round, and KB-F003 if PEs share its
+  // rows: then each micro-batch is made by its index().
   Tensor of(const Tensor& batch, int round) const;
 
   // Takes the gradients of a round, over which ranks have a mean.  After the last one grad() of
-  // each parameter is the mean over all micro-batches; before that it is undefined.
-  // Throws CollectiveError KB-A006 if a parameter has a gradient in some rounds alone.
+  // each parameter is the mean over all micro-batches; before that it is undefined.  A parameter
+  // without a gradient in some rounds counts as zero there.
+  // Throws CollectiveError KB-C020 if no parameter has a gradient, or if a step's rounds give
+  // different parameters.
   void take(const std::vector<Tensor>& parameters);
 
  private:
   using Gradients = std::vector<Tensor>;
 
+  void check_are_the_same(const std::vector<Tensor>& parameters);
   void add(Gradients gradients);
 
   const int count_;
   const int ranks_;
   const int rank_;
   int taken_ = 0;                   // rounds
+  std::vector<Tensor> parameters_;  // of the step
   std::vector<Gradients> partial_;  // sums of 2^i rounds; empty where there is none
 };
 

@@ -147,6 +147,9 @@ RuntimeOptions checked(RuntimeOptions options) {
   check("kernel_time_limit", options.kernel_time_limit.count());
   check("rank_notice_time", options.rank_notice_time.count());
   check("rank_time_limit", options.rank_time_limit.value_or(std::chrono::milliseconds{0}).count());
+  if (!options.reproducible) {
+    options.reproducible = distributed::least_reproducible_by_environment();
+  }
   return options;
 }
 
@@ -195,15 +198,6 @@ int find_period(const Topology& topology, const RuntimeOptions& options) {
 
 }  // namespace
 
-namespace {
-
-bool adds_in_pairs(const RuntimeOptions& options) {
-  return options.reproducible.value_or(distributed::least_reproducible_by_environment()) ==
-         Reproducible::pairs;
-}
-
-}  // namespace
-
 RuntimeContext::RuntimeContext(const Topology& topology, RuntimeOptions options)
     : options_(checked(std::move(options))),
       simulation_(std::make_shared<runtime::Simulation>(
@@ -215,7 +209,7 @@ RuntimeContext::RuntimeContext(const Topology& topology, RuntimeOptions options)
                               .op_log_limit = options_.op_log_limit,
                               .shuffle_ties = options_.shuffle_ties,
                               .fold = find_period(topology, options_),
-                              .even_tiles = adds_in_pairs(options_)},
+                              .fixed_tiles = options_.reproducible == Reproducible::pairs},
           options_.evaluation_threads,
           runtime::RunLimits{options_.command_limit, options_.kernel_time_limit,
                              options_.rank_notice_time,

@@ -274,7 +274,7 @@ class RuntimeContext : public TorchFunctions {
   AhbmNamespace ahbm{simulation_};
   AcceleratorNamespace accelerator{ahbm};
   distributed::DistributedContext distributed{*this, simulation_, options_.ccl,
-                                              options_.reproducible};
+                                              *options_.reproducible};
   multiprocessing::Multiprocessing multiprocessing{*simulation_, distributed};
 };
 

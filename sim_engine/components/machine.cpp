@@ -60,7 +60,7 @@ struct Machine::Parts {
                  {},
                  {}} {
     services.faults = faults.get();
-    services.has_even_tiles = options.even_tiles;
+    services.has_fixed_tiles = options.fixed_tiles;
     if (faults != nullptr && faults->has_links()) fabric.set_faults(*faults);
   }
 

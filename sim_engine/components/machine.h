@@ -42,9 +42,9 @@ struct MachineOptions {
   // The period of SIPs that do the same at the same times: one is simulated for them (Folding).  0:
   // each is simulated.
   int fold = 0;
-  // Operators choose their tiles, and so the order in which these add up, for half of the scratch,
+  // Operators choose their tiles, and so the order in which these add up, for a quarter of the TCM,
   // so that it is the same whatever queues and collectives hold.
-  bool even_tiles = false;
+  bool fixed_tiles = false;
 };
 
 class Machine {

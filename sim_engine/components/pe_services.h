@@ -36,7 +36,7 @@ struct PeServices {
   TileChoices tile_choices = {};
   WorkLog* work = nullptr;          // null unless energy is counted
   MachineFaults* faults = nullptr;  // null if there are none
-  bool has_even_tiles = false;      // MachineOptions::even_tiles
+  bool has_fixed_tiles = false;      // MachineOptions::fixed_tiles
   std::uint32_t next_arrow = 0;
   std::uint64_t kernel_count = 0;  // kernels started so far
 

@@ -4,8 +4,26 @@
 #include <utility>
 
 #include "sim_engine/base/check.h"
+#include "sim_engine/base/error.h"
 
 namespace kernbench::sim {
+
+namespace {
+
+constexpr Bytes kFixedShare = 4;  // of the TCM, since queues and collectives may take half
+
+}  // namespace
+
+Bytes ProcessingElement::scratch_for_tiles(bool for_collective) const {
+  const Bytes scratch = scratch_capacity(for_collective);
+  if (!services_.has_fixed_tiles) return scratch;
+  const Bytes fixed = services_.topology.pe.tcm.capacity / kFixedShare;
+  if (scratch >= fixed) return fixed;
+  throw DeviceError("KB-M010",
+                    "{}: queues leave {} B of the TCM to kernels; tiles that are the same for any "
+                    "number of ranks need {}: take fewer or smaller slots",
+                    to_string(location()), scratch, fixed);
+}
 
 void ProcessingElement::claim(const Event& begin) {
   if (is_claimed_) {

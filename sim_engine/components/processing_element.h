@@ -37,12 +37,9 @@ class ProcessingElement {
   Bytes scratch_capacity(bool for_collective) const {
     return scratch_capacity() - (for_collective ? 0 : reserved_scratch());
   }
-  // The scratch for which operators choose their tiles.
-  Bytes scratch_for_tiles(bool for_collective = true) const {
-    const Bytes scratch = scratch_capacity(for_collective);
-    return services_.has_even_tiles ? std::min(scratch, services_.topology.pe.tcm.capacity / 2)
-                                    : scratch;
-  }
+  // The scratch for which operators choose their tiles.  Throws DeviceError KB-M010 if tiles are
+  // fixed and queues leave less than they are made for.
+  Bytes scratch_for_tiles(bool for_collective) const;
   Bytes scratch_in_use() const { return users_scratch_ + collectives_scratch_; }
   Bytes& scratch_of(bool collective) { return collective ? collectives_scratch_ : users_scratch_; }
   Bytes free_scratch(bool for_collective) const {

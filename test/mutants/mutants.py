@@ -56,7 +56,7 @@ def places(work):
 
 
 def limit_cpu_time():
-    resource.setrlimit(resource.RLIMIT_CPU, (LIMIT_S, LIMIT_S))
+    resource.setrlimit(resource.RLIMIT_CPU, (LIMIT_S, LIMIT_S + 5))
 
 
 def run(command, cwd):
@@ -93,13 +93,13 @@ def make_copy(work):
         list_by_time(work, test)
 
 
-def names_file(work, test, speed):
+def file_of_names(work, test, speed):
     return work / f"{pathlib.Path(test).name}.{speed}"
 
 
 def list_by_time(work, test):
     """Writes the names of a program's quick tests into a file, and those of the others into one."""
-    if names_file(work, test, "slow").exists():
+    if file_of_names(work, test, "slow").exists():
         return
     program = work / "build/release/test" / test
     report = subprocess.run([program, "-r", "xml", "-d", "yes"], cwd=work, stdout=subprocess.PIPE,
@@ -110,13 +110,13 @@ def list_by_time(work, test):
         name = re.sub(r"([,\[\]])", r"\\\1", case.get("name"))
         names["quick" if seconds < QUICK_S else "slow"].append(name)
     for speed, of_speed in names.items():
-        names_file(work, test, speed).write_text("".join(f"{name}\n" for name in of_speed))
+        file_of_names(work, test, speed).write_text("".join(f"{name}\n" for name in of_speed))
 
 
 def find_failure(work, tests):
     """Returns the test that fails first; None if all pass."""
     for speed, test in [(speed, test) for speed in ("quick", "slow") for test in tests]:
-        names = names_file(work, test, speed)
+        names = file_of_names(work, test, speed)
         if names.stat().st_size == 0:
             continue
         ended = run([work / "build/release/test" / test, "-a", "-f", names], work)

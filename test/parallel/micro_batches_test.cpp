@@ -109,7 +109,7 @@ TEST_CASE("in micro-batches, 1 to 16 ranks train to the same bits", "[micro_batc
   const auto by = GENERATE(Wrapped::ddp, Wrapped::buckets, Wrapped::fsdp);
   const auto* const backend = GENERATE("ahbm", "local");
   CAPTURE(static_cast<int>(by), backend);
-  const Trained alone = train(1, Wrapped::ddp, "ahbm", 16);
+  static const Trained alone = train(1, Wrapped::ddp, "ahbm", 16);
   REQUIRE(alone.losses.size() == 2);
   CHECK(alone.losses[0] > alone.losses[1]);
   for (const int ranks : {1, 2, 4, 8, 16}) {
@@ -118,7 +118,7 @@ TEST_CASE("in micro-batches, 1 to 16 ranks train to the same bits", "[micro_batc
     CHECK(trained.losses == alone.losses);
     CHECK(trained.weights == alone.weights);
   }
-  // One micro-batch of each rank is other data on other numbers of ranks.
+  // The same samples, cut into as many micro-batches as there are ranks.
   CHECK(train(4, by, backend, 4).weights != train(2, by, backend, 2).weights);
 }
 
@@ -169,6 +169,21 @@ TEST_CASE("so do ranks of several PEs that share their weights", "[micro_batches
   for (const int ranks : {2, 4, 8}) CHECK(train_on_pes(ranks, by, on) == alone);
 }
 
+TEST_CASE("a parameter that some micro-batches do not use has zeros there", "[micro_batches]") {
+  DataParallelWorld world(1, "local", {.reproducible = Reproducible::pairs});
+  world.spawn([&](int) {
+    const nn::Linear model(world.torch, 2, 1, kOnOnePe);
+    MicroBatches micro(world.torch, {.count = 4});
+    for (int round = 0; round < micro.rounds(); ++round) {
+      const Tensor x = world.torch.full({1, 2}, 1 + micro.index(round), kOnOnePe);
+      (round % 3 == 0 ? model(x).sum() : model->bias.sum()).backward();
+      micro.take(model->parameters());
+    }
+    CHECK(model->weight.grad().to_vector() == Floats(2, (1 + 4) / 4.0F));
+    CHECK(model->bias.grad().to_vector() == Floats{1});
+  });
+}
+
 TEST_CASE("micro-batches that ranks cannot share are refused", "[micro_batches][errors]") {
   const auto refused = [](int ranks, int count, Reproducible level) {
     DataParallelWorld world(ranks, "local", {.reproducible = level});
@@ -188,12 +203,27 @@ TEST_CASE("micro-batches that ranks cannot share are refused", "[micro_batches][
              Contains("[6, 2] are no batch of 4 micro-batches of equal size"));
   CHECK_THAT(world.refusal([&](int) {
     MicroBatches micro(world.torch, {.count = 4});
+    const Tensor v = world.torch.ones({2}, kOnOnePe).requires_grad_();
     const Tensor w = world.torch.ones({2}, kOnOnePe).requires_grad_();
-    w.sum().backward();
-    micro.take({w});
+    (v + w).sum().backward();
+    micro.take({v});
     micro.take({w});
   }),
-             Contains("KB-A006") && Contains("parameter 0 has a gradient in some rounds alone"));
+             Contains("KB-C020") && Contains("are not the 1 of the step's first round"));
+  CHECK_THAT(world.refusal([&](int) {
+    const MicroBatches micro(world.torch, {.count = 4});
+    micro.of(world.torch.zeros({4, 2}, kOnOnePe), 2);
+  }),
+             Contains("round 2 of 2"));
+  CHECK_THAT(world.refusal([&](int rank) {
+    const auto group = world.torch.distributed.new_group({0});
+    if (rank == 1) MicroBatches(world.torch, {.process_group = group});
+  }),
+             Contains("the caller is not in the group"));
+  CHECK_THAT(world.refusal([&](int) {
+    MicroBatches(world.torch, {.count = 4}).take({world.torch.ones({2}, kOnOnePe)});
+  }),
+             Contains("KB-C020") && Contains("no parameter has a gradient"));
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 // Tensor-parallel training whose bits do not depend on the number of ranks.
 
-#include <array>
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <utility>
@@ -120,6 +119,7 @@ Trained train(int ranks, DType dtype, Reproducible level, const char* backend = 
   Trained trained;
   std::vector<std::vector<Floats>> parts(12, std::vector<Floats>(static_cast<std::size_t>(ranks)));
   std::vector<Shape> shapes(12);
+  std::vector<int> dims(12);
   world.spawn([&](int rank) {
     const Layers layers(world.torch, dtype);
     const auto parameters = layers.parameters();
@@ -150,12 +150,12 @@ Trained train(int ranks, DType dtype, Reproducible level, const char* backend = 
     }
     for (std::size_t i = 0; i < all.size(); ++i) {
       shapes[i] = all[i].shape();
+      dims[i] = parameters[i].second;
       parts[i][static_cast<std::size_t>(rank)] = all[i].to_vector();
     }
   });
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    constexpr std::array kDims = {0, 1, 0, 0, -1, -1, -1, 1, 0, 0, -1, 1};
-    trained.weights.push_back(joined(parts[i], shapes[i], kDims.at(i)));
+    trained.weights.push_back(joined(parts[i], shapes[i], dims[i]));
   }
   return trained;
 }
@@ -185,6 +185,32 @@ TEST_CASE("on the local backend too", "[tp][blocks]") {
   CHECK(trained.weights == alone.weights);
 }
 
+// A table that is larger than what a kernel holds of it at a time.
+TEST_CASE("the gradient of a cut table has the same bits on any number of ranks", "[tp][blocks]") {
+  const auto gradient_on = [](int ranks) {
+    TensorParallelWorld world(ranks, {.backend = "ahbm",
+                                      .parallel = {.tensor_model_parallel_size = ranks},
+                                      .runtime = {.reproducible = Reproducible::pairs}});
+    std::vector<Floats> parts(static_cast<std::size_t>(ranks));
+    world.spawn([&](int rank) {
+      const tp::VocabParallelEmbedding embedding(
+          world.torch, {.num_embeddings = 4096, .embedding_dim = 64, .dtype = DType::f32});
+      constexpr std::int64_t kCount = 2048;
+      const random::Draw drawn(1, 2);
+      std::vector<std::int64_t> words;
+      Floats dy;
+      for (std::int64_t i = 0; i < kCount; ++i) words.push_back(i * i % 61 * 67);
+      for (std::int64_t i = 0; i < kCount * 64; ++i) dy.push_back(drawn.normal(i));
+      embedding.forward(world.torch.tensor(words, {1, kCount}, kOnOnePe))
+          .backward(world.torch.tensor(dy, {1, kCount, 64}, kOnOnePe));
+      parts[static_cast<std::size_t>(rank)] = embedding.weight.grad().to_vector();
+    });
+    return joined(parts, {4096, 64}, 0);
+  };
+  const Floats alone = gradient_on(1);
+  for (const int ranks : {2, 16}) CHECK(gradient_on(ranks) == alone);
+}
+
 TEST_CASE("layers whose blocks ranks cannot share are refused", "[tp][blocks][errors]") {
   const auto refused = [](int ranks, const auto& make) {
     TensorParallelWorld world(ranks, {.parallel = {.tensor_model_parallel_size = ranks},
@@ -195,21 +221,41 @@ TEST_CASE("layers whose blocks ranks cannot share are refused", "[tp][blocks][er
     const tp::ColumnParallelLinear layer(torch, {.in_features = 4, .out_features = 24});
   };
   CHECK_THAT(refused(2, column), Contains("KB-T001") &&
-                                     Contains("column_parallel_linear 24 over 2 ranks") &&
-                                     Contains("16 blocks"));
+                                     Contains("column_parallel_linear: 24 over 2 ranks") &&
+                                     Contains("multiples of 16"));
   CHECK_THAT(refused(3,
                      [](RuntimeContext& torch) {
                        const tp::RowParallelLinear layer(torch,
                                                          {.in_features = 48, .out_features = 4});
                      }),
-             Contains("row_parallel_linear 48 over 3 ranks"));
+             Contains("row_parallel_linear: 48 over 3 ranks"));
   CHECK_THAT(refused(2,
                      [](RuntimeContext& torch) {
                        const tp::ColumnParallelLinear layer(
                            torch,
                            {.in_features = 4, .out_features = 32, .sequence_parallel = true});
                      }),
-             Contains("KB-T006") && Contains("each rank's own tokens"));
+             Contains("KB-T006") && Contains("sums over its own tokens"));
+  CHECK_THAT(refused(2,
+                     [](RuntimeContext& torch) {
+                       const tp::ColumnParallelLinear layer(
+                           torch, {.in_features = 4, .out_features = 48, .stride = 3});
+                     }),
+             Contains("KB-T006") && Contains("stride 3 and 1 PEs"));
+  CHECK_THAT(refused(16,
+                     [](RuntimeContext& torch) {
+                       const tp::RowParallelLinear layer(
+                           torch, {.in_features = 32, .out_features = 4, .num_pes = 2});
+                     }),
+             Contains("KB-T006") && Contains("stride 1 and 2 PEs"));
+  CHECK_THAT(
+      refused(2,
+              [](RuntimeContext& torch) {
+                const tp::VocabParallelEmbedding layer(
+                    torch,
+                    {.num_embeddings = 32, .embedding_dim = 4, .reduce_scatter_embeddings = true});
+              }),
+      Contains("KB-T006") && Contains("sums over its own tokens"));
 }
 
 }  // namespace
