@@ -12,6 +12,7 @@
 #include "benches/bench/cell.h"
 #include "benches/bench/row_cells.h"
 #include "benches/collectives/group_split.h"
+#include "runtime/distributed/collective.h"
 
 namespace kernbench::benches::collectives {
 
@@ -258,8 +259,10 @@ std::string CollectiveTable::algorithms_text() const {
   return text;
 }
 
-// The size at which another algorithm would gain most by the model; empty if there is none.
+// The size at which another algorithm would gain most by the model; empty if there is none, or if
+// the environment wants sums of one order, which others may not have.
 std::string CollectiveTable::faster_text() const {
+  if (distributed::least_reproducible_by_environment() != Reproducible::run) return {};
   const Row* most = nullptr;
   double ratio = 1;
   for (const Row& row : rows_) {

@@ -6,9 +6,9 @@
 
 namespace kernbench::sim {
 
-// Adds up of(first), ..., of(first + count - 1): neighbours in pairs, these in pairs, and so on.  Of
-// a number that is odd the first half is the smaller one.  Summands are made when they are added,
-// from the first to the last.
+// Adds up of(first), ..., of(first + count - 1): neighbours in pairs, these in pairs, and so on.
+// Of an odd number the first half is the smaller one.  Summands are made when they are added, from
+// the first to the last.
 // REQUIRES: count > 0
 template <class Of, class Add>
 auto add_in_pairs(std::int64_t first, std::int64_t count, const Of& of, const Add& add)

@@ -59,6 +59,17 @@ TEST_CASE("4 x 4: a torus must move 15/32 n over each link, a mesh 30/48 n", "[c
   CHECK(bound(SipTopology::mesh_2d_no_wrap, 4, 4, kMiB) == kAlpha + Time{13'107'200});
 }
 
+TEST_CASE("n must pass the slowest cut, and the links of each SIP", "[ccl][bound]") {
+  // Links of 50 GB/s, of which some have a quarter.
+  const LinkSpec slow{Bandwidth{12'500'000'000}, kAlpha};
+  Topology line = link_topology(SipTopology::mesh_2d_no_wrap, 4, 1);
+  line.system.unlike_links = {{UnlikeLinks::Of::pair, 1, 2, slow}};
+  CHECK(ccl::all_reduce_lower_bound(line, kMiB) == kAlpha + 4 * Time{20'971'520});
+  Topology mesh = link_topology(SipTopology::mesh_2d_no_wrap, 3, 3);
+  mesh.system.unlike_links = {{UnlikeLinks::Of::sip, 0, 0, slow}};  // a corner, with two links
+  CHECK(ccl::all_reduce_lower_bound(mesh, kMiB) == kAlpha + 4 * Time{20'971'520 / 2});
+}
+
 TEST_CASE("a dimension of two has one link each way, not two", "[ccl][bound]") {
   // 3 x 2: 18 links, 2 * 5/18 n beta = 11 650 844.4 ps, rounded down.
   CHECK(bound(SipTopology::torus_2d, 3, 2, kMiB) == kAlpha + Time{11'650'844});

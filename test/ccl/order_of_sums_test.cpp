@@ -362,7 +362,8 @@ TEST_CASE("up a tree, along a chain, in pairs and in order, all chunks have one 
     }
   }
   CHECK(names == std::set<std::string_view>{"tree_allreduce", "switch_allreduce", "direct_in_order",
-                                            "doubling_allreduce", "chain"});
+                                            "doubling_allreduce", "halving_allreduce", "binomial",
+                                            "chain"});
 }
 
 TEST_CASE("trees that differ in the order of two operands have the same bits", "[ccl][order]") {

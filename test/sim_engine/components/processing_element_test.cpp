@@ -1,6 +1,7 @@
 #include "sim_engine/components/processing_element.h"
 
 #include <catch2/catch.hpp>
+#include <utility>
 
 #include "test/sim_engine/components/machine_under_test.h"
 
@@ -50,6 +51,27 @@ TEST_CASE("a store costs the same as a load of as many bytes", "[pe][timing]") {
   pe.kernel.run.store(pe.buffer, 0, tile);
   pe.kernel.end();
   CHECK(pe.since_start() == kIssue + kDispatch + kSetup + kMmu + kHbmPath + kThousandBytes);
+}
+
+TEST_CASE("a load or store takes the way to its HBM, whichever was taken before", "[pe][timing]") {
+  PeUnderTest pe;
+  const DeviceBuffer remote = pe.dut.buffer(kPe1, 4096);
+  const Endpoint tcm{Endpoint::Kind::tcm, kPe0};
+  const Tile tile = pe.ready_tile(250);
+  Time begun = pe.dut.now();
+  const auto took = [&] {
+    pe.kernel.end();
+    return pe.dut.now() - std::exchange(begun, pe.dut.now());
+  };
+  for (const DeviceBuffer& buffer : {pe.buffer, remote, pe.buffer, remote}) {
+    const Endpoint hbm{Endpoint::Kind::hbm, buffer.home};
+    const Time command = kIssue + kDispatch + kSetup + kMmu;
+    pe.kernel.run.store(buffer, 0, tile);
+    CHECK(took() == command + pe.dut.path(tcm, hbm).time_of(1000));
+    pe.kernel.run.load(buffer, 0, 250);
+    CHECK(took() == command + pe.dut.path(hbm, tcm).time_of(1000));
+  }
+  CHECK(pe.dut.path(tcm, {Endpoint::Kind::hbm, kPe1}).time_of(1000) != pe.dut.hbm_time(kPe0, 1000));
 }
 
 TEST_CASE("a load of no elements costs everything but bytes and translation", "[pe][timing]") {
