@@ -37,7 +37,7 @@ TEST_CASE("at level pairs neighbouring ranks are added in pairs, and these in pa
   CAPTURE(topology.name, ranks, static_cast<int>(by), backend);
   RuntimeContext torch(topology, {.reproducible = Reproducible::pairs});
   torch.distributed.init_process_group(backend);
-  for (const std::int64_t count : {1, 50, 3'000, 40'000}) {
+  for (const std::int64_t count : {1, 50, 9'000}) {
     if (ranks == 1 && by == Sum::reduce) continue;  // to rank 1
     const Floats sums = sums_of(torch, ranks, by, 0, count, Reproducible::run);
     Floats expected;
