@@ -5,6 +5,7 @@
 #include "runtime/functional/functional.h"
 #include "tp/layer_input.h"
 #include "tp/layers.h"
+#include "tp/product_in_blocks.h"
 
 namespace kernbench::tp {
 
