@@ -41,7 +41,7 @@ class ProductInBlocks {
 std::int64_t count_blocks(const RuntimeContext& torch, const distributed::ProcessGroup& group,
                           std::int64_t size, std::string_view what);
 
-// What a layer's options say of its blocks.
+// The options of a layer that decide on its blocks.
 struct LayerInBlocks {
   std::string_view name;
   std::int64_t size = 0;  // of the dimension that ranks share
@@ -54,8 +54,8 @@ struct LayerInBlocks {
 // rank's own tokens.
 void refuse_sequence_parts(const RuntimeContext& torch, std::string_view layer);
 
-// The same for a layer.  Throws KB-T006 for what cannot be computed in blocks: sequence_parallel,
-// weights that join several ones (`stride`), and those that PEs share.
+// Counts the blocks of a layer.  Throws KB-T006 for what cannot be computed in blocks:
+// sequence_parallel, weights that join several ones (`stride`), and those that PEs share.
 std::int64_t count_blocks(const RuntimeContext& torch, const distributed::ProcessGroup& group,
                           const LayerInBlocks& layer);
 

@@ -50,7 +50,7 @@ class RowsOnPe {
 
   // [count, V / W], in f32.
   tl::Tensor load(const Rows& rows) const { return load(rows, 0, logits_.columns); }
-  // Of these columns alone.
+  // Loads these columns alone.
   tl::Tensor load(const Rows& rows, std::int64_t first, std::int64_t columns) const {
     return tl_.cast(tl_.load(logits_.data + rows.first * logits_.columns + first,
                              {rows.count, columns}, logits_.data.dtype(), logits_.columns),
@@ -103,13 +103,13 @@ struct Sums {
   Tensor exponentials;
 };
 
-// The same of a PE's rows.
+// Sums of rows, on a PE.
 struct SumsOnPe {
   tl::Tensor picked;
   tl::Tensor exponentials;
 };
 
-// Of a block of the PE's words.
+// Computes the sums over a block of the PE's words.
 SumsOnPe add_up(tl::Context& tl, const RowsOnPe& part, const Rows& rows, const Tensor& target,
                 const Tensor& largest, const Vocabulary& vocabulary, std::int64_t block) {
   const std::int64_t columns = part.logits().columns / vocabulary.blocks;

@@ -34,7 +34,7 @@ constexpr std::int64_t kWidth = 64;
 constexpr std::int64_t kWords = 64;
 const TensorOptions kOnePe{.dtype = DType::f32, .dp = DPPolicy::on_one_pe()};
 
-// What a rank does with the words of a step, and of a sample.
+// A rank's model: a backward pass over the words of a step, and the loss of some samples.
 struct Model {
   std::function<void(const Tensor& words, const Tensor& targets)> backward;
   std::function<Tensor(const Tensor& words, const Tensor& targets)> loss;
@@ -42,7 +42,8 @@ struct Model {
   std::shared_ptr<void> owned;
 };
 
-// [b, s, h / W] with the columns of q, k and v side by side in each head.
+// Mixes tokens: qkv is [b, s, 3 h / W] with q, k and v side by side in each head, the result [b, s,
+// h / W].
 Tensor attend(const Tensor& qkv) {
   const Tensor all =
       reshape(qkv, {-1, kTokens, qkv.size(-1) / (3 * kWidth / kHeads), 3, kWidth / kHeads});
@@ -134,7 +135,7 @@ Model make_parallel_layers(RuntimeContext& torch) {
           loss, parameters, layers};
 }
 
-// Words of all samples, of which each is that much behind the other.
+// The words of so many samples, from the given one of a fixed text on.
 Tensor words_from(RuntimeContext& torch, std::int64_t first, std::int64_t samples) {
   std::vector<std::int64_t> words;
   for (std::int64_t i = first; i < first + samples * kTokens; ++i) {

@@ -36,7 +36,7 @@ void plan_swing(const PlanRequest& request, Plan& plan);
 // Source:                recursive doubling: Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005)
 void plan_doubling(const PlanRequest& request, Plan& plan);
 
-// The same order of additions by exchanges of halves, which then come back.
+// Exchanges of halves, which then come back, add up in the same order.
 //
 // Steps:                 2 log2 P
 // Bytes sent by each:    2 (P - 1)/P n

@@ -59,7 +59,7 @@ class AlgorithmChoice {
 
   // Throws ConfigError KB-Y047 if the group's members cannot run the algorithm that is named.
   const Algorithm& choose(distributed::CollectiveKind kind, const Moved& moved);
-  // The same for a reduction of level Reproducible::batch, one for all sizes, or of level `pairs`.
+  // Chooses for a reduction of level Reproducible::batch, one for all sizes, or of level `pairs`.
   // Throws CollectiveError KB-C027 if an algorithm is named that adds in another order.
   const Algorithm& choose_invariant(distributed::CollectiveKind kind, const Moved& moved,
                                     Reproducible level);

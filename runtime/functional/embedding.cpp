@@ -123,7 +123,7 @@ class GradientRows {
   // The sum for each of the table's rows [first, first + rows), in f32; undefined if there is none.
   std::optional<tl::Tensor> sum(std::int64_t first, std::int64_t rows) const {
     const std::int64_t most = rows_in_blocks(tl_, 4, dy_.columns);
-    // Where tiles are fixed, a part of a table has its rows added up in the order of the whole.
+    // Fixed tiles add up the rows of a part of a table in the order of the whole.
     const bool are_fixed = tl_.run().pe().services().has_fixed_tiles;
     std::optional<tl::Tensor> sum;
     ops::for_each_block(

@@ -91,8 +91,8 @@ void MicroBatches::check_are_the_same(const std::vector<Tensor>& parameters) {
       parameters.size(), parameters_.size()));
 }
 
-// As a binary number counts: two sums of as many rounds make one of twice as many.  A parameter
-// without a gradient in some of them has zeros there.
+// Sums are kept as the digits of a binary number: two of as many rounds make one of twice as many.
+// A parameter without a gradient in some rounds has zeros there.
 void MicroBatches::add(Gradients gradients) {
   for (std::size_t i = 0;; ++i) {
     if (i == partial_.size()) partial_.emplace_back();

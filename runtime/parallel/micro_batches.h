@@ -10,12 +10,12 @@
 //   }
 //   optimizer.step();
 //
-// What has the same shapes has the same bits on any rank, and all sums over micro-batches are one
-// tree: round i has the W micro-batches [i W, (i + 1) W), one on each rank, which
-// Reproducible::pairs adds up in pairs, and take() goes on with the rounds.  So the gradients have
-// the same bits for 1, 2, 4, ... ranks, up to `count`, unless a gradient of f16 overflows or ends
-// below 2^-14, since ranks divide before they add and rounds afterwards.  Ranks of a group that
-// reduces first, such as HSDP's shards, must follow each other.
+// Equal shapes have equal bits on any rank, and all sums over micro-batches are one tree: round i
+// has the W micro-batches [i W, (i + 1) W), one on each rank, which Reproducible::pairs adds up in
+// pairs, and take() goes on with the rounds.  So the gradients have the same bits for 1, 2, 4, ...
+// ranks, up to `count`, unless a gradient of f16 overflows or ends below 2^-14, since ranks divide
+// before they add and rounds afterwards.  Ranks of a group that reduces first, such as HSDP's
+// shards, must follow each other.
 
 #pragma once
 

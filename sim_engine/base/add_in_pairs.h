@@ -7,7 +7,7 @@
 namespace kernbench::sim {
 
 // Adds up of(first), ..., of(first + count - 1): neighbours in pairs, these in pairs, and so on.
-// Of an odd number the first half is the smaller one.  Summands are made when they are added, from
+// The first half of an odd number is the smaller one.  Summands are made when they are added, from
 // the first to the last.
 // REQUIRES: count > 0
 template <class Of, class Add>
