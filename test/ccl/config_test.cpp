@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <set>
+#include <string_view>
 
 #include "ccl/core/config_rules.h"
 #include "sim_engine/config/yaml_document.h"
@@ -60,6 +61,11 @@ defaults:
   CHECK(config.ipcq().depth == 3);
   CHECK(config.ipcq().slot_bytes == 2048);
   CHECK(config.n_elem() == std::vector<std::int64_t>{7});
+  const auto sizes = [](std::string_view text) {
+    return Config::parse(fmt::format("defaults: {{n_elem: {}}}", text)).n_elem();
+  };
+  CHECK(sizes("[0, 3]") == std::vector<std::int64_t>{0, 3});
+  CHECK_THROWS_AS(sizes("-1"), ConfigError);
   CHECK(config.participants() == Participants::one_pe_per_sip);
   CHECK(config.root() == Root::corner);
   CHECK(config.neighbours() == std::vector{Neighbours::ring});
