@@ -25,12 +25,7 @@ ColumnParallelLinear::ColumnParallelLinear(RuntimeContext& torch,
       options_(std::move(options)),
       group_(group_or_tensor_model_parallel(torch, options_.tp_group)),
       world_size_(torch.distributed.get_world_size(group_)),
-      blocks_(count_blocks(torch, group_,
-                           {.name = options_.name,
-                            .size = options_.out_features,
-                            .sequence_parallel = options_.sequence_parallel,
-                            .stride = options_.stride,
-                            .pes = options_.num_cubes * options_.num_pes})) {
+      blocks_(count_blocks(torch, group_, LayerInBlocks(options_, options_.out_features))) {
   if (options_.sequence_parallel) {
     if (options_.gather_output) refuse_to_gather();
     warn_if_not_sequence_parallel(torch, options_.name, world_size_);

@@ -44,10 +44,19 @@ std::int64_t count_blocks(const RuntimeContext& torch, const distributed::Proces
 // The options of a layer that decide on its blocks.
 struct LayerInBlocks {
   std::string_view name;
-  std::int64_t size = 0;  // of the dimension that ranks share
-  bool sequence_parallel = false;
-  int stride = 1;
-  int pes = 1;  // that share a rank's part
+  std::int64_t size;  // of the dimension that ranks share
+  bool sequence_parallel;
+  int stride;
+  int pes;  // that share a rank's part
+
+  // REQUIRES: the options of a layer, which outlive this
+  template <class Options>
+  LayerInBlocks(const Options& options, std::int64_t shared_size)
+      : name(options.name),
+        size(shared_size),
+        sequence_parallel(options.sequence_parallel),
+        stride(options.stride),
+        pes(options.num_cubes * options.num_pes) {}
 };
 
 // Throws KB-T006 at that level: gradients of what stands between layers would be sums over each

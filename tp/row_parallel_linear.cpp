@@ -13,12 +13,7 @@ RowParallelLinear::RowParallelLinear(RuntimeContext& torch, RowParallelLinearOpt
       group_(group_or_tensor_model_parallel(torch, options_.tp_group)),
       is_sequence_parallel_(options_.sequence_parallel &&
                             torch.distributed.get_world_size(group_) > 1),
-      blocks_(count_blocks(torch, group_,
-                           {.name = options_.name,
-                            .size = options_.in_features,
-                            .sequence_parallel = options_.sequence_parallel,
-                            .stride = options_.stride,
-                            .pes = options_.num_cubes * options_.num_pes})) {
+      blocks_(count_blocks(torch, group_, LayerInBlocks(options_, options_.in_features))) {
   if (options_.sequence_parallel && !options_.input_is_parallel) {
     wrong_layer("To enable `sequence_parallel`, `input_is_parallel` must be `True`");
   }
