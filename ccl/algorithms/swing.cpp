@@ -201,10 +201,7 @@ void plan_swing(const PlanRequest& request, Plan& plan) {
   plan_swing_pairs(request, plan, std::max(2, most - kWholeSteps));
 }
 
-namespace {
-
-// Steps to members 1, 2, 4, ... away, which exchange halves, and then come back, or the whole.
-void plan_by_doubling(const PlanRequest& request, Plan& plan, bool halving) {
+void plan_doubling(const PlanRequest& request, Plan& plan) {
   const Position sides = sides_of(request.shape);
   std::vector<Exchange> steps;
   for (const std::size_t dimension : {0, 1}) {
@@ -212,24 +209,10 @@ void plan_by_doubling(const PlanRequest& request, Plan& plan, bool halving) {
       steps.push_back({dimension, step, 0});
     }
   }
-  const std::size_t halved = halving ? steps.size() : 0;
-  plan.chunk_count = 1 << halved;
-  plan.length = static_cast<int>(steps.size() + halved) + 1;
-  plan.halves = halved > 0;
+  plan.length = static_cast<int>(steps.size()) + 1;
   plan.slices_at_once = 1;  // each has a move at every time
   plan.slice_interval = plan.length;
-  const int chunks = plan.chunk_count;
-  ChannelOfPairs(request, plan, std::move(steps), 0, chunks).all_reduce(halved);
-}
-
-}  // namespace
-
-void plan_doubling(const PlanRequest& request, Plan& plan) {
-  plan_by_doubling(request, plan, false);
-}
-
-void plan_halving(const PlanRequest& request, Plan& plan) {
-  plan_by_doubling(request, plan, true);
+  ChannelOfPairs(request, plan, std::move(steps), 0, 1).all_reduce(0);
 }
 
 std::string_view misfit_of_swing_whole(const GroupShape& shape) {

@@ -36,12 +36,6 @@ void plan_swing(const PlanRequest& request, Plan& plan);
 // Source:                recursive doubling: Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005)
 void plan_doubling(const PlanRequest& request, Plan& plan);
 
-// Exchanges of halves, which then come back, add up in the same order.
-//
-// Steps:                 2 log2 P
-// Bytes sent by each:    2 (P - 1)/P n
-void plan_halving(const PlanRequest& request, Plan& plan);
-
 // Says why a group's members have no such pairs; empty if they have.
 std::string_view misfit_of_swing(const GroupShape& shape);
 std::string_view misfit_of_swing_whole(const GroupShape& shape);

@@ -149,7 +149,7 @@ TEST_CASE("numerics: errors stay in their bounds, and bits are those of the tree
     if (ranks == 2) CHECK(row["varying"] == 0);
     if (row["trees"] == 1) CHECK(row["varying"] == 0);
   }
-  CHECK(algorithms.size() == 13);
+  CHECK(algorithms.size() == 12);
 }
 
 TEST_CASE("numerics: sums of a higher level do not vary, and take longer",

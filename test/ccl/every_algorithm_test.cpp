@@ -103,7 +103,6 @@ const std::map<std::string_view, Served>& served() {
       {"switch_allreduce", {{all_reduce}, Needs::sums}},
       {"swing_allreduce", {{all_reduce}, Needs::powers_of_two}},
       {"doubling_allreduce", {{all_reduce}, Needs::powers_of_two}},
-      {"halving_allreduce", {{all_reduce}, Needs::powers_of_two}},
       {"binomial", {{all_reduce, reduce_scatter, reduce}, Needs::powers_of_two}},
       {"swing_whole_allreduce", {{all_reduce}, Needs::sides_of_4}},
       {"torus", {{all_gather, reduce_scatter}}},
