@@ -35,6 +35,7 @@ struct GroupCommunicator::Meeting {
   Time began{0};  // when all had called
   Time bound{0};  // lower bound of its time
   std::int64_t open_messages = 0;
+  std::optional<Time> by_model = {};  // of members that are not alike: they take so long
 
   std::string_view name() const { return call.settings().algorithm->name; }
   // A protocol's times are those of all its messages, so that it has no slots for small ones.
@@ -49,6 +50,9 @@ struct GroupCommunicator::Launch {
 };
 
 namespace {
+
+// The largest collective whose model's time stands for that of ranks which are only nearly alike.
+constexpr Bytes kMostByModel = 64 << 10;
 
 constexpr Algorithm kMessage{.name = "pairs", .plan = plan_pairs};
 
@@ -174,6 +178,11 @@ void GroupCommunicator::run(const CollectiveCall& call) {
 
 void GroupCommunicator::run_planned(const CollectiveCall& call, const Algorithm& algorithm) {
   const std::shared_ptr<Meeting> meeting = meet(call, algorithm);
+  if (meeting->by_model) {
+    sleep_for(call, *meeting->by_model);
+    if (++meeting->finished == caller_count()) meetings_.erase(call.operation);
+    return;
+  }
   const auto launch = std::make_shared<Launch>(Launch{meeting, {}, {}});
   const int members = has_single_driver() ? meeting->call.member_count() : 1;
   for (int i = 0; i < members; ++i) {
@@ -200,8 +209,12 @@ void GroupCommunicator::run_by_model(const CollectiveCall& call, const Algorithm
     distributed::refuse_unlike(call.event.function, "its root does something else");
   }
   const std::optional<Time> time = choice_.time_of(algorithm, call.kind, moved_by(call));
+  sleep_for(call, time.value_or(Time{0}));
+}
+
+void GroupCommunicator::sleep_for(const CollectiveCall& call, Time time) {
   simulation_of(torch_).sleep(
-      time.value_or(Time{0}), [] { return std::string("a collective with a root"); },
+      time, [] { return std::string("a collective that takes its model's time"); },
       sim::Cause::other);
   if (writes(call, call.rank)) mark_replicated(call.takes);
 }
@@ -250,6 +263,7 @@ std::shared_ptr<GroupCommunicator::Meeting> GroupCommunicator::meet(const Collec
     settings.root = choice_.root_for(algorithm, call.kind,
                                      moved_of_level(moved_by(call), call.reproducible),
                                      call.reproducible);
+    settings.has_equal_chunks = is_folded() && torch_.options().folds_nearly;
     entry =
         std::make_shared<Meeting>(Meeting{{torch_.topology(), cuts_, plans_, devices_, settings}});
     entry->protocol = protocol;
@@ -273,6 +287,19 @@ std::shared_ptr<GroupCommunicator::Meeting> GroupCommunicator::meet(const Collec
   return meeting;
 }
 
+// A small collective is mostly latencies, which the model knows; a large one would not hold up the
+// kernels beside it as its messages do.
+Time GroupCommunicator::time_of_unlike(const PlannedCall& planned) const {
+  const CollectiveCall& call = planned.requests.front();
+  const Algorithm& algorithm = *planned.settings().algorithm;
+  std::optional<Time> time;
+  if (torch_.options().folds_nearly && size_of_call(call) <= kMostByModel) {
+    time = choice_.time_of(algorithm, planned.settings().kind, moved_by(call));
+  }
+  if (!time) distributed::refuse_unlike(algorithm.name, "its members take unlike steps");
+  return *time;
+}
+
 GroupCommunicator::QueuePool& GroupCommunicator::own_queues(const Meeting& meeting) {
   return own_queues_[{meeting.protocol, meeting.is_eager()}];
 }
@@ -290,7 +317,8 @@ void GroupCommunicator::prepare(Meeting& meeting, const std::vector<int>& sips, 
   }
   meeting.call.prepare();
   if (is_folded() && !meeting.call.are_members_alike()) {
-    distributed::refuse_unlike(meeting.name(), "its members take unlike steps");
+    meeting.by_model = time_of_unlike(meeting.call);
+    return;
   }
   meeting.reduction = meeting.call.reduction();
   QueuePool& idle = meeting.call.uses_slots() ? slot_queues_ : own;

@@ -73,6 +73,9 @@ class GroupCommunicator : public distributed::Communicator {
 
   void run_planned(const distributed::CollectiveCall& call, const Algorithm& algorithm);
   void run_by_model(const distributed::CollectiveCall& call, const Algorithm& algorithm);
+  // Throws CollectiveMismatchError KB-C026 if ranks are to be alike, or the collective is large.
+  Time time_of_unlike(const PlannedCall& planned) const;
+  void sleep_for(const distributed::CollectiveCall& call, Time time);
   std::shared_ptr<Meeting> meet(const distributed::CollectiveCall& call,
                                 const Algorithm& algorithm);
   // Takes idle queues, or makes new ones: each collective or message has queues of its own, so that

@@ -36,11 +36,16 @@ const PlanCache::Planned& PlanCache::plan(AlgorithmPlan algorithm, CollectiveKin
 std::int64_t PlanCache::most_chunks_kept(AlgorithmPlan algorithm, CollectiveKind kind, int root,
                                          const CubeTree& cubes, std::size_t summands) {
   constexpr int kMostNodes = 128;
+  constexpr int kOfMany = 16;
+  constexpr int kPrime = 7919;
   // Larger messages pay off on the links between SIPs, of which a group of one SIP uses none.
-  if (shape_.size == 1 || shape_.size * cubes.count > kMostNodes) return 0;
+  if (shape_.size == 1) return 0;
+  const int nodes = shape_.size * cubes.count;
+  const int asked = nodes > kMostNodes ? kOfMany : nodes;
   const Key key{algorithm, kind, root, 0, cubes.count, cubes.has_sums, cubes.root};
   const auto [known, is_new] = kept_.try_emplace({key, summands});
-  for (int node = 0; is_new && node < shape_.size * cubes.count; ++node) {
+  for (int i = 0; is_new && i < asked; ++i) {
+    const int node = asked < nodes ? i * kPrime % nodes : i;  // no pattern of numbers decides
     const Plan& plan_of_node = *plan(algorithm, kind, root, node, cubes).plan;
     if (plan_of_node.moves.empty()) continue;
     known->second = std::max(known->second, ccl::most_chunks_kept(plan_of_node, summands));

@@ -200,7 +200,8 @@ void PlannedCall::find_sizes(Bytes least_slice) {
                                           .cubes = cubes_.count,
                                           .are_pes = devices_.are_pes(),
                                           .slot = uses_slots_ ? settings_.slot_bytes : 0,
-                                          .least = least_slice});
+                                          .least = least_slice,
+                                          .has_equal_chunks = settings_.has_equal_chunks});
 }
 
 // Cuts

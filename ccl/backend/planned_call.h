@@ -38,6 +38,7 @@ struct CallSettings {
   Bytes slot_bytes = 0;      // of the queues between neighbours
   int depth = 0;             // their slots
   bool has_slots = false;    // messages may go through them
+  bool has_equal_chunks = false;  // CutSizes::has_equal_chunks
 
   // `has_queues`: neighbours are joined by those of ccl.yaml, as in the default group.
   static CallSettings of(const Config& config, const Algorithm& algorithm,
@@ -65,8 +66,8 @@ class PlannedCall {
   bool uses_slots() const { return uses_slots_; }
   // The steps of a member's PEs.
   Programs make_programs(int member);
-  // False if the steps of members are not those of their stand-in, shifted to their places.  If a
-  // stand-in has more than 64 followers, 64 of them are compared.
+  // False if the steps of members are not those of their stand-in, shifted to their places.  Of
+  // many followers 8 to 64 are compared.
   bool are_members_alike();
   // A member's request, or that of all.
   const distributed::CollectiveCall& request(int member) const;

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -34,13 +35,21 @@ Programs PlannedCall::make_programs(int member) {
 
 namespace {
 
+std::size_t count_steps(const Programs& programs) {
+  return std::accumulate(
+      programs.begin(), programs.end(), std::size_t{0},
+      [](std::size_t sum, const auto& entry) { return sum + entry.second.steps->steps.size(); });
+}
+
 // Returns all followers of a stand-in, or some of many, which no pattern of their numbers decides.
-std::vector<int> select(const std::vector<int>& followers) {
-  constexpr std::size_t kMost = 64;
+// The more steps each has, the fewer they are: a list of steps costs as much to make as to run.
+std::vector<int> select(const std::vector<int>& followers, std::size_t steps) {
+  constexpr std::size_t kMostSteps = 1 << 14;
   constexpr std::size_t kPrime = 7919;
+  const std::size_t most = std::clamp<std::size_t>(kMostSteps / (steps + 1), 8, 64);
   std::vector<int> some;
-  for (std::size_t i = 0; i < std::min(followers.size(), kMost); ++i) {
-    some.push_back(followers[followers.size() <= kMost ? i : i * kPrime % followers.size()]);
+  for (std::size_t i = 0; i < std::min(followers.size(), most); ++i) {
+    some.push_back(followers[followers.size() <= most ? i : i * kPrime % followers.size()]);
   }
   return some;
 }
@@ -56,7 +65,7 @@ bool PlannedCall::are_members_alike() {
   return std::ranges::all_of(followers, [&](const auto& entry) {
     const auto& [stand_in, all] = entry;
     const Programs programs = make_programs(stand_in);
-    return std::ranges::all_of(select(all), [&](int member) {
+    return std::ranges::all_of(select(all, count_steps(programs)), [&](int member) {
       return is_like(programs, stand_in, member, network);
     });
   });

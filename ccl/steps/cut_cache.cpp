@@ -67,6 +67,13 @@ std::vector<int> channels_of_lanes(const Cut& cut, int channels_of_plan) {
   return channels;
 }
 
+// Returns the slice without what is left over where it is cut into equal chunks.
+Slice without_rest(Slice slice, int chunks) {
+  std::int64_t& size = slice.rows >= chunks && slice.rows > 1 ? slice.rows : slice.columns;
+  if (size > chunks) size -= size % chunks;
+  return slice;
+}
+
 // True if each of the plan's channels gets equally many lanes.
 bool has_lanes_for_channels(const std::vector<Slice>& slices, const CutSizes& sizes) {
   std::set<Lane> lanes;
@@ -79,7 +86,7 @@ bool has_lanes_for_channels(const std::vector<Slice>& slices, const CutSizes& si
 void append_slices(std::vector<Slice>& slices, const Slice& whole, const CutSizes& sizes) {
   const bool is_scattered = sizes.is_joined && whole.rows > 1 && whole.rows < sizes.chunk_count;
   if (whole.count() <= sizes.most && !is_scattered) {
-    slices.push_back(whole);
+    slices.push_back(sizes.has_equal_chunks ? without_rest(whole, sizes.chunk_count) : whole);
     return;
   }
   // A slice has as many whole rows as fit; rows that are too long are split one by one.
@@ -125,7 +132,7 @@ std::shared_ptr<const Cut> CutCache::cut(const std::vector<BlockLayout>& layouts
   if (are_apart) finest.most = sizes.most_of_channel;
   for (const Slice& slice : wholes) append_slices(cut->slices[slice.lane], slice, finest);
   const int channels = are_apart ? sizes.channels : 1;
-  cut->channels = channel_count(*cut, sizes, channels);
+  cut->channels = sizes.has_equal_chunks ? channels : channel_count(*cut, sizes, channels);
   cut->channel_of = channels_of_lanes(*cut, channels);
   known = cut;
   return known;

@@ -174,7 +174,8 @@ CutSizes find_cut_sizes(const Plan& plan, const CutInput& input) {
           .chunk_count = plan.chunk_count,
           .is_joined =
               std::ranges::any_of(plan.moves, [](const Move& move) { return !move.held.empty(); }),
-          .on_one_cube = input.cubes > 1};
+          .on_one_cube = input.cubes > 1,
+          .has_equal_chunks = input.has_equal_chunks};
 }
 
 std::int64_t most_message_elements(const Topology& topology, DType dtype, const Plan& plan,

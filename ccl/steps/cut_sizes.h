@@ -32,6 +32,9 @@ struct CutSizes {
   // Earlier values of a slice are put together again, so it must be consecutive elements.
   bool is_joined = false;
   bool on_one_cube = false;  // cut_into_slices()
+  // All chunks of a slice have one size, and what is left over of it is not moved.  Lanes have the
+  // plan's channels alone, so that each has a share of every member's chunks.
+  bool has_equal_chunks = false;
 
   friend auto operator<=>(const CutSizes&, const CutSizes&) = default;
 };
@@ -48,6 +51,7 @@ struct CutInput {
   bool are_pes = false;      // members are PEs, else SIPs
   Bytes slot = 0;            // messages go through slots of this size; 0: they do not
   Bytes least = 1;           // bytes of each of several slices that begin together
+  bool has_equal_chunks = false;
 };
 
 // Returns the rate at which HBM gives what the lanes of a SIP send, and takes what they receive.
