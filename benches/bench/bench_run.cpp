@@ -125,6 +125,7 @@ EngineStatistics BenchRun::statistics() const {
     sum.timed += one.timed;
     sum.events += one.events;
     sum.ranks_of_each = std::max(sum.ranks_of_each, one.ranks_of_each);
+    sum.are_nearly_alike = sum.are_nearly_alike || one.are_nearly_alike;
     if (sum.unlike.empty()) sum.unlike = one.unlike;
     sum.energy += one.energy;
     add_effects(sum.faults, one.faults);

@@ -56,7 +56,7 @@ struct BenchRequest {
   std::uint64_t seed = 0;
   std::optional<std::uint64_t> shuffle_ties = {};  // RuntimeOptions::shuffle_ties of all contexts
   std::optional<int> tie_orders = {};  // in which all is simulated besides; else BenchInfo's
-  Folds folds = Folds::exactly;
+  Folds folds = Folds::by_number;
   Recording recording = {};
   std::filesystem::path output_folder = {};  // --out; empty if it is not given
   int jobs = 1;                              // points of a sweep simulated at once

@@ -31,6 +31,7 @@ EngineStatistics collect_statistics(RuntimeContext& torch) {
   statistics.energy = runtime::measure_energy(simulation_of(torch));
   const sim::Machine& machine = simulation_of(torch).machine();
   statistics.ranks_of_each = machine.folding().sips_of_each();
+  statistics.are_nearly_alike = statistics.ranks_of_each > 1 && torch.options().folds_nearly;
   const sim::MachineFaults* const faults = simulation_of(torch).machine().faults();
   if (faults != nullptr) statistics.faults = faults->effects();
   return statistics;
@@ -62,8 +63,10 @@ CollectedContext ContextSet::make(const Topology& topology, RuntimeOptions optio
   options.trace = options.trace || recording_.trace == runtime::TraceLevel::units;
   options.profile = options.profile || recording_.is_on();
   if (!options.energy) options.energy = recording_.energy;
+  is_near_ = options.fold > 0 && options.folds_nearly;
   if (options.fold > 0) options.fold = find_period(topology, options.folds_nearly);
   period_ = std::max(period_, options.fold);
+  runs_rank_by_rank_ = !unlike_.empty() && options.fold == 0;
   if (!options.shuffle_ties) options.shuffle_ties = shuffle_ties_;
   CollectedContext torch(new RuntimeContext(topology, std::move(options)), ContextCollector{this});
   const std::lock_guard lock(mutex_);
@@ -89,6 +92,8 @@ void ContextCollector::operator()(RuntimeContext* torch) const {
 // Returns the least period that is left; 0: none is, or the ranks are not to be folded.
 int ContextSet::find_period(const Topology& topology, bool nearly) const {
   if (folds_ < (nearly ? Folds::nearly : Folds::exactly)) return 0;
+  const bool are_many = topology.system.sip_count >= kManyRanks;
+  if (nearly && folds_ == Folds::by_number && !are_many) return 0;
   for (int period = least_period_; period <= sim::Folding::kLargestPeriod; ++period) {
     if (sim::Folding::find_obstacle(topology, period).empty()) return period;
   }
@@ -100,7 +105,7 @@ bool ContextSet::begin_anew_less_folded(std::string_view why) {
   if (period_ == 0) return false;
   least_period_ = period_ + 1;
   period_ = 0;
-  if (folds_ == Folds::nearly) unlike_ = why;
+  if (is_near_) unlike_ = why;
   statistics_.clear();
   traced_.clear();
   longest_.reset();

@@ -117,9 +117,10 @@ std::string foot(const Report& report) {
       note_line("simulated", fmt::format("{:.3f} us in {} events", to_ns(engine.simulated) / 1e3,
                                          with_commas(engine.events)));
   if (engine.ranks_of_each > 1) {
-    text += note_line("alike",
-                      fmt::format("one rank was simulated for {}{}; --fold off simulates each",
-                                  engine.system_count > 1 ? "up to " : "", engine.ranks_of_each));
+    text += note_line(engine.are_nearly_alike ? "nearly alike" : "alike",
+                      fmt::format("one rank was simulated for {}{}{}; --fold off simulates each",
+                                  engine.system_count > 1 ? "up to " : "", engine.ranks_of_each,
+                                  engine.are_nearly_alike ? ", a step within 2 %" : ""));
   }
   if (!engine.unlike.empty()) text += note_line("not alike", engine.unlike);
   text += note_line("wall", fmt::format("{:.3f} s, {:.2f} M events/s", engine.wall_s,

@@ -85,7 +85,8 @@ Json outcome_json(const NamedOutcome& named) {
     systems.push_back({one.simulated.count(), one.events, hex(one.fingerprint), one.busiest.unit,
                        one.busiest.busy.count(), one.busiest.kernel_time.count(),
                        std::move(algorithms), one.rules, one.timed.count(), energy_json(one.energy),
-                       faults_json(one.faults), one.ranks_of_each, one.unlike});
+                       faults_json(one.faults), one.ranks_of_each, one.unlike,
+                       one.are_nearly_alike});
   }
   return {{"inputs", hex(named.inputs)},
           {"point", named.point},
@@ -114,6 +115,7 @@ NamedOutcome parse_outcome(const Json& json) {
     one.faults = parse_faults(system.at(10));
     one.ranks_of_each = system.at(11).get<int>();
     one.unlike = system.at(12).get<std::string>();
+    one.are_nearly_alike = system.at(13).get<bool>();
     named.outcome.systems.push_back(std::move(one));
   }
   return named;

@@ -38,7 +38,8 @@ struct EngineStatistics {
   sim::UnitUse busiest = {};      // of the (first) system whose kernels ran longest
   std::size_t system_count = 1;
   int ranks_of_each = 1;  // the most that one rank stands for (RuntimeOptions::fold)
-  std::string unlike = {};  // with Folds::nearly: why ranks were simulated rank by rank
+  bool are_nearly_alike = false;  // for some of them nearly (RuntimeOptions::folds_nearly)
+  std::string unlike = {};  // why ranks that were to be nearly alike were simulated rank by rank
   std::vector<AlgorithmRun> algorithms = {};  // without duplicates, sorted
   // The numbers of the rules of ccl.yaml that have decided, sorted (Config::number_of_rule()).
   std::vector<int> rules = {};

@@ -215,7 +215,9 @@ SweepState SweepRun::state() const {
   for (const Point& point : points_) {
     if (point.outcome && !point.is_restored) ++state.finished;
     const bool runs = point.is_begun && !point.outcome && !point.failure && point.crash.empty();
-    if (runs && state.running.empty()) state.running = point.key;
+    if (!runs || !state.running.empty()) continue;
+    state.running = point.key;
+    if (point.contexts && point.contexts->runs_rank_by_rank()) state.running += ", rank by rank";
   }
   return state;
 }

@@ -56,7 +56,7 @@ struct RunArguments {
   std::vector<std::string> faults;  // "link=sip0.link.east bandwidth=x0.25"
   std::string seed = "0";
   std::string shuffle_ties;            // a seed; empty: they are not shuffled
-  std::string fold = "exact";
+  std::string fold = "auto";
   std::string tie_orders;              // empty: the bench says how many
   std::string jobs;                    // empty: the number of hardware threads
   std::string shard;                   // "i/n"; empty: all points

@@ -87,10 +87,10 @@ void add_run_options(CLI::App* app, RunArguments& arguments) {
   add_seed(app, arguments.seed);
   add_shuffle_ties(app, arguments.shuffle_ties);
   add(app, "--fold", "HOW", arguments.fold,
-      "Ranks that do alike are simulated once: 'exact' (the default), with the times of all;\n"
-      "'near', those too that are nearly alike: a step's time is within 2 %, what it exposes\n"
-      "may be further off; 'off', none")
-      ->check(CLI::IsMember({"exact", "near", "off"}));
+      "Ranks that do alike are simulated once: 'exact', with the times of all; 'near', those\n"
+      "too that are nearly alike: a step's time is within 2 %, what it exposes may be further\n"
+      "off; 'auto' (the default), near from 32 ranks on, else exact; 'off', none")
+      ->check(CLI::IsMember({"auto", "exact", "near", "off"}));
   add(app, "--out", "DIR", arguments.output_folder,
       "Write report.json, report.csv and the bench's files into this folder");
   add(app, "--json", "F", arguments.json, "Write the report to this file; - for stdout");

@@ -172,7 +172,8 @@ CheckRows check_of_first_row(const BenchInfo& info, const RunArguments& argument
 
 Folds parse_folds(std::string_view text) {
   if (text == "off") return Folds::none;
-  return text == "near" ? Folds::nearly : Folds::exactly;
+  if (text == "near") return Folds::nearly;
+  return text == "exact" ? Folds::exactly : Folds::by_number;
 }
 
 BenchRequest make_request(const BenchInfo& info, const RunArguments& arguments, const Work& work,

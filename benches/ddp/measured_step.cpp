@@ -206,6 +206,7 @@ MeasuredStep measure_step(PointContext& point, const StepInput& input, const Top
                                                  : fsdp_steps(torch, input, holder);
     all.add(steps.second);
     if (rank != 0) return;
+    measured.may_miss_bounds = torch.options().fold > 0;
     measured.bound = step_bound(topology, input, work, steps.second.buckets);
     std::tie(measured.first, measured.later) = std::move(steps);
   });

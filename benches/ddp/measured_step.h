@@ -50,6 +50,9 @@ struct MeasuredStep {
   std::vector<BucketBound> bounds;
   Time time{0};   // of the later step, from the first rank's begin to the last one's end
   Time bound{0};  // of that
+  // Ranks that are nearly alike leave out what their chunks cannot share equally, so a collective
+  // may end a little before its bound.
+  bool may_miss_bounds = false;
 };
 
 // The machine is one of input.world SIPs.

@@ -51,24 +51,11 @@ struct GroupCommunicator::Launch {
 
 namespace {
 
-// The largest collective whose model's time stands for that of ranks which are only nearly alike.
-constexpr Bytes kMostByModel = 64 << 10;
-
 constexpr Algorithm kMessage{.name = "pairs", .plan = plan_pairs};
 
 const Block* find_block(const CollectiveCall& request) {
   const std::vector<Block>& blocks = request.gives.empty() ? request.takes : request.gives;
   return blocks.empty() ? nullptr : &blocks.front();
-}
-
-// The bytes of all blocks that a rank gives, or of those that it takes if they are more.
-Bytes size_of_call(const CollectiveCall& call) {
-  const auto size = [](const std::vector<Block>& blocks) {
-    Bytes bytes = 0;
-    for (const Block& block : blocks) bytes += block.count * size_of(block.tensor.dtype());
-    return bytes;
-  };
-  return std::max(size(call.gives), size(call.takes));
 }
 
 Tensor barrier_token(RuntimeContext& torch, int device) {
@@ -202,23 +189,6 @@ void GroupCommunicator::run_planned(const CollectiveCall& call, const Algorithm&
   finish(*meeting, call.operation, open);
 }
 
-// A root does not do as the others, so none of the ranks that stand for others can show what they
-// do: where that may be, each takes the time that all of them take by the model.
-void GroupCommunicator::run_by_model(const CollectiveCall& call, const Algorithm& algorithm) {
-  if (!torch_.options().folds_nearly) {
-    distributed::refuse_unlike(call.event.function, "its root does something else");
-  }
-  const std::optional<Time> time = choice_.time_of(algorithm, call.kind, moved_by(call));
-  sleep_for(call, time.value_or(Time{0}));
-}
-
-void GroupCommunicator::sleep_for(const CollectiveCall& call, Time time) {
-  simulation_of(torch_).sleep(
-      time, [] { return std::string("a collective that takes its model's time"); },
-      sim::Cause::other);
-  if (writes(call, call.rank)) mark_replicated(call.takes);
-}
-
 void GroupCommunicator::transfer(std::uint64_t operation, const Block& source,
                                  const Block& target) {
   if (has_single_driver()) refuse_for_pes("messages", static_cast<int>(devices_.pes.size()));
@@ -257,7 +227,7 @@ std::shared_ptr<GroupCommunicator::Meeting> GroupCommunicator::meet(const Collec
   std::shared_ptr<Meeting>& entry = meetings_[call.operation];
   if (entry == nullptr) {
     const Protocol* const protocol =
-        choice_.protocol_for(call.kind, count_bytes(call), size_of_call(call));
+        choice_.protocol_for(call.kind, count_bytes(call), bytes_of(call));
     auto settings = CallSettings::of(launcher_.config(), algorithm, call.kind,
                                      is_default_ && protocol == nullptr);
     settings.root = choice_.root_for(algorithm, call.kind,
@@ -287,19 +257,6 @@ std::shared_ptr<GroupCommunicator::Meeting> GroupCommunicator::meet(const Collec
   return meeting;
 }
 
-// A small collective is mostly latencies, which the model knows; a large one would not hold up the
-// kernels beside it as its messages do.
-Time GroupCommunicator::time_of_unlike(const PlannedCall& planned) const {
-  const CollectiveCall& call = planned.requests.front();
-  const Algorithm& algorithm = *planned.settings().algorithm;
-  std::optional<Time> time;
-  if (torch_.options().folds_nearly && size_of_call(call) <= kMostByModel) {
-    time = choice_.time_of(algorithm, planned.settings().kind, moved_by(call));
-  }
-  if (!time) distributed::refuse_unlike(algorithm.name, "its members take unlike steps");
-  return *time;
-}
-
 GroupCommunicator::QueuePool& GroupCommunicator::own_queues(const Meeting& meeting) {
   return own_queues_[{meeting.protocol, meeting.is_eager()}];
 }
@@ -310,7 +267,7 @@ void GroupCommunicator::prepare(Meeting& meeting, const std::vector<int>& sips, 
   const std::vector<CollectiveCall>& requests = meeting.call.requests;
   if (has_single_driver()) {
     const bool is_known = requests.front().kind == CollectiveKind::all_reduce;
-    meeting.bound = is_known ? compute_bound(size_of_call(requests.front())) : Time{0};
+    meeting.bound = is_known ? compute_bound(bytes_of(requests.front())) : Time{0};
   } else if (!is_folded()) {
     meeting.bound = collective_lower_bound(torch_.topology(), sips, meeting.call.settings().kind,
                                            requests, meeting.call.ways());

@@ -23,6 +23,15 @@ using distributed::Block;
 using distributed::CollectiveCall;
 using distributed::CollectiveKind;
 
+Bytes bytes_of(const CollectiveCall& call) {
+  const auto sum = [](const std::vector<Block>& blocks) {
+    Bytes bytes = 0;
+    for (const Block& block : blocks) bytes += block.count * size_of(block.tensor.dtype());
+    return bytes;
+  };
+  return std::max(sum(call.gives), sum(call.takes));
+}
+
 CallSettings CallSettings::of(const Config& config, const Algorithm& algorithm, CollectiveKind kind,
                               bool has_queues) {
   const sim::IpcqParams ipcq = config.ipcq();

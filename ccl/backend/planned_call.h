@@ -31,6 +31,9 @@ struct Program {
 };
 using Programs = std::map<sim::PeLocation, Program>;
 
+// The bytes of all blocks that a rank gives, or of those that it takes if they are more.
+Bytes bytes_of(const distributed::CollectiveCall& call);
+
 struct CallSettings {
   const Algorithm* algorithm = nullptr;
   distributed::CollectiveKind kind = distributed::CollectiveKind::all_reduce;

@@ -114,7 +114,7 @@ void Work::State::order_stream() {
     for (const sim::DeviceBuffer& buffer : tensor.storage()->buffers()) {
       races.access(simulation.machine().memory(), buffer.region,
                    {buffer.first, buffer.element_count}, {stream.position(), what, writes},
-                   tensor.name(), description);
+                   tensor.name(), [this] { return description; });
     }
   }
 }

@@ -29,10 +29,10 @@ class RaceWatch final : public tl::AccessWatch {
         call_(describe_call(simulation)) {}
 
   void access(sim::RegionId region, const sim::ElementRange& elements, bool is_written,
-              const std::string& tensor, const std::string& where) override {
+              const std::string& tensor, FunctionRef<std::string()> where) override {
     simulation_.attachments().get<StreamRaces>().access(simulation_.machine().memory(), region,
                                                         elements, {by_, what_, is_written}, tensor,
-                                                        where + call_);
+                                                        [&] { return where() + call_; });
   }
 
  private:

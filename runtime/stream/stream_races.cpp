@@ -16,7 +16,7 @@ bool are_ordered(const StreamPosition& a, const StreamPosition& b) {
 
 void StreamRaces::access(const sim::MemoryStore& memory, sim::RegionId region,
                          const sim::ElementRange& elements, const StreamAccess& access,
-                         const std::string& tensor, const std::string& where) {
+                         const std::string& tensor, FunctionRef<std::string()> where) {
   OfRegion& known = regions_[region.index];
   if (known.region != region) known = {region, {}};  // the index is used again
   const auto check = [&](const StreamAccess& earlier) {
@@ -26,7 +26,7 @@ void StreamRaces::access(const sim::MemoryStore& memory, sim::RegionId region,
         "KB-M031",
         "{} {} elements {} of tensor '{}', which {} {}, and nothing orders their streams {} and "
         "{}; wait for an Event of the one, or wait_stream(), before the launch on the other",
-        where, access.writes ? "writes" : "reads", to_string(elements), tensor, *earlier.what,
+        where(), access.writes ? "writes" : "reads", to_string(elements), tensor, *earlier.what,
         earlier.writes ? "writes" : "reads", access.by.slot->stream(), earlier.by.slot->stream());
   };
   // An access that is covered by a later one which follows it need not be kept: what races with the

@@ -8,6 +8,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "runtime/fiber/function_ref.h"
 #include "runtime/simulation/attachments.h"
 #include "runtime/stream/stream_clock.h"
 #include "sim_engine/values/element_leases.h"
@@ -29,10 +30,10 @@ class StreamRaces final : public Attachment {
   bool is_watching() const { return is_watching_; }
 
   // Records an access to a region of `memory`.  Throws DeviceError KB-M031 if it races with an
-  // earlier one.  `tensor` is the name of the tensor, `where` is "tl.store in kernel 'k' on ...".
+  // earlier one.  `tensor` is the name of the tensor, `where` says "tl.store in kernel 'k' on ...".
   void access(const sim::MemoryStore& memory, sim::RegionId region,
               const sim::ElementRange& elements, const StreamAccess& access,
-              const std::string& tensor, const std::string& where);
+              const std::string& tensor, FunctionRef<std::string()> where);
 
   void forget_ranks() override { regions_.clear(); }
 

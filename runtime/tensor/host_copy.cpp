@@ -126,7 +126,7 @@ void take_turn(const Tensor& target, std::string_view function) {
   const auto what = std::make_shared<const std::string>(function);
   for (const sim::DeviceBuffer& buffer : target.storage()->buffers()) {
     races.access(simulation.machine().memory(), buffer.region, {buffer.first, buffer.element_count},
-                 {stream.position(), what, true}, target.name(), *what);
+                 {stream.position(), what, true}, target.name(), [&] { return *what; });
   }
 }
 

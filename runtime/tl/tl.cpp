@@ -184,7 +184,7 @@ void Context::show(std::string_view operation, const Pointer& pointer,
   if (watch_ == nullptr) [[likely]]
     return;
   watch_->access(pointer.buffer_.region, elements, is_written, *pointer.tensor_name_,
-                 where(operation));
+                 [&] { return where(operation); });
 }
 
 // Views
