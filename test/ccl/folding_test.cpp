@@ -5,10 +5,15 @@
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "ccl/backend/ahbm_registration.h"
+#include "ccl/core/config.h"
 #include "runtime/functional/functional.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/torch/internals.h"
@@ -32,9 +37,14 @@ using Catch::Matchers::Contains;
 using Catch::Matchers::Equals;
 using Program = std::function<void(RuntimeContext& torch, int rank)>;
 
-Run simulate(const Topology& topology, int fold, const Program& program) {
+// `ccl` is the text of ccl.yaml.
+Run simulate(const Topology& topology, int fold, const Program& program,
+             const std::string& ccl = "{}") {
   ccl::prepare_program();
-  RuntimeContext torch(topology, {.data = false, .fold = fold});
+  RuntimeContext torch(topology,
+                       {.ccl = std::make_shared<const ccl::Config>(ccl::Config::parse(ccl)),
+                        .data = false,
+                        .fold = fold});
   torch.distributed.init_process_group("ahbm");
   const auto worker = [&](int rank) {
     torch.ahbm.set_device(rank);
@@ -239,6 +249,25 @@ TEST_CASE("chunks of unequal sizes are seen in large groups", "[ccl][folding]") 
       if (run) CHECK((run->ends == each.ends && run->fingerprint == each.fingerprint));
     }
   }
+}
+
+// Halves that members exchange lie at other places on each, in the order of their numbers.
+TEST_CASE("exchanges of halves fold where all chunks are equal", "[ccl][folding]") {
+  const auto [kind, width, height] =
+      GENERATE(std::tuple(SipTopology::ring_1d, 8, 1), std::tuple(SipTopology::ring_1d, 16, 1),
+               std::tuple(SipTopology::torus_2d, 4, 8));
+  const Topology topology = round_topology(kind, width, height);
+  const Program program = [](RuntimeContext& torch, int) {
+    torch.distributed.all_reduce(torch.zeros({1 << 14}, {.dp = DPPolicy::on_one_pe()}));
+  };
+  const std::string swing = "defaults: {algorithm: swing_allreduce}";
+  const Run each = simulate(topology, 0, program, swing);
+  const Run folded = simulate(topology, 2, program, swing);
+  CAPTURE(width, height);
+  CHECK(folded.sips_of_each > 1);
+  CHECK(folded.ends == each.ends);
+  CHECK(folded.fingerprint == each.fingerprint);
+  CHECK(folded.carried == each.carried);
 }
 
 TEST_CASE("each rank that another stands for has a group like its own", "[ccl][folding]") {
