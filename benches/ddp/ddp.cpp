@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <span>
 #include <string>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "benches/bench/table.h"
 #include "benches/ddp/measured_step.h"
 #include "benches/figure/figure_artifacts.h"
+#include "benches/train/configuration.h"
 #include "benches/train/model_settings.h"
 #include "sim_engine/base/error.h"
 
@@ -25,7 +27,9 @@ namespace kernbench::benches::ddp {
 namespace {
 
 constexpr std::array kSchemes = {Scheme::ddp, Scheme::zero1, Scheme::fsdp2};
-constexpr std::array kModels = {train::ModelKind::gpt, train::ModelKind::llama};
+constexpr train::UnnamedModel kUnnamed{
+    .size = {.layers = 2, .hidden = 256, .heads = 4, .vocab = 1000, .seq = 64, .batch = 64},
+    .most_seq = train::kMost};
 constexpr int kLinesInRow = 3;  // of a legend
 
 constexpr std::array kStepColumns = {
@@ -91,11 +95,22 @@ std::vector<double> read_caps(const Settings& settings) {
   return caps;
 }
 
-std::vector<StepInput> read_points(const Settings& settings, const Topology& topology) {
-  const train::ModelKind model = settings.choice("model", kModels);
-  const train::ModelInput read =
-      train::read_model("ddp", train::ModelPart::whole, model, settings, topology);
-  StepInput input{.model = model, .size = read.size, .dtype = read.dtype, .on = read.on};
+// Of a configuration two layers and one sample, unless more are given: the host takes long for all.
+train::ConfiguredModel read_model(const Settings& settings) {
+  train::ConfiguredModel model = train::read_model(settings, kUnnamed);
+  if (!model.has_given_layers) model.size.layers = kUnnamed.size.layers;
+  const bool is_named = model.configuration != train::Configuration::none;
+  if (!settings.is_set("batch")) model.size.batch = is_named ? 1 : kUnnamed.size.batch;
+  return model;
+}
+
+std::vector<StepInput> read_points(const Settings& settings, const train::ConfiguredModel& model,
+                                   const Topology& topology) {
+  train::check_size("ddp", model.kind, model.size);
+  StepInput input{.model = model.kind,
+                  .size = model.size,
+                  .dtype = settings.choice("dtype", kDTypes),
+                  .on = train::read_pes(settings, topology, model.size.tokens())};
   const std::vector<Scheme> schemes = settings.choices("scheme", kSchemes);
   const std::vector<double> caps = read_caps(settings);
   std::vector<StepInput> points;
@@ -251,11 +266,16 @@ void add_artifacts(Bench& bench, const std::string& what, const std::vector<Row>
 void run_ddp(Bench& bench) {
   check_rank_is_sip(bench);
   check_ranks_begin_together(bench);
-  const std::vector<StepInput> points = read_points(bench.settings(), bench.topology());
-  const train::LanguageModelSize& size = points.front().size;
-  const std::string what = fmt::format(
-      "{}: {} layers, hidden {}, {} tokens per rank, {}, {}", name_of(points[0].model), size.layers,
-      size.hidden, size.tokens(), name_of(points[0].dtype), describe_sip(bench.topology()));
+  const train::ConfiguredModel model = read_model(bench.settings());
+  const std::vector<StepInput> points = read_points(bench.settings(), model, bench.topology());
+  const std::string named = train::describe_layers(model);
+  const std::string layers = named.empty()
+                                 ? fmt::format("{}: {} layers, hidden {}", name_of(model.kind),
+                                               model.size.layers, model.size.hidden)
+                                 : named;
+  const std::string what =
+      fmt::format("{}, {} tokens per rank, {}, {}", layers, model.size.tokens(),
+                  name_of(points[0].dtype), describe_sip(bench.topology()));
   bench.note("model", what);
   bench.note("ranks", "each point has `world` of these SIPs, a rank on each");
   bench.note("device", train::describe(points[0].on, bench.topology()));
@@ -276,15 +296,16 @@ void run_ddp(Bench& bench) {
 }  // namespace
 
 BenchInfo ddp_bench() {
-  std::vector<SettingInfo> settings = train::model_settings(train::ModelPart::whole, "2", "64");
-  settings.insert(settings.begin(), {"model", "gpt", "gpt or llama", SettingType::name});
+  std::vector<SettingInfo> settings = train::configured_settings(kUnnamed, "2");
+  std::ranges::copy(train::step_settings("", "; else 1 of a config's, or 64"),
+                    std::back_inserter(settings));
   settings.insert(settings.end(),
                   {{"scheme", "ddp",
                     "ddp, zero1 (Megatron's distributed optimizer), fsdp2 (fully_shard), a list",
                     SettingType::names},
                    {"world", "2", "ranks, a list", SettingType::integers},
-                   {"bucket_cap_mb", "1,5,25",
-                    "bytes at which a bucket is closed, in MiB, a list", SettingType::names}});
+                   {"bucket_cap_mb", "1,5,25", "bytes at which a bucket is closed, in MiB, a list",
+                    SettingType::names}});
   return {"ddp",
           "a data parallel training step: what of its communication each bucket size hides",
           std::move(settings),

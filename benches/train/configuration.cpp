@@ -14,15 +14,13 @@ constexpr std::array kConfigurations = {Configuration::none, Configuration::gpt2
                                         Configuration::llama3_8b, Configuration::llama3_70b};
 constexpr std::array kModels = {ModelKind::gpt, ModelKind::llama};
 constexpr std::int64_t kMostOfSize = std::int64_t{1} << 20;
-constexpr std::int64_t kMostOfSample = 8192;
-constexpr std::int64_t kLeastVocabulary = 128;  // the text has bytes below it
 
 struct PublishedModel {
   ModelKind kind = ModelKind::gpt;
   LanguageModelSize size = {};
 };
 
-// By configuration; none has the sizes that the bench has without one.
+// By configuration.
 constexpr std::array<PublishedModel, kConfigurations.size()> kPublished = {{
     {},
     {ModelKind::gpt, {.layers = 12, .hidden = 768, .heads = 12, .vocab = 50257, .seq = 1024}},
@@ -44,13 +42,11 @@ constexpr std::array<PublishedModel, kConfigurations.size()> kPublished = {{
       .seq = 8192}},
 }};
 
-// A key, the number of the size that it overrules, and the range of its values.
+// A key, and the number of the size that it overrules.
 struct SizeKey {
   std::string_view key;
   std::int64_t LanguageModelSize::*number;
   bool is_of_model = true;  // rather than of a step
-  std::int64_t least = 1;
-  std::int64_t most = kMostOfSize;
 };
 
 constexpr std::array kSizeKeys = {
@@ -59,8 +55,8 @@ constexpr std::array kSizeKeys = {
     SizeKey{"heads", &LanguageModelSize::heads},
     SizeKey{"kv_heads", &LanguageModelSize::kv_heads},
     SizeKey{"ffn", &LanguageModelSize::ffn},
-    SizeKey{"vocab", &LanguageModelSize::vocab, true, kLeastVocabulary},
-    SizeKey{"seq", &LanguageModelSize::seq, false, 1, kMostOfSample},
+    SizeKey{"vocab", &LanguageModelSize::vocab},
+    SizeKey{"seq", &LanguageModelSize::seq, false},
     SizeKey{"batch", &LanguageModelSize::batch, false},
 };
 
@@ -82,9 +78,34 @@ ConfiguredModel published_model(Configuration configuration) {
   return {.configuration = configuration, .kind = kind, .size = size};
 }
 
-ConfiguredModel read_model(const Settings& settings) {
+std::vector<SettingInfo> configured_settings(const UnnamedModel& unnamed, std::string_view layers) {
+  const LanguageModelSize& size = unnamed.size;
+  const auto or_config = [](std::string_view what, std::int64_t otherwise) {
+    return fmt::format("{}; else the config's, or {}", what, otherwise);
+  };
+  const std::string tokens =
+      unnamed.least_vocab > 1
+          ? fmt::format("tokens, the text has bytes below {}", unnamed.least_vocab)
+          : "tokens";
+  return {
+      {"config", "none",
+       "gpt2, llama3-8b or llama3-70b: a model's sizes, of which each key overrules its own",
+       SettingType::name},
+      {"model", "", "gpt or llama; else the config's, or gpt", SettingType::name},
+      {"layers", "", fmt::format("blocks; else {}", layers), SettingType::integer},
+      {"hidden", "", or_config("features", size.hidden), SettingType::integer},
+      {"heads", "", or_config("of attention", size.heads), SettingType::integer},
+      {"kv_heads", "", "of keys and values; else the config's, or heads", SettingType::integer},
+      {"ffn", "", "features of the MLP; else the config's, or 4 hidden", SettingType::integer},
+      {"vocab", "", or_config(tokens, size.vocab), SettingType::integer},
+      {"seq", "", or_config(fmt::format("tokens of a sample, to {}", unnamed.most_seq), size.seq),
+       SettingType::integer}};
+}
+
+ConfiguredModel read_model(const Settings& settings, const UnnamedModel& unnamed) {
   ConfiguredModel model = published_model(settings.choice("config", kConfigurations));
   const bool is_published = model.configuration != Configuration::none;
+  if (!is_published) model.size = unnamed.size;
   if (settings.is_set("model")) {
     const ModelKind kind = settings.choice("model", kModels);
     if (kind != model.kind) add_change(model.changes, name_of(kind));
@@ -93,7 +114,9 @@ ConfiguredModel read_model(const Settings& settings) {
   for (const SizeKey& key : kSizeKeys) {
     if (!settings.is_set(key.key)) continue;
     std::int64_t& number = model.size.*key.number;
-    const std::int64_t given = settings.integer(key.key, key.least, key.most);
+    const std::int64_t least = key.key == "vocab" ? unnamed.least_vocab : 1;
+    const std::int64_t most = key.key == "seq" ? unnamed.most_seq : kMostOfSize;
+    const std::int64_t given = settings.integer(key.key, least, most);
     if (key.is_of_model && given != number) {
       add_change(model.changes, fmt::format("{} {}", key.key, given));
     }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "benches/bench/settings.h"
 #include "benches/train/training.h"
@@ -26,10 +27,20 @@ struct ConfiguredModel {
 // 2407.21783.  `seq` is what each was trained with.  None has the sizes of LanguageModelSize.
 ConfiguredModel published_model(Configuration configuration);
 
-// Reads the settings config, model, layers, hidden, heads, kv_heads, ffn, vocab, seq and batch;
-// layers that are not given are all of the configuration.  Throws UsageError KB-U012 for values
-// that are none.
-ConfiguredModel read_model(const Settings& settings);
+// The sizes of a bench's model without a configuration, and what it takes.
+struct UnnamedModel {
+  LanguageModelSize size = {};
+  std::int64_t least_vocab = 1;
+  std::int64_t most_seq = 8192;
+};
+
+// Returns config, model, layers, hidden, heads, kv_heads, ffn, vocab and seq.  `layers` says which
+// are taken if none are given.
+std::vector<SettingInfo> configured_settings(const UnnamedModel& unnamed, std::string_view layers);
+
+// Reads these settings and batch; layers that are not given are all of the configuration.  Throws
+// UsageError KB-U012 for values that are none.
+ConfiguredModel read_model(const Settings& settings, const UnnamedModel& unnamed);
 
 // "2 of the 32 layers of llama3-8b with vocab 1024"; empty without a configuration.
 // REQUIRES: the model's layers are those that are trained

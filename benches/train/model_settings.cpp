@@ -1,10 +1,25 @@
 #include "benches/train/model_settings.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
 #include <string>
 
 #include "benches/bench/inputs.h"
 
 namespace kernbench::benches::train {
+
+std::vector<SettingInfo> step_settings(std::string_view batch, std::string_view otherwise) {
+  return {{"batch", std::string(batch),
+           fmt::format("samples of a rank's step, or of a micro-batch{}", otherwise),
+           SettingType::integer},
+          {"dtype", "f32", "f16, bf16 or f32", SettingType::name},
+          {"cubes", "",
+           "of each SIP that share its rank's tokens and weights; else as many as these fill",
+           SettingType::integer},
+          {"pes", "", "of each of these cubes, likewise", SettingType::integer}};
+}
 
 std::vector<SettingInfo> model_settings(ModelPart part, std::string_view layers,
                                         std::string_view batch) {
@@ -15,16 +30,8 @@ std::vector<SettingInfo> model_settings(ModelPart part, std::string_view layers,
   if (part == ModelPart::whole) {
     settings.push_back({"vocab", "1000", "tokens", SettingType::integer});
   }
-  settings.insert(
-      settings.end(),
-      {{"seq", "64", "tokens of a sample", SettingType::integer},
-       {"batch", std::string(batch), "samples of a rank's step, or of a micro-batch",
-        SettingType::integer},
-       {"dtype", "f32", "f16, bf16 or f32", SettingType::name},
-       {"cubes", "",
-        "of each SIP that share its rank's tokens and weights; else as many as these fill",
-        SettingType::integer},
-       {"pes", "", "of each of these cubes, likewise", SettingType::integer}});
+  settings.push_back({"seq", "64", "tokens of a sample", SettingType::integer});
+  std::ranges::copy(step_settings(batch), std::back_inserter(settings));
   return settings;
 }
 

@@ -20,7 +20,10 @@ inline constexpr std::int64_t kMost = std::int64_t{1} << 20;  // of a setting
 
 enum class ModelPart : std::uint8_t { whole, blocks };  // blocks alone have no vocabulary
 
-// Returns layers, hidden, heads, vocab, seq, batch, dtype, cubes and pes.
+// Returns batch, dtype, cubes and pes.  `otherwise` says what an empty batch is.
+std::vector<SettingInfo> step_settings(std::string_view batch, std::string_view otherwise = "");
+
+// Returns layers, hidden, heads, vocab and seq, and these.
 std::vector<SettingInfo> model_settings(ModelPart part, std::string_view layers,
                                         std::string_view batch);
 

@@ -76,6 +76,8 @@ std::int64_t choose_layers(const Topology& topology, const ConfiguredModel& mode
       options.on.cubes, options.on.pes);
 }
 
+constexpr UnnamedModel kUnnamed{.least_vocab = 128};  // the text has bytes below it
+
 // Refuses values of a configuration that would take the host more than an hour or 8 GiB.
 // Other models have sizes that their user has chosen, and knows.
 void check_values(const ConfiguredModel& model, const TrainingOptions& options,
@@ -158,7 +160,7 @@ void run_steps(Bench& bench, RuntimeContext& torch, const ConfiguredModel& model
 // A rank, since only ranks may sum what PEs share.
 void run_train(Bench& bench) {
   const Settings& settings = bench.settings();
-  ConfiguredModel model = read_model(settings);
+  ConfiguredModel model = read_model(settings, kUnnamed);
   TrainingOptions options = read_options(settings, bench.topology(), model);
   const std::int64_t steps = settings.integer("steps", 1, kMost);
   const bool has_values = settings.flag("values");
@@ -176,23 +178,11 @@ void run_train(Bench& bench) {
 }  // namespace
 
 BenchInfo train_bench() {
-  return {
-      "train",
-      "a language model learns the letters of a text: loss, tokens per second, memory",
-      {{"config", "none",
-        "gpt2, llama3-8b or llama3-70b: a model's sizes, of which each key overrules its own",
-        SettingType::name},
-       {"model", "", "gpt or llama; else the config's, or gpt", SettingType::name},
-       {"layers", "", "blocks; else as many of the config's as fit into HBM, or 2",
-        SettingType::integer},
-       {"hidden", "", "features; else the config's, or 32", SettingType::integer},
-       {"heads", "", "of attention; else the config's, or 2", SettingType::integer},
-       {"kv_heads", "", "of keys and values; else the config's, or heads", SettingType::integer},
-       {"ffn", "", "features of the MLP; else the config's, or 4 hidden", SettingType::integer},
-       {"vocab", "", "tokens, the text has bytes below 128; else the config's, or 128",
-        SettingType::integer},
-       {"seq", "", "tokens of a sample, to 8192; else the config's, or 16", SettingType::integer},
-       {"batch", "2", "samples of a step", SettingType::integer},
+  std::vector<SettingInfo> settings =
+      configured_settings(kUnnamed, "as many of the config's as fit into HBM, or 2");
+  settings.insert(
+      settings.end(),
+      {{"batch", "2", "samples of a step", SettingType::integer},
        {"steps", "50", "of training", SettingType::integer},
        {"optimizer", "adamw", "adamw, adam or sgd", SettingType::name},
        {"lr", "0.01", "learning rate", SettingType::number},
@@ -203,10 +193,14 @@ BenchInfo train_bench() {
        {"cubes", "", "that share a step's tokens and the weights; else as many as these fill",
         SettingType::integer},
        {"pes", "", "of each of these cubes, likewise", SettingType::integer},
-       {"values", "true", "false: times alone, of models too large to compute", SettingType::flag}},
-      run_train,
-      nullptr,
-      BenchRanks::one};
+       {"values", "true", "false: times alone, of models too large to compute",
+        SettingType::flag}});
+  return {"train",
+          "a language model learns the letters of a text: loss, tokens per second, memory",
+          std::move(settings),
+          run_train,
+          nullptr,
+          BenchRanks::one};
 }
 
 }  // namespace kernbench::benches::train

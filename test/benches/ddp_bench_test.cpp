@@ -1,6 +1,7 @@
 // The bench `ddp`: buckets of a data parallel step.
 
 #include <catch2/catch.hpp>
+#include <cstdint>
 #include <filesystem>
 #include <sstream>
 
@@ -49,6 +50,24 @@ TEST_CASE("the bench ddp tells what each bucket hides, and four shares that are 
     }
   }
   CHECK(steps == 6);
+}
+
+// The keys that are left out are those of llama3-8b: 8 heads of keys, of 8 features each here.
+TEST_CASE("the bench ddp takes models by name, and two layers of them", "[cli][ddp]") {
+  const std::vector<std::string> words = {
+      "run",    "--bench",    "ddp",      "--set",   "config=llama3-8b", "hidden=128",
+      "ffn=96", "vocab=1000", "heads=16", "world=2", "seq=16",           "cubes=1",
+      "pes=1",  "dtype=bf16", "--json",   "-",       "--topology",       "tiny"};
+  const Json report = json_of(words);
+  const std::int64_t block = 2 * 128 * 128 + 2 * 128 * 64 + 3 * 128 * 96 + 2 * 128;
+  const std::int64_t parameters = 2 * 1000 * 128 + 2 * block + 128;
+  CHECK(report["rows"][0]["bytes"] == 2 * parameters);
+  std::vector<std::string> printed = words;
+  std::erase(printed, "--json");
+  std::erase(printed, "-");
+  CHECK_THAT(run_program(printed).out,
+             Catch::Contains("2 of the 32 layers of llama3-8b with hidden 128, heads 16, ffn 96, "
+                             "vocab 1000, 16 tokens per rank"));
 }
 
 TEST_CASE("the bench ddp takes ranks that start apart", "[cli][ddp]") {

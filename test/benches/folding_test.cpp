@@ -31,11 +31,10 @@ TEST_CASE("ranks that do alike have the rows and the fingerprint of all",
                                     topology,         "--set",        "collective=" + name,
                                     "begin=" + bytes, "end=" + bytes, "check=0"};
   };
-  const std::vector<std::string> arguments =
-      GENERATE_COPY(collective("scale_64", "all_to_all"),
-                    collective("h100_128_16nodes", "all_reduce", "4Mi"),
-                    collective("h100_128_16nodes", "all_gather"),
-                    std::vector<std::string>{"--bench", "tp-transformer", "--set", "check=false"});
+  const std::vector<std::string> arguments = GENERATE_COPY(
+      collective("scale_64", "all_to_all"), collective("h100_128_16nodes", "all_reduce", "4Mi"),
+      collective("h100_128_16nodes", "all_gather"),
+      std::vector<std::string>{"--bench", "tp-transformer", "--set", "check=false"});
   const Json all = report_of(arguments, "off");
   const Json folded = report_of(arguments, "exact");
   CAPTURE(arguments);
@@ -49,10 +48,20 @@ TEST_CASE("ranks that do alike have the rows and the fingerprint of all",
 TEST_CASE("many ranks that are nearly alike are simulated once by default",
           "[cli][folding][exhaustive]") {
   const std::string scheme = GENERATE("ddp", "zero1", "fsdp2");
-  const std::vector<std::string> arguments = {
-      "--bench",  "ddp",      "--topology",       "scale_64",           "--set",
-      "world=32", "batch=1",  "bucket_cap_mb=25", "scheme=" + scheme,   "layers=1",
-      "hidden=128", "system.sips.count=32", "system.sips.w=8", "system.sips.h=4"};
+  const std::vector<std::string> arguments = {"--bench",
+                                              "ddp",
+                                              "--topology",
+                                              "scale_64",
+                                              "--set",
+                                              "world=32",
+                                              "batch=1",
+                                              "bucket_cap_mb=25",
+                                              "scheme=" + scheme,
+                                              "layers=1",
+                                              "hidden=128",
+                                              "system.sips.count=32",
+                                              "system.sips.w=8",
+                                              "system.sips.h=4"};
   const Json all = report_of(arguments, "exact");
   const Json folded = report_of(arguments, "auto");
   const auto step = [](const Json& report) { return report["rows"][0]["step_ns"].get<double>(); };
@@ -63,9 +72,9 @@ TEST_CASE("many ranks that are nearly alike are simulated once by default",
 
 TEST_CASE("a step of ranks that are nearly alike takes nearly as long", "[cli][folding]") {
   const std::string scheme = GENERATE("ddp", "fsdp2");
-  const std::vector<std::string> arguments = {
-      "--bench",  "ddp",              "--topology", "h100_128_16nodes", "--set",
-      "world=16", "scheme=" + scheme, "batch=2",    "bucket_cap_mb=1"};
+  const std::vector<std::string> arguments = {"--bench",          "ddp",     "--topology",
+                                              "h100_128_16nodes", "--set",   "world=16",
+                                              "scheme=" + scheme, "batch=2", "bucket_cap_mb=1"};
   const Json all = report_of(arguments, "off");
   const Json folded = report_of(arguments, "near");
   const auto step = [](const Json& report) { return report["rows"][0]["step_ns"].get<double>(); };
@@ -84,9 +93,8 @@ TEST_CASE("the foot says for how many ranks one was simulated", "[cli][folding][
   const std::string note = "alike         one rank was simulated for 64; --fold off";
   CHECK_THAT(run("exact").out, Contains(note));
   CHECK_THAT(run("off").out, !Contains("alike"));
-  const ProgramResult unlike =
-      run_program({"run", "--bench", "ddp", "--set", "world=4", "batch=1", "bucket_cap_mb=25",
-                   "scheme=zero1", "--fold", "near"});
+  const ProgramResult unlike = run_program({"run", "--bench", "ddp", "--set", "world=4", "batch=1",
+                                            "bucket_cap_mb=25", "scheme=zero1", "--fold", "near"});
   CHECK_THAT(unlike.out, Contains("not alike     [KB-C026]"));
   const ProgramResult wrong = run("all");
   CHECK(wrong.exit_code == 2);

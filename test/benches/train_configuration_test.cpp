@@ -30,7 +30,8 @@ constexpr LanguageModelSize kGrouped{
     .layers = 1, .hidden = 8, .heads = 2, .kv_heads = 1, .ffn = 16, .seq = 4, .batch = 4};
 
 ConfiguredModel read(const std::vector<std::string>& settings) {
-  return train::read_model(Settings(train::train_bench().settings, settings));
+  return train::read_model(Settings(train::train_bench().settings, settings),
+                           {.least_vocab = 128});
 }
 
 // Calls `body` as the only rank of a device of one PE.
