@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "runtime/profiler/trace.h"
 #include "runtime/simulation/simulation.h"
@@ -63,10 +64,13 @@ CollectedContext ContextSet::make(const Topology& topology, RuntimeOptions optio
   options.trace = options.trace || recording_.trace == runtime::TraceLevel::units;
   options.profile = options.profile || recording_.is_on();
   if (!options.energy) options.energy = recording_.energy;
-  is_near_ = options.fold > 0 && options.folds_nearly;
-  if (options.fold > 0) options.fold = find_period(topology, options.folds_nearly);
+  if (options.fold > 0) {
+    options.fold = find_period(topology, options.folds_nearly);
+    const bool is_refused = options.fold == 0 && options.folds_nearly && folds_ == Folds::nearly;
+    if (is_refused && unlike_.empty()) unlike_ = sim::Folding::find_obstacle(topology, 1);
+  }
   period_ = std::max(period_, options.fold);
-  runs_rank_by_rank_ = !unlike_.empty() && options.fold == 0;
+  is_near_ = is_near_ || (options.fold > 0 && options.folds_nearly);
   if (!options.shuffle_ties) options.shuffle_ties = shuffle_ties_;
   CollectedContext torch(new RuntimeContext(topology, std::move(options)), ContextCollector{this});
   const std::lock_guard lock(mutex_);
@@ -91,9 +95,10 @@ void ContextCollector::operator()(RuntimeContext* torch) const {
 
 // Returns the least period that is left; 0: none is, or the ranks are not to be folded.
 int ContextSet::find_period(const Topology& topology, bool nearly) const {
-  if (folds_ < (nearly ? Folds::nearly : Folds::exactly)) return 0;
   const bool are_many = topology.system.sip_count >= kManyRanks;
-  if (nearly && folds_ == Folds::by_number && !are_many) return 0;
+  const bool may_be_near =
+      folds_ == Folds::nearly || (folds_ == Folds::by_number && are_many);
+  if (folds_ == Folds::none || (nearly && !may_be_near)) return 0;
   for (int period = least_period_; period <= sim::Folding::kLargestPeriod; ++period) {
     if (sim::Folding::find_obstacle(topology, period).empty()) return period;
   }
@@ -105,7 +110,7 @@ bool ContextSet::begin_anew_less_folded(std::string_view why) {
   if (period_ == 0) return false;
   least_period_ = period_ + 1;
   period_ = 0;
-  if (is_near_) unlike_ = why;
+  if (std::exchange(is_near_, false)) unlike_ = why;
   statistics_.clear();
   traced_.clear();
   longest_.reset();

@@ -5,7 +5,6 @@
 
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -38,8 +37,9 @@ enum class Folds : std::uint8_t {
   none,       // each is simulated
   exactly,    // those that are alike
   nearly,     // and those that are nearly alike (RuntimeOptions::folds_nearly)
-  by_number,  // and those that are nearly alike where there are at least kManyRanks
+  by_number,  // nearly where there are at least kManyRanks, else exactly
 };
+// People wait for a step of so many ranks if each is simulated.
 inline constexpr int kManyRanks = 32;
 
 class ContextSet {
@@ -74,9 +74,6 @@ class ContextSet {
   // on they are folded by a longer period.  Returns false, and does nothing, if they were not.
   // REQUIRES: all_ended()
   bool begin_anew_less_folded(std::string_view why);
-  // True if ranks that might have been nearly alike are simulated one by one.  May be called from
-  // any thread.
-  bool runs_rank_by_rank() const { return runs_rank_by_rank_; }
 
   // May be called from any thread.  Stops all present and later simulations of the set with KB-S001
   // and this exit code.
@@ -119,10 +116,9 @@ class ContextSet {
   ContextSet* const whole_ = nullptr;
   Folds folds_ = Folds::none;
   std::string unlike_;  // why ranks are folded less than they were
-  std::atomic<bool> runs_rank_by_rank_ = false;
   int least_period_ = 1;
-  int period_ = 0;        // by which the last context folds
-  bool is_near_ = false;  // the ranks of the last one are nearly alike
+  int period_ = 0;        // the longest by which a context folds, since the set began anew
+  bool is_near_ = false;  // one of them folds ranks that are nearly alike
   std::vector<EngineStatistics> statistics_;  // without wall time
   std::vector<std::shared_ptr<runtime::Simulation>> traced_;
   std::shared_ptr<runtime::Simulation> longest_;

@@ -120,7 +120,7 @@ std::string foot(const Report& report) {
     text += note_line(engine.are_nearly_alike ? "nearly alike" : "alike",
                       fmt::format("one rank was simulated for {}{}{}; --fold off simulates each",
                                   engine.system_count > 1 ? "up to " : "", engine.ranks_of_each,
-                                  engine.are_nearly_alike ? ", a step within 2 %" : ""));
+                                  engine.are_nearly_alike ? ", so a later step's time is within 2 %" : ""));
   }
   if (!engine.unlike.empty()) text += note_line("not alike", engine.unlike);
   text += note_line("wall", fmt::format("{:.3f} s, {:.2f} M events/s", engine.wall_s,

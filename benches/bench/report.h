@@ -38,7 +38,7 @@ struct EngineStatistics {
   sim::UnitUse busiest = {};      // of the (first) system whose kernels ran longest
   std::size_t system_count = 1;
   int ranks_of_each = 1;  // the most that one rank stands for (RuntimeOptions::fold)
-  bool are_nearly_alike = false;  // for some of them nearly (RuntimeOptions::folds_nearly)
+  bool are_nearly_alike = false;  // one system has ranks that are (RuntimeOptions::folds_nearly)
   std::string unlike = {};  // why ranks that were to be nearly alike were simulated rank by rank
   std::vector<AlgorithmRun> algorithms = {};  // without duplicates, sorted
   // The numbers of the rules of ccl.yaml that have decided, sorted (Config::number_of_rule()).

@@ -95,12 +95,13 @@ std::vector<double> read_caps(const Settings& settings) {
   return caps;
 }
 
-// Of a configuration two layers and one sample, unless more are given: the host takes long for all.
+// A configuration has two layers and one sample unless others are given, since the host takes long
+// for all of its layers.
 train::ConfiguredModel read_model(const Settings& settings) {
   train::ConfiguredModel model = train::read_model(settings, kUnnamed);
   if (!model.has_given_layers) model.size.layers = kUnnamed.size.layers;
   const bool is_named = model.configuration != train::Configuration::none;
-  if (!settings.is_set("batch")) model.size.batch = is_named ? 1 : kUnnamed.size.batch;
+  if (is_named && !settings.is_set("batch")) model.size.batch = 1;
   return model;
 }
 
@@ -202,9 +203,9 @@ std::vector<Row> simulate(PointContext& point, const StepInput& input) {
   for (std::size_t i = 0; i < step.buckets.size(); ++i) {
     rows.push_back(
         bucket_row(input, step.buckets[i], step.begin, measured.last_ended[i], measured.bounds[i]));
-    point.check(measured.may_miss_bounds || measured.last_ended[i] >= measured.bounds[i].end);
+    point.check(measured.keeps(measured.last_ended[i], measured.bounds[i].end));
   }
-  point.check(measured.may_miss_bounds || measured.time >= measured.bound);
+  point.check(measured.keeps(measured.time, measured.bound));
   return rows;
 }
 

@@ -1,5 +1,7 @@
 #include "benches/ddp/measured_step.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -10,12 +12,15 @@
 #include <vector>
 
 #include "benches/ddp/step_bound.h"
+#include "runtime/distributed/folded_ranks.h"
 #include "runtime/functional/functional.h"
 #include "runtime/optim/optimizer.h"
 #include "runtime/parallel/distributed_data_parallel.h"
 #include "runtime/parallel/flat_buffer.h"
 #include "runtime/parallel/fully_shard.h"
 #include "runtime/parallel/step_times.h"
+#include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 #include "runtime/torch/profiler.h"
 #include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
@@ -29,6 +34,9 @@ namespace {
 
 using nn::parallel::BucketTimes;
 using nn::parallel::StepTimes;
+
+// The part of a step that may take the time of a model, of ranks that are nearly alike: a fiftieth.
+constexpr int kMostOfModel = 50;
 
 // A language model as DistributedDataParallel takes it.
 struct ModelHolder : nn::HolderBase {
@@ -50,26 +58,36 @@ void run_on_ranks(PointContext& point, const Topology& topology,
   torch->distributed.destroy_process_group();
 }
 
+struct MeasuredSteps {
+  StepTimes first;
+  StepTimes later;
+  Time modelled{0};  // of the later one: collectives that take their model's time
+};
+
 // Runs three steps: the third has the buckets that the second one has formed, and communicates
 // nothing else.  Returns the first and the third.
 template <class Model, class Step, class Times>
-std::pair<StepTimes, StepTimes> first_and_third(RuntimeContext& torch, const StepInput& input,
+MeasuredSteps first_and_third(RuntimeContext& torch, const StepInput& input,
                                                 Model& model, const Step& finish,
                                                 const Times& times) {
   const Tensor tokens = torch.zeros({input.size.tokens()}, {.dp = input.on.tokens()});
-  std::pair<StepTimes, StepTimes> steps;
+  const Time& modelled =
+      simulation_of(torch).attachments().get<distributed::ModelledTime>().sum;
+  MeasuredSteps steps;
   for (int i = 0; i < 3; ++i) {
+    const Time modelled_before = modelled;
     const auto began = nn::parallel::device_instant(torch, tokens.device());
     nn::functional::cross_entropy(model(tokens), tokens).backward();
     finish();
     torch.ahbm.synchronize();
-    (i == 0 ? steps.first : steps.second) = times(*began, i > 0);
+    (i == 0 ? steps.first : steps.later) = times(*began, i > 0);
+    steps.modelled = modelled - modelled_before;
   }
-  profiler::timed(torch, "step 3", steps.second.begin, steps.second.end);
+  profiler::timed(torch, "step 3", steps.later.begin, steps.later.end);
   return steps;
 }
 
-std::pair<StepTimes, StepTimes> ddp_steps(RuntimeContext& torch, const StepInput& input,
+MeasuredSteps ddp_steps(RuntimeContext& torch, const StepInput& input,
                                           const ModelHolder& holder) {
   nn::parallel::DistributedDataParallel model(holder, {.bucket_cap_mb = input.bucket_cap_mb});
   optim::AdamW optimizer(model->parameters());
@@ -89,7 +107,7 @@ std::string name_of_parameter(const nn::Module& module, const Tensor& parameter)
   return "";
 }
 
-std::pair<StepTimes, StepTimes> zero1_steps(RuntimeContext& torch, const StepInput& input,
+MeasuredSteps zero1_steps(RuntimeContext& torch, const StepInput& input,
                                             const ModelHolder& holder) {
   tp::initialize_model_parallel(torch);
   const double elements =
@@ -148,7 +166,7 @@ distributed::fsdp::FSDPModule shard(const StepInput& input, nn::Module& module) 
   return distributed::fsdp::fully_shard(module);
 }
 
-std::pair<StepTimes, StepTimes> fsdp_steps(RuntimeContext& torch, const StepInput& input,
+MeasuredSteps fsdp_steps(RuntimeContext& torch, const StepInput& input,
                                            const ModelHolder& holder) {
   const distributed::fsdp::FSDPModule fsdp = shard(input, *holder.ptr());
   optim::AdamW optimizer(holder.ptr()->parameters());
@@ -181,6 +199,14 @@ struct AllRanks {
   }
 };
 
+// A model may be wrong by about as much as it says.  Throws CollectiveMismatchError KB-C026.
+void check_model_counts_little(Time modelled, Time step) {
+  if (modelled * kMostOfModel <= step) return;
+  distributed::refuse_unlike(
+      "a step", fmt::format("collectives that take the time of their model are {:.0f} % of it",
+                            100 * to_ns(modelled) / to_ns(step)));
+}
+
 }  // namespace
 
 std::string_view name_of(Scheme scheme) {
@@ -196,6 +222,7 @@ std::string collective_name(Scheme scheme, const BucketTimes& row) {
 MeasuredStep measure_step(PointContext& point, const StepInput& input, const Topology& topology) {
   MeasuredStep measured;
   AllRanks all;
+  Time modelled{0};
   run_on_ranks(point, topology, [&](RuntimeContext& torch, int rank) {
     const auto make = input.model == train::ModelKind::gpt ? train::make_gpt : train::make_llama;
     const ModelHolder holder{
@@ -204,13 +231,16 @@ MeasuredStep measure_step(PointContext& point, const StepInput& input, const Top
     auto steps = input.scheme == Scheme::ddp     ? ddp_steps(torch, input, holder)
                  : input.scheme == Scheme::zero1 ? zero1_steps(torch, input, holder)
                                                  : fsdp_steps(torch, input, holder);
-    all.add(steps.second);
+    all.add(steps.later);
     if (rank != 0) return;
-    measured.may_miss_bounds = torch.options().fold > 0;
-    measured.bound = step_bound(topology, input, work, steps.second.buckets);
-    std::tie(measured.first, measured.later) = std::move(steps);
+    modelled = steps.modelled;
+    measured.are_nearly_alike = simulation_of(torch).machine().folding().is_on();
+    measured.bound = step_bound(topology, input, work, steps.later.buckets);
+    measured.first = std::move(steps.first);
+    measured.later = std::move(steps.later);
   });
   measured.time = all.end - all.begin;
+  check_model_counts_little(modelled, measured.time);
   std::vector<Time> ready;
   for (const BucketTimes& bucket : measured.later.buckets) {
     ready.push_back(all.first_ready.at(bucket.bucket));

@@ -50,9 +50,13 @@ struct MeasuredStep {
   std::vector<BucketBound> bounds;
   Time time{0};   // of the later step, from the first rank's begin to the last one's end
   Time bound{0};  // of that
-  // Ranks that are nearly alike leave out what their chunks cannot share equally, so a collective
-  // may end a little before its bound.
-  bool may_miss_bounds = false;
+  // Ranks that are nearly alike leave out what their chunks cannot share equally, so times may be
+  // up to 2 % less than their bounds.
+  bool are_nearly_alike = false;
+
+  bool keeps(Time ended, Time its_bound) const {
+    return ended >= its_bound - (are_nearly_alike ? its_bound / 50 : Time{0});
+  }
 };
 
 // The machine is one of input.world SIPs.

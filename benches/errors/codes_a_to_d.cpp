@@ -179,7 +179,8 @@ constexpr std::array kCCodes = std::to_array<ErrorCode>({
     {"KB-C026", ExitCode::collective_misuse,
      "RuntimeOptions::fold lets a rank stand for others, which do something else: a root's part, a "
      "message, blocks of unequal sizes, other steps of an algorithm.",
-     "Leave `fold` out, or try the period 2; the benches of kernbench do so by themselves."},
+     "Leave `fold` out, or try the period 2; the benches of kernbench do so by themselves, and "
+     "`--fold exact` leaves out ranks that are only nearly alike."},
     {"KB-C027", ExitCode::collective_misuse,
      "Reproducible::batch, or KERNBENCH_BATCH_INVARIANT=1, wants sums whose order does not depend "
      "on where an element lies, and Reproducible::pairs, or KERNBENCH_WORLD_INVARIANT=1, ranks "

@@ -23,7 +23,7 @@ enum class ModelPart : std::uint8_t { whole, blocks };  // blocks alone have no 
 // Returns batch, dtype, cubes and pes.  `otherwise` says what an empty batch is.
 std::vector<SettingInfo> step_settings(std::string_view batch, std::string_view otherwise = "");
 
-// Returns layers, hidden, heads, vocab and seq, and these.
+// Returns layers, hidden, heads, vocab and seq, and step_settings().
 std::vector<SettingInfo> model_settings(ModelPart part, std::string_view layers,
                                         std::string_view batch);
 

@@ -6,6 +6,7 @@ Reruns::Reruns(BenchRun& whole, std::span<const FinishedPoint> known, ProcessTea
     : run_({.topology = whole.request.topology,
             .ccl = whole.request.ccl,
             .seed = whole.request.seed,
+            .folds = whole.request.folds,
             .jobs = whole.request.jobs,
             .team = team,
             .shows_progress = whole.request.shows_progress,

@@ -107,6 +107,7 @@ std::vector<Row> run_variant(PointContext& point, const BenchInfo& info, const V
                 .ccl_is_given = variant.names_ccl,
                 .seed = whole.seed,
                 .tie_orders = 0,  // the sweep of variants runs each in those
+                .folds = whole.folds,
                 .recording = recording_of(point.contexts(), variant),
                 .shows_progress = false,
                 .known = whole.known},

@@ -166,6 +166,7 @@ void GroupCommunicator::run(const CollectiveCall& call) {
 void GroupCommunicator::run_planned(const CollectiveCall& call, const Algorithm& algorithm) {
   const std::shared_ptr<Meeting> meeting = meet(call, algorithm);
   if (meeting->by_model) {
+    meeting->call.requests[static_cast<std::size_t>(call.rank)] = {};
     sleep_for(call, *meeting->by_model);
     if (++meeting->finished == caller_count()) meetings_.erase(call.operation);
     return;
@@ -233,7 +234,6 @@ std::shared_ptr<GroupCommunicator::Meeting> GroupCommunicator::meet(const Collec
     settings.root = choice_.root_for(algorithm, call.kind,
                                      moved_of_level(moved_by(call), call.reproducible),
                                      call.reproducible);
-    settings.has_equal_chunks = is_folded() && torch_.options().folds_nearly;
     entry =
         std::make_shared<Meeting>(Meeting{{torch_.topology(), cuts_, plans_, devices_, settings}});
     entry->protocol = protocol;
@@ -273,7 +273,7 @@ void GroupCommunicator::prepare(Meeting& meeting, const std::vector<int>& sips, 
                                            requests, meeting.call.ways());
   }
   meeting.call.prepare();
-  if (is_folded() && !meeting.call.are_members_alike()) {
+  if (is_folded() && !make_alike(meeting.call)) {
     meeting.by_model = time_of_unlike(meeting.call);
     return;
   }

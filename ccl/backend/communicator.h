@@ -73,7 +73,10 @@ class GroupCommunicator : public distributed::Communicator {
 
   void run_planned(const distributed::CollectiveCall& call, const Algorithm& algorithm);
   void run_by_model(const distributed::CollectiveCall& call, const Algorithm& algorithm);
-  // Throws CollectiveMismatchError KB-C026 if ranks are to be alike, or the collective is large.
+  // Returns false if the members take unlike steps.
+  bool make_alike(PlannedCall& planned) const;
+  // Throws CollectiveMismatchError KB-C026 if ranks must be exactly alike, the call has more than
+  // 64 KiB, or its algorithm has no model.
   Time time_of_unlike(const PlannedCall& planned) const;
   void sleep_for(const distributed::CollectiveCall& call, Time time);
   std::shared_ptr<Meeting> meet(const distributed::CollectiveCall& call,

@@ -20,16 +20,28 @@ constexpr Bytes kMostByModel = 64 << 10;
 }  // namespace
 
 // A root does not do as the others, so none of the ranks that stand for others can show what they
-// do: where that may be, each takes the time that all of them take by the model.
+// do: where that may be, each takes the time that all of them take by the model.  A model's weights
+// are broadcast before its first step, so no kernels run beside it.
 void GroupCommunicator::run_by_model(const CollectiveCall& call, const Algorithm& algorithm) {
-  if (!torch_.options().folds_nearly) {
-    distributed::refuse_unlike(call.event.function, "its root does something else");
+  std::optional<Time> time;
+  if (torch_.options().folds_nearly) {
+    time = choice_.time_of(algorithm, call.kind, moved_by(call));
   }
-  const std::optional<Time> time = choice_.time_of(algorithm, call.kind, moved_by(call));
-  sleep_for(call, time.value_or(Time{0}));
+  if (!time) distributed::refuse_unlike(call.event.function, "its root does something else");
+  sleep_for(call, *time);
+}
+
+// Chunks of unequal sizes are mostly all that members differ by.
+bool GroupCommunicator::make_alike(PlannedCall& planned) const {
+  if (planned.are_members_alike()) return true;
+  if (!torch_.options().folds_nearly) return false;
+  planned.prepare_equal_chunks();
+  return planned.are_members_alike();
 }
 
 void GroupCommunicator::sleep_for(const CollectiveCall& call, Time time) {
+  simulation_of(torch_).attachments().get<distributed::ModelledTime>().sum +=
+      time / caller_count();
   simulation_of(torch_).sleep(
       time, [] { return std::string("a collective that takes its model's time"); },
       sim::Cause::other);

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "ccl/algorithms/over_cubes.h"
+#include "ccl/core/sample.h"
 #include "ccl/steps/scratch_use.h"
 
 namespace kernbench::ccl {
@@ -37,15 +38,15 @@ std::int64_t PlanCache::most_chunks_kept(AlgorithmPlan algorithm, CollectiveKind
                                          const CubeTree& cubes, std::size_t summands) {
   constexpr int kMostNodes = 128;
   constexpr int kOfMany = 16;
-  constexpr int kPrime = 7919;
   // Larger messages pay off on the links between SIPs, of which a group of one SIP uses none.
   if (shape_.size == 1) return 0;
-  const int nodes = shape_.size * cubes.count;
-  const int asked = nodes > kMostNodes ? kOfMany : nodes;
   const Key key{algorithm, kind, root, 0, cubes.count, cubes.has_sums, cubes.root};
   const auto [known, is_new] = kept_.try_emplace({key, summands});
-  for (int i = 0; is_new && i < asked; ++i) {
-    const int node = asked < nodes ? i * kPrime % nodes : i;  // no pattern of numbers decides
+  if (!is_new) return known->second;
+  const int nodes = shape_.size * cubes.count;
+  std::vector<int> asked = sample(nodes, nodes > kMostNodes ? kOfMany : nodes);
+  for (int i = 0; i < cubes.count; ++i) asked.push_back(root * cubes.count + i);  // may keep most
+  for (const int node : asked) {
     const Plan& plan_of_node = *plan(algorithm, kind, root, node, cubes).plan;
     if (plan_of_node.moves.empty()) continue;
     known->second = std::max(known->second, ccl::most_chunks_kept(plan_of_node, summands));

@@ -31,8 +31,8 @@ class PlanCache {
   const GroupShape& shape() const { return shape_; }
   const Planned& plan(AlgorithmPlan algorithm, distributed::CollectiveKind kind, int root, int node,
                       const CubeTree& cubes);
-  // The most chunks that any node of a plan keeps in scratch, or any of 16 if there are more than
-  // 128 nodes; 0 if there is one member.
+  // The most chunks that any node of a plan keeps in scratch; of more than 128 nodes 16 and the
+  // root's are asked.  0 if there is one member.
   std::int64_t most_chunks_kept(AlgorithmPlan algorithm, distributed::CollectiveKind kind, int root,
                                 const CubeTree& cubes, std::size_t summands);
   StepCache& steps() { return steps_; }

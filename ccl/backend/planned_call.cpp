@@ -65,6 +65,13 @@ void PlannedCall::prepare() {
   order_ = best_order();
 }
 
+void PlannedCall::prepare_equal_chunks() {
+  has_equal_chunks_ = true;
+  shared_cuts_.clear();
+  pair_cuts_.clear();
+  prepare();
+}
+
 // A lane's slices follow each other in one of two ways.  A slice of all lanes takes `busy` of each
 // link.  Interleaved, it waits so long at each member.  In sequence, each waits until the one
 // before has come by from the other side, which takes the latencies of the way.  The shorter one is
@@ -210,7 +217,7 @@ void PlannedCall::find_sizes(Bytes least_slice) {
                                           .are_pes = devices_.are_pes(),
                                           .slot = uses_slots_ ? settings_.slot_bytes : 0,
                                           .least = least_slice,
-                                          .has_equal_chunks = settings_.has_equal_chunks});
+                                          .has_equal_chunks = has_equal_chunks_});
 }
 
 // Cuts

@@ -41,7 +41,6 @@ struct CallSettings {
   Bytes slot_bytes = 0;      // of the queues between neighbours
   int depth = 0;             // their slots
   bool has_slots = false;    // messages may go through them
-  bool has_equal_chunks = false;  // CutSizes::has_equal_chunks
 
   // `has_queues`: neighbours are joined by those of ccl.yaml, as in the default group.
   static CallSettings of(const Config& config, const Algorithm& algorithm,
@@ -60,6 +59,8 @@ class PlannedCall {
 
   // Called once all requests are there.
   void prepare();
+  // The same with CutSizes::has_equal_chunks.
+  void prepare_equal_chunks();
   // True if messages may go through queues of ccl.yaml, which lead to neighbours.
   bool may_use_slots() const {
     return settings_.has_slots && settings_.algorithm->network == Network::any;
@@ -130,6 +131,7 @@ class PlannedCall {
   const CallSettings settings_;
   CubeTree cubes_;
   CutSizes sizes_;
+  bool has_equal_chunks_ = false;
   bool uses_slots_ = false;
   SliceOrder order_ = SliceOrder::interleaved;
   std::vector<std::array<Lies, 2>> layouts_;  // by member: of what it takes, and of what it gives

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ccl/backend/planned_call.h"
+#include "ccl/core/sample.h"
 #include "ccl/steps/alike_steps.h"
 #include "sim_engine/topology/sip_network.h"
 
@@ -41,15 +42,13 @@ std::size_t count_steps(const Programs& programs) {
       [](std::size_t sum, const auto& entry) { return sum + entry.second.steps->steps.size(); });
 }
 
-// Returns all followers of a stand-in, or some of many, which no pattern of their numbers decides.
-// The more steps each has, the fewer they are: a list of steps costs as much to make as to run.
+// Returns all followers of a stand-in, or some of many: the fewer, the more steps each has.
 std::vector<int> select(const std::vector<int>& followers, std::size_t steps) {
   constexpr std::size_t kMostSteps = 1 << 14;
-  constexpr std::size_t kPrime = 7919;
-  const std::size_t most = std::clamp<std::size_t>(kMostSteps / (steps + 1), 8, 64);
+  const auto most = static_cast<int>(std::clamp<std::size_t>(kMostSteps / (steps + 1), 8, 64));
   std::vector<int> some;
-  for (std::size_t i = 0; i < std::min(followers.size(), most); ++i) {
-    some.push_back(followers[followers.size() <= most ? i : i * kPrime % followers.size()]);
+  for (const int i : sample(static_cast<int>(followers.size()), most)) {
+    some.push_back(followers[static_cast<std::size_t>(i)]);
   }
   return some;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace kernbench::ccl {
@@ -9,8 +10,8 @@ namespace kernbench::ccl {
 namespace {
 
 // Compares two lists step by step.  Members number the values that they hold in orders of their
-// own, so the numbers need only stand for each other.  The order in which a step puts values
-// together takes no time: it follows the places of their elements, as those of sources do.
+// own, so the numbers need only stand for each other.  A step may put its values together in
+// another order: their places differ between members, and take no time.
 class Comparison {
  public:
   Comparison(const StepList& one, const StepList& other,
@@ -32,12 +33,13 @@ class Comparison {
       return are_same_(one_.nodes[static_cast<std::size_t>(peer)],
                        other_.nodes[static_cast<std::size_t>(of_other)]);
     };
-    const auto take_equally = [this](const HeldElements& x, const HeldElements& y) {
-      return held_by_other_[static_cast<std::size_t>(x.value)] == y.value && x.count == y.count;
+    const auto as_of_other = [this](const HeldElements& x) {
+      return std::pair(held_by_other_[static_cast<std::size_t>(x.value)], x.count);
     };
+    const auto own = [](const HeldElements& y) { return std::pair(y.value, y.count); };
     const bool are_equal =
         have_equal_form(a, b) && lie_alike(a.source, b.source) && lie_alike(a.target, b.target) &&
-        std::ranges::is_permutation(one_.taken_by(a), other_.taken_by(b), take_equally) &&
+        std::ranges::is_permutation(one_.taken_by(a), other_.taken_by(b), {}, as_of_other, own) &&
         std::ranges::equal(one_.senders(a), other_.senders(b), is_same_peer) &&
         std::ranges::equal(one_.receivers(a), other_.receivers(b), is_same_peer);
     if (a.held != kNobody) held_by_other_[static_cast<std::size_t>(a.held)] = b.held;

@@ -67,13 +67,6 @@ std::vector<int> channels_of_lanes(const Cut& cut, int channels_of_plan) {
   return channels;
 }
 
-// Returns the slice without what is left over where it is cut into equal chunks.
-Slice without_rest(Slice slice, int chunks) {
-  std::int64_t& size = slice.rows >= chunks && slice.rows > 1 ? slice.rows : slice.columns;
-  if (size > chunks) size -= size % chunks;
-  return slice;
-}
-
 // True if each of the plan's channels gets equally many lanes.
 bool has_lanes_for_channels(const std::vector<Slice>& slices, const CutSizes& sizes) {
   std::set<Lane> lanes;
@@ -81,13 +74,36 @@ bool has_lanes_for_channels(const std::vector<Slice>& slices, const CutSizes& si
   return sizes.channels > 1 && static_cast<int>(lanes.size()) % sizes.channels == 0;
 }
 
+// Cuts a row between units of as many elements as there are chunks, so that no slice has a rest.
+void append_equal_slices(std::vector<Slice>& slices, const Slice& whole, const CutSizes& sizes) {
+  const std::int64_t units = whole.columns / sizes.chunk_count;
+  const std::int64_t most = std::max<std::int64_t>(sizes.most / sizes.chunk_count, 1);
+  const std::int64_t count = sim::ceil_divide(units, most);
+  const auto unit = [&](std::int64_t slice) { return static_cast<int>(units * slice / count); };
+  for (std::int64_t i = 0; i < count; ++i) {
+    slices.push_back(slice_of_chunks(whole, unit(i), unit(i + 1), static_cast<int>(units)));
+  }
+}
+
+// Equal chunks that leave out more than a fiftieth would not take the time of all.
+bool leaves_out_much(const Cut& cut, std::int64_t count) {
+  std::int64_t moved = 0;
+  for (const auto& [lane, slices] : cut.slices) {
+    for (const Slice& slice : slices) moved += slice.count();
+  }
+  return (count - moved) * 50 > count;
+}
+
 }  // namespace
 
 void append_slices(std::vector<Slice>& slices, const Slice& whole, const CutSizes& sizes) {
   const bool is_scattered = sizes.is_joined && whole.rows > 1 && whole.rows < sizes.chunk_count;
   if (whole.count() <= sizes.most && !is_scattered) {
-    slices.push_back(sizes.has_equal_chunks ? without_rest(whole, sizes.chunk_count) : whole);
+    slices.push_back(sizes.has_equal_chunks ? equal_chunks_of(whole, sizes.chunk_count) : whole);
     return;
+  }
+  if (sizes.has_equal_chunks && whole.rows == 1 && whole.columns >= 2 * sizes.chunk_count) {
+    return append_equal_slices(slices, equal_chunks_of(whole, sizes.chunk_count), sizes);
   }
   // A slice has as many whole rows as fit; rows that are too long are split one by one.
   const std::int64_t together = std::max<std::int64_t>(sizes.most / whole.columns, 1);
@@ -131,6 +147,12 @@ std::shared_ptr<const Cut> CutCache::cut(const std::vector<BlockLayout>& layouts
   CutSizes finest = sizes;
   if (are_apart) finest.most = sizes.most_of_channel;
   for (const Slice& slice : wholes) append_slices(cut->slices[slice.lane], slice, finest);
+  if (sizes.has_equal_chunks && leaves_out_much(*cut, count)) {
+    CutSizes usual = sizes;
+    usual.has_equal_chunks = false;
+    const std::shared_ptr<const Cut> of_usual = this->cut(layouts, count, dtype, usual);
+    return cuts_[key] = of_usual;
+  }
   const int channels = are_apart ? sizes.channels : 1;
   cut->channels = sizes.has_equal_chunks ? channels : channel_count(*cut, sizes, channels);
   cut->channel_of = channels_of_lanes(*cut, channels);

@@ -32,8 +32,8 @@ struct CutSizes {
   // Earlier values of a slice are put together again, so it must be consecutive elements.
   bool is_joined = false;
   bool on_one_cube = false;  // cut_into_slices()
-  // All chunks of a slice have one size, and what is left over of it is not moved.  Lanes have the
-  // plan's channels alone, so that each has a share of every member's chunks.
+  // All chunks of a slice have one size, and what is left over of it is not moved, unless that is
+  // much.  Lanes have the plan's channels alone, so that each has a share of every member's chunks.
   bool has_equal_chunks = false;
 
   friend auto operator<=>(const CutSizes&, const CutSizes&) = default;
@@ -46,7 +46,7 @@ struct CutInput {
   std::int64_t count = 0;    // elements of a block
   std::int64_t lanes = 1;    // that have them
   std::size_t summands = 1;  // of a value inside its SIP, or its cube
-  std::int64_t kept = 0;     // most_chunks_kept() of any node; 0: not known
+  std::int64_t kept = 0;     // PlanCache::most_chunks_kept(); 0: not known
   int cubes = 1;             // that share a tree
   bool are_pes = false;      // members are PEs, else SIPs
   Bytes slot = 0;            // messages go through slots of this size; 0: they do not

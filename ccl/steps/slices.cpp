@@ -281,6 +281,12 @@ Slice slice_of_chunks(const Slice& whole, int begin, int end, int count) {
   return slice;
 }
 
+Slice equal_chunks_of(Slice whole, int count) {
+  std::int64_t& size = is_cut_by_rows(whole, count) ? whole.rows : whole.columns;
+  if (size > count) size -= size % count;
+  return whole;
+}
+
 std::int64_t elements_before(const Slice& whole, int chunk, int count) {
   if (is_cut_by_rows(whole, count)) return whole.rows * chunk / count * whole.columns;
   return whole.columns * chunk / count;

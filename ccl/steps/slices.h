@@ -95,6 +95,10 @@ std::vector<Slice> cut_into_slices(std::span<const BlockLayout> blocks, std::int
 // row or column; they may be empty.
 Slice slice_of_chunks(const Slice& whole, int begin, int end, int count);
 
+// Returns the slice without the elements, rows or columns by which some of its `count` chunks would
+// be larger than others; all of it if there are fewer than chunks.
+Slice equal_chunks_of(Slice whole, int count);
+
 // The same without the list of places, for what is done once for each message.
 struct ChunkExtent {
   std::int64_t rows = 1;

@@ -6,9 +6,17 @@
 
 #include "runtime/distributed/backend.h"
 #include "runtime/distributed/collective.h"
+#include "runtime/simulation/attachments.h"
 #include "runtime/simulation/simulation.h"
 
 namespace kernbench::distributed {
+
+// The time that collectives have taken by their model, on each rank, since ranks are nearly alike.
+struct ModelledTime final : runtime::Attachment {
+  Time sum{0};
+
+  void forget_ranks() override {}
+};
 
 // Throws CollectiveMismatchError KB-C026: ranks do not do alike, which `what` names and `why`
 // explains.

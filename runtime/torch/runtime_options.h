@@ -69,8 +69,10 @@ struct RuntimeOptions {
   // that of a barrier may, throw CollectiveMismatchError KB-C026.  Tensors of a rank that has a
   // stand-in lie on the stand-in's SIP, so only ranks make them.
   int fold = 0;
-  // Such ranks are nearly alike: each may have a part of a tensor on other PEs, and a collective
-  // with a root takes the time of its model on all.  Times are then nearly those of all ranks.
+  // Such ranks are nearly alike: each may have a part of a tensor on other PEs.  Where chunks have
+  // unequal sizes, what is left over is not moved.  A collective with a root, and one of at most
+  // 64 KiB whose members take unlike steps, takes the time of its model on all; a larger one throws
+  // KB-C026.  Times, bytes and the fingerprint are then nearly those of all ranks.
   bool folds_nearly = false;
 };
 

@@ -34,8 +34,11 @@ std::string_view Folding::find_obstacle(const Topology& topology, int period) {
   if (network.has_switch()) {
     return shared.core.costs_time() || shared.sums ? "its switch is one for all" : "";
   }
-  const bool closes = network.joins_all() || network.grid().wraps;
-  return closes ? "" : "its SIPs at an edge have fewer links";
+  const Grid& grid = network.grid();
+  const bool closes = network.joins_all() || grid.wraps;
+  if (!closes) return "its SIPs at an edge have fewer links";
+  const bool has_period = period == 1 || grid.w % 2 == 0 || grid.h % 2 == 0 || grid.d % 2 == 0;
+  return has_period ? "" : "no dimension has an even number of SIPs";
 }
 
 Folding::Folding(const Topology& topology, int period)

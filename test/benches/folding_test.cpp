@@ -43,8 +43,8 @@ TEST_CASE("ranks that do alike have the rows and the fingerprint of all",
   CHECK(folded["engine"]["events"] < all["engine"]["events"]);
 }
 
-// Of GPT's buckets no number of elements divides, and the smallest all_reduces exchange halves or
-// go over a tree.
+// The ranks do not divide the elements of GPT's buckets, and the smallest all_reduces exchange
+// halves or go over a tree.
 TEST_CASE("many ranks that are nearly alike are simulated once by default",
           "[cli][folding][exhaustive]") {
   const std::string scheme = GENERATE("ddp", "zero1", "fsdp2");
@@ -68,6 +68,20 @@ TEST_CASE("many ranks that are nearly alike are simulated once by default",
   CAPTURE(scheme);
   CHECK(std::abs(step(folded) / step(all) - 1) < 0.02);  // as --help says
   CHECK(folded["engine"]["events"].get<double>() < 0.1 * all["engine"]["events"].get<double>());
+}
+
+TEST_CASE("by default few ranks that are nearly alike are simulated one by one", "[cli][folding]") {
+  const auto run = [](const std::string& world, const std::string& fold) {
+    return run_program({"run", "--bench", "ddp", "--topology", "scale_64", "--set",
+                        "world=" + world, "system.sips.count=" + world, "system.sips.w=" + world,
+                        "system.sips.h=1", "batch=1", "bucket_cap_mb=25", "layers=1", "hidden=64",
+                        "vocab=128", "--fold", fold})
+        .out;
+  };
+  CHECK_THAT(run("16", "auto"), !Contains("alike"));
+  CHECK_THAT(run("16", "near"), Contains("nearly alike  one rank was simulated for"));
+  CHECK_THAT(run("32", "auto"), Contains("so a later step's time is within 2 %"));
+  CHECK_THAT(run("32", "exact"), !Contains("alike"));
 }
 
 TEST_CASE("a step of ranks that are nearly alike takes nearly as long", "[cli][folding]") {
