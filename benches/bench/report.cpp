@@ -89,6 +89,11 @@ std::string to_json(const Report& report) {
                  {"wall_s", engine.wall_s},
                  {"fingerprint", fmt::format("{:016x}", engine.fingerprint)},
                  {"busiest_unit", make_json(engine.busiest)}}}};
+  if (engine.ranks_of_each > 1) {
+    json["engine"]["ranks_of_each"] = engine.ranks_of_each;
+    json["engine"]["are_nearly_alike"] = engine.are_nearly_alike;
+  }
+  if (!engine.unlike.empty()) json["engine"]["unlike"] = engine.unlike;
   if (engine.energy.is_counted()) json["energy"] = make_json(engine.energy);
   if (!engine.faults.empty()) json["faults"] = make_json(engine.faults, report.ok);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';

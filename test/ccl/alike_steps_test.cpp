@@ -18,9 +18,14 @@ using ccl::Slice;
 ccl::StepList make_list(const std::vector<int>& numbers, const std::vector<HeldElements>& taken) {
   ccl::StepList list;
   for (const int number : numbers) {
-    list.steps.push_back({.held = number, .uses = 1, .columns = 8});
+    ccl::Step& step = list.steps.emplace_back();
+    step.held = number;
+    step.uses = 1;
+    step.columns = 8;
   }
-  list.steps.push_back({.taken_count = static_cast<std::uint16_t>(taken.size()), .columns = 8});
+  ccl::Step& taker = list.steps.emplace_back();
+  taker.taken_count = static_cast<std::uint16_t>(taken.size());
+  taker.columns = 8;
   list.taken = taken;
   list.held_count = 3;
   return list;
@@ -33,8 +38,11 @@ bool are_alike(const std::vector<HeldElements>& one, const std::vector<HeldEleme
 
 std::vector<std::int64_t> sizes_of(const Slice& whole, std::int64_t most, int chunks) {
   std::vector<Slice> slices;
-  ccl::append_slices(slices, whole,
-                     {.most = most, .chunk_count = chunks, .has_equal_chunks = true});
+  ccl::CutSizes cut;
+  cut.most = most;
+  cut.chunk_count = chunks;
+  cut.has_equal_chunks = true;
+  ccl::append_slices(slices, whole, cut);
   std::vector<std::int64_t> sizes;
   for (const Slice& slice : slices) sizes.push_back(slice.count());
   return sizes;
@@ -54,14 +62,14 @@ TEST_CASE("members may put the same values together in any order", "[ccl][alike]
 }
 
 TEST_CASE("slices of equal chunks leave out less than an element of each", "[ccl][alike]") {
-  const Slice row{.rows = 1, .columns = 1003, .at = {{0, 0, 1003}}};
+  const Slice row{.rows = 1, .columns = 1003, .lane = {}, .at = {{0, 0, 1003}}};
   CHECK(sizes_of(row, 2000, 4) == std::vector<std::int64_t>{1000});
   CHECK(sizes_of(row, 400, 4) == std::vector<std::int64_t>{332, 332, 336});
   CHECK(sizes_of(row, 2000, 2000) == std::vector<std::int64_t>{1003});  // chunks of one or none
-  const Slice rows{.rows = 10, .columns = 7, .at = {{0, 0, 100}}};
+  const Slice rows{.rows = 10, .columns = 7, .lane = {}, .at = {{0, 0, 100}}};
   CHECK(sizes_of(rows, 70, 4) == std::vector<std::int64_t>{56});   // of 2 rows each
   CHECK(sizes_of(rows, 70, 12) == std::vector<std::int64_t>{70});  // of columns, which are too few
-  CHECK(sizes_of({.rows = 3, .columns = 9, .at = {{0, 0, 100}}}, 70, 4) ==
+  CHECK(sizes_of({.rows = 3, .columns = 9, .lane = {}, .at = {{0, 0, 100}}}, 70, 4) ==
         std::vector<std::int64_t>{24});
 }
 
