@@ -96,8 +96,7 @@ void ContextCollector::operator()(RuntimeContext* torch) const {
 // Returns the least period that is left; 0: none is, or the ranks are not to be folded.
 int ContextSet::find_period(const Topology& topology, bool nearly) const {
   const bool are_many = topology.system.sip_count >= kManyRanks;
-  const bool may_be_near =
-      folds_ == Folds::nearly || (folds_ == Folds::by_number && are_many);
+  const bool may_be_near = folds_ == Folds::nearly || (folds_ == Folds::by_number && are_many);
   if (folds_ == Folds::none || (nearly && !may_be_near)) return 0;
   for (int period = least_period_; period <= sim::Folding::kLargestPeriod; ++period) {
     if (sim::Folding::find_obstacle(topology, period).empty()) return period;

@@ -117,10 +117,12 @@ std::string foot(const Report& report) {
       note_line("simulated", fmt::format("{:.3f} us in {} events", to_ns(engine.simulated) / 1e3,
                                          with_commas(engine.events)));
   if (engine.ranks_of_each > 1) {
-    text += note_line(engine.are_nearly_alike ? "nearly alike" : "alike",
-                      fmt::format("one rank was simulated for {}{}{}; --fold off simulates each",
-                                  engine.system_count > 1 ? "up to " : "", engine.ranks_of_each,
-                                  engine.are_nearly_alike ? ", so a later step's time is within 2 %" : ""));
+    const std::string_view accuracy =
+        engine.are_nearly_alike ? ", so a later step's time is within 2 %" : "";
+    text += note_line(
+        engine.are_nearly_alike ? "nearly alike" : "alike",
+        fmt::format("one rank was simulated for {}{}{}; --fold off simulates each",
+                    engine.system_count > 1 ? "up to " : "", engine.ranks_of_each, accuracy));
   }
   if (!engine.unlike.empty()) text += note_line("not alike", engine.unlike);
   text += note_line("wall", fmt::format("{:.3f} s, {:.2f} M events/s", engine.wall_s,

@@ -51,8 +51,7 @@ struct ModelHolder : nn::HolderBase {
 void run_on_ranks(PointContext& point, const Topology& topology,
                   const std::function<void(RuntimeContext& torch, int rank)>& work) {
   const auto torch = point.make_context(
-      topology,
-      {.ccl = point.bench().ccl(), .data = false, .fold = 1, .folds_nearly = true});
+      topology, {.ccl = point.bench().ccl(), .data = false, .fold = 1, .folds_nearly = true});
   torch->distributed.init_process_group("ahbm");
   run_on_devices(*torch, topology.system.sip_count, [&](int rank) { work(*torch, rank); });
   torch->distributed.destroy_process_group();
@@ -67,12 +66,10 @@ struct MeasuredSteps {
 // Runs three steps: the third has the buckets that the second one has formed, and communicates
 // nothing else.  Returns the first and the third.
 template <class Model, class Step, class Times>
-MeasuredSteps first_and_third(RuntimeContext& torch, const StepInput& input,
-                                                Model& model, const Step& finish,
-                                                const Times& times) {
+MeasuredSteps first_and_third(RuntimeContext& torch, const StepInput& input, Model& model,
+                              const Step& finish, const Times& times) {
   const Tensor tokens = torch.zeros({input.size.tokens()}, {.dp = input.on.tokens()});
-  const Time& modelled =
-      simulation_of(torch).attachments().get<distributed::ModelledTime>().sum;
+  const Time& modelled = simulation_of(torch).attachments().get<distributed::ModelledTime>().sum;
   MeasuredSteps steps;
   for (int i = 0; i < 3; ++i) {
     const Time modelled_before = modelled;
@@ -87,8 +84,7 @@ MeasuredSteps first_and_third(RuntimeContext& torch, const StepInput& input,
   return steps;
 }
 
-MeasuredSteps ddp_steps(RuntimeContext& torch, const StepInput& input,
-                                          const ModelHolder& holder) {
+MeasuredSteps ddp_steps(RuntimeContext& torch, const StepInput& input, const ModelHolder& holder) {
   nn::parallel::DistributedDataParallel model(holder, {.bucket_cap_mb = input.bucket_cap_mb});
   optim::AdamW optimizer(model->parameters());
   return first_and_third(
@@ -108,7 +104,7 @@ std::string name_of_parameter(const nn::Module& module, const Tensor& parameter)
 }
 
 MeasuredSteps zero1_steps(RuntimeContext& torch, const StepInput& input,
-                                            const ModelHolder& holder) {
+                          const ModelHolder& holder) {
   tp::initialize_model_parallel(torch);
   const double elements =
       input.bucket_cap_mb * 1024 * 1024 / static_cast<double>(size_of(input.dtype));
@@ -166,8 +162,7 @@ distributed::fsdp::FSDPModule shard(const StepInput& input, nn::Module& module) 
   return distributed::fsdp::fully_shard(module);
 }
 
-MeasuredSteps fsdp_steps(RuntimeContext& torch, const StepInput& input,
-                                           const ModelHolder& holder) {
+MeasuredSteps fsdp_steps(RuntimeContext& torch, const StepInput& input, const ModelHolder& holder) {
   const distributed::fsdp::FSDPModule fsdp = shard(input, *holder.ptr());
   optim::AdamW optimizer(holder.ptr()->parameters());
   return first_and_third(

@@ -38,8 +38,8 @@ struct UnnamedModel {
 // are taken if none are given.
 std::vector<SettingInfo> configured_settings(const UnnamedModel& unnamed, std::string_view layers);
 
-// Reads configured_settings() and batch; layers that are not given are all of the configuration.  Throws
-// UsageError KB-U012 for values that are none.
+// Reads configured_settings() and batch; layers that are not given are all of the configuration.
+// Throws UsageError KB-U012 for values that are none.
 ConfiguredModel read_model(const Settings& settings, const UnnamedModel& unnamed);
 
 // "2 of the 32 layers of llama3-8b with vocab 1024"; empty without a configuration.

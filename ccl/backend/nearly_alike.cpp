@@ -20,8 +20,8 @@ constexpr Bytes kMostByModel = 64 << 10;
 }  // namespace
 
 // A root does not do as the others, so none of the ranks that stand for others can show what they
-// do: where that may be, each takes the time that all of them take by the model.  A model's weights
-// are broadcast before its first step, so no kernels run beside it.
+// do: where that may be, each takes the time that all of them take by the model.  Weights and
+// buffers are broadcast before a step's kernels, so that none run beside them.
 void GroupCommunicator::run_by_model(const CollectiveCall& call, const Algorithm& algorithm) {
   std::optional<Time> time;
   if (torch_.options().folds_nearly) {
@@ -40,8 +40,7 @@ bool GroupCommunicator::make_alike(PlannedCall& planned) const {
 }
 
 void GroupCommunicator::sleep_for(const CollectiveCall& call, Time time) {
-  simulation_of(torch_).attachments().get<distributed::ModelledTime>().sum +=
-      time / caller_count();
+  simulation_of(torch_).attachments().get<distributed::ModelledTime>().sum += time / caller_count();
   simulation_of(torch_).sleep(
       time, [] { return std::string("a collective that takes its model's time"); },
       sim::Cause::other);
