@@ -4,6 +4,7 @@
 #include <string>
 
 #include "ccl/backend/communicator.h"
+#include "ccl/backend/request_checks.h"
 #include "runtime/distributed/folded_ranks.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/torch/internals.h"
