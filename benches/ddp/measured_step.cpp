@@ -57,7 +57,7 @@ void run_on_ranks(PointContext& point, const Topology& topology,
   torch->distributed.destroy_process_group();
 }
 
-struct MeasuredSteps {
+struct StepsOfRank {
   StepTimes first;
   StepTimes later;
   Time modelled{0};  // of the later one: collectives that take their model's time
@@ -66,11 +66,11 @@ struct MeasuredSteps {
 // Runs three steps: the third has the buckets that the second one has formed, and communicates
 // nothing else.  Returns the first and the third.
 template <class Model, class Step, class Times>
-MeasuredSteps first_and_third(RuntimeContext& torch, const StepInput& input, Model& model,
-                              const Step& finish, const Times& times) {
+StepsOfRank first_and_third(RuntimeContext& torch, const StepInput& input, Model& model,
+                            const Step& finish, const Times& times) {
   const Tensor tokens = torch.zeros({input.size.tokens()}, {.dp = input.on.tokens()});
   const Time& modelled = simulation_of(torch).attachments().get<distributed::ModelledTime>().sum;
-  MeasuredSteps steps;
+  StepsOfRank steps;
   for (int i = 0; i < 3; ++i) {
     const Time modelled_before = modelled;
     const auto began = nn::parallel::device_instant(torch, tokens.device());
@@ -84,7 +84,7 @@ MeasuredSteps first_and_third(RuntimeContext& torch, const StepInput& input, Mod
   return steps;
 }
 
-MeasuredSteps ddp_steps(RuntimeContext& torch, const StepInput& input, const ModelHolder& holder) {
+StepsOfRank ddp_steps(RuntimeContext& torch, const StepInput& input, const ModelHolder& holder) {
   nn::parallel::DistributedDataParallel model(holder, {.bucket_cap_mb = input.bucket_cap_mb});
   optim::AdamW optimizer(model->parameters());
   return first_and_third(
@@ -103,8 +103,7 @@ std::string name_of_parameter(const nn::Module& module, const Tensor& parameter)
   return "";
 }
 
-MeasuredSteps zero1_steps(RuntimeContext& torch, const StepInput& input,
-                          const ModelHolder& holder) {
+StepsOfRank zero1_steps(RuntimeContext& torch, const StepInput& input, const ModelHolder& holder) {
   tp::initialize_model_parallel(torch);
   const double elements =
       input.bucket_cap_mb * 1024 * 1024 / static_cast<double>(size_of(input.dtype));
@@ -162,7 +161,7 @@ distributed::fsdp::FSDPModule shard(const StepInput& input, nn::Module& module) 
   return distributed::fsdp::fully_shard(module);
 }
 
-MeasuredSteps fsdp_steps(RuntimeContext& torch, const StepInput& input, const ModelHolder& holder) {
+StepsOfRank fsdp_steps(RuntimeContext& torch, const StepInput& input, const ModelHolder& holder) {
   const distributed::fsdp::FSDPModule fsdp = shard(input, *holder.ptr());
   optim::AdamW optimizer(holder.ptr()->parameters());
   return first_and_third(

@@ -67,8 +67,6 @@ void PlannedCall::prepare() {
 
 void PlannedCall::prepare_equal_chunks() {
   has_equal_chunks_ = true;
-  shared_cuts_.clear();
-  pair_cuts_.clear();
   prepare();
 }
 
@@ -105,21 +103,14 @@ void PlannedCall::leave_slots_that_hold_up() {
   if (slots_suffice(*plan)) return;
   const Bytes least = least_slice_of(settings_.slot_bytes);
   const bool could_suffice = plan->burst() <= settings_.depth * count_slices(*plan).channels;
-  if (could_suffice) cut_again(std::max(least_slice_without_slots(topology_, *plan), least));
+  if (could_suffice) find_sizes(std::max(least_slice_without_slots(topology_, *plan), least));
   uses_slots_ = slots_suffice(*plan);
-  if (count_slices(*plan).of_lane > plan->slices_at_once) cut_again(least);
+  if (count_slices(*plan).of_lane > plan->slices_at_once) find_sizes(least);
 }
 
 bool PlannedCall::slots_suffice(const Plan& plan) {
   const auto [slices, channels] = count_slices(plan);
   return ccl::slots_suffice(plan, slices, channels, settings_.depth);
-}
-
-void PlannedCall::cut_again(Bytes least_slice) {
-  // Cuts depend on the sizes, so they are made again with the new ones.
-  shared_cuts_.clear();
-  pair_cuts_.clear();
-  find_sizes(least_slice);
 }
 
 // The most slices of a lane, and the fewest channels.  If each pair of members has blocks of its
@@ -200,6 +191,9 @@ std::size_t PlannedCall::most_summands() {
 
 // Slices of less than `least_slice` bytes do not begin together.
 void PlannedCall::find_sizes(Bytes least_slice) {
+  // Cuts depend on the sizes, so they are made again with new ones.
+  shared_cuts_.clear();
+  pair_cuts_.clear();
   const Block& block = any_block();
   std::int64_t shards = 1;
   if (!devices_.are_pes()) {

@@ -113,7 +113,6 @@ class PlannedCall {
   SliceCount count_slices(const Plan& plan);
   void leave_slots_that_hold_up();
   bool slots_suffice(const Plan& plan);
-  void cut_again(Bytes least_slice);
   SliceOrder best_order();
   const PlanCache::Planned& planned(int node);
   std::shared_ptr<const LaneSteps> find_steps(int member, int cube);
