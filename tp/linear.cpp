@@ -36,22 +36,25 @@ struct Linear {
     return products.forward(all, weight, bias);
   }
 
-  std::vector<Tensor> backward(const Tensor& x, const Tensor& weight, const Tensor& dy) const {
+  std::vector<Tensor> backward(const Tensor& x, const Tensor& weight, const Tensor& dy,
+                               const autograd::AskedInputs& asked) const {
+    const bool of_weight = weight_needs_grad && asked.contains(1);
     Pending all_x{x};
-    if (communication.sequence_parallel && weight_needs_grad) {
+    if (communication.sequence_parallel && of_weight) {
       all_x = gather_along_first_dim(torch, x, communication.group, issue());
     }
     Pending dx;
-    if (input_needs_grad) {
+    if (input_needs_grad && asked.contains(0)) {
       dx.tensor = products.gradient_of_input(dy, weight);
       all_x.wait();
       dx = reduced(std::move(dx.tensor));
     }
     Tensor dw;
-    if (weight_needs_grad) {
+    if (of_weight) {
       dw = products.gradient_of_weight(as_matrix(all_x.wait()), as_matrix(dy));
     }
-    const Tensor db = bias_needs_grad ? products.gradient_of_bias(dy) : Tensor();
+    const bool of_bias = bias_needs_grad && asked.contains(2);
+    const Tensor db = of_bias ? products.gradient_of_bias(dy) : Tensor();
     return {dx.wait(), dw, db};
   }
 
@@ -85,11 +88,11 @@ Tensor linear_with_grad_accumulation_and_async_allreduce(RuntimeContext& torch, 
   Tensor y = forward();
   if (!autograd::needs_grad(x, weight, bias)) return y;
   const Tensor none;
-  const auto backward =
-      [linear, x = SavedTensor(linear.weight_needs_grad ? x : none),
-       weight = SavedTensor(linear.input_needs_grad ? weight : none)](const Tensor& dy) {
-        return linear.backward(x.get(), weight.get(), dy);
-      };
+  const auto backward = [linear, x = SavedTensor(linear.weight_needs_grad ? x : none),
+                         weight = SavedTensor(linear.input_needs_grad ? weight : none)](
+                            const Tensor& dy, const autograd::AskedInputs& asked) {
+    return linear.backward(x.get(), weight.get(), dy, asked);
+  };
   return autograd::record("linear", std::move(y), {x, weight, bias}, backward);
 }
 

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <any>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -80,11 +81,51 @@ bool is_grad_enabled(runtime::Simulation& simulation);
 
 namespace kernbench::autograd {
 
+// The inputs of an operator whose gradients a backward pass asks for: all, unless the pass computes
+// those of some tensors alone.
+class AskedInputs {
+ public:
+  AskedInputs() = default;
+  explicit AskedInputs(std::vector<bool> by_input) : by_input_(std::move(by_input)) {}
+
+  bool contains(std::size_t input) const { return by_input_.empty() || by_input_.at(input); }
+
+ private:
+  std::vector<bool> by_input_;  // empty: all
+};
+
 // Computes the gradients of an operator's inputs from that of its result, one for each input;
 // undefined where no gradient flows.  It runs on the fiber that calls Tensor::backward(), and
 // records nothing itself.  It keeps tensors as SavedTensor.  It must not write into `grad_output`,
 // which others may share, but into writable(grad_output).
-using Backward = std::function<std::vector<Tensor>(const Tensor& grad_output)>;
+//
+// A function that takes AskedInputs as well is selective: it leaves out gradients that are not
+// asked for, and is called again when another pass asks for them.
+class Backward {
+ public:
+  Backward() = default;
+  template <class Call>
+  requires(!std::same_as<std::remove_cvref_t<Call>, Backward>) Backward(Call call)  // implicit
+      : is_selective_(std::invocable<Call&, const Tensor&, const AskedInputs&>) {
+    if constexpr (std::invocable<Call&, const Tensor&, const AskedInputs&>) {
+      call_ = std::move(call);
+    } else {
+      call_ = [call = std::move(call)](const Tensor& grad_output, const AskedInputs&) mutable {
+        return call(grad_output);
+      };
+    }
+  }
+
+  std::vector<Tensor> operator()(const Tensor& grad_output, const AskedInputs& asked = {}) const {
+    return call_(grad_output, asked);
+  }
+  bool is_selective() const { return is_selective_; }
+  explicit operator bool() const { return call_ != nullptr; }
+
+ private:
+  std::function<std::vector<Tensor>(const Tensor& grad_output, const AskedInputs& asked)> call_;
+  bool is_selective_ = false;
+};
 
 // The same of a function of several results: a gradient of each, one of which at least is defined.
 using BackwardOfSeveral =

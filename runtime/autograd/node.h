@@ -107,10 +107,10 @@ struct Node {
   std::uint64_t visit = 0;                      // number of the last search that has come by
   Node* next_dead = nullptr;
 
-  bool has_run() const { return backward == nullptr && backward_of_several == nullptr; }
+  bool has_run() const { return !backward && backward_of_several == nullptr; }
   // Frees what was saved for its backward, which cannot run again.
   void free_saved() {
-    backward = nullptr;
+    backward = {};
     backward_of_several = nullptr;
   }
 };

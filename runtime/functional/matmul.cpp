@@ -245,13 +245,20 @@ Tensor multiply(const Tensor& of_a, const Tensor& of_b, const MatmulOptions& opt
                          b = SavedTensor(needs_grad(a) ? b : none), shape_of_a = a.shape(),
                          shape_of_b = b.shape(), in_a = form_of(operands.a),
                          in_b = form_of(operands.b), of_a = needs_grad(a), of_b = needs_grad(b),
-                         of_bias = needs_grad(operands.bias)](const Tensor& dc) {
+                         of_bias = needs_grad(operands.bias)](const Tensor& dc,
+                                                              const autograd::AskedInputs& asked) {
+    std::vector<Tensor> gradients(3);  // in the order of the inputs
     GemmOperands of = form;
-    if (of_b) of.a = with_batch(a.get(), batch);
-    if (of_a) of.b = with_batch(b.get(), batch);
-    const Tensor da = of_a ? ops::sum_to(shape_of_a, gradient_of_a(of, dc, in_a)) : Tensor();
-    const Tensor db = of_b ? ops::sum_to(shape_of_b, gradient_of_b(of, dc, in_b)) : Tensor();
-    return std::vector{of_bias ? ops::sum_of_rows(dc) : Tensor(), da, db};
+    if (of_a && asked.contains(1)) {
+      of.b = with_batch(b.get(), batch);
+      gradients[1] = ops::sum_to(shape_of_a, gradient_of_a(of, dc, in_a));
+    }
+    if (of_b && asked.contains(2)) {
+      of.a = with_batch(a.get(), batch);
+      gradients[2] = ops::sum_to(shape_of_b, gradient_of_b(of, dc, in_b));
+    }
+    if (of_bias && asked.contains(0)) gradients[0] = ops::sum_of_rows(dc);
+    return gradients;
   };
   // The bias comes first, as in torch: so do its hooks.
   return autograd::record(operands.name(), std::move(c), {operands.bias, a, b}, backward);

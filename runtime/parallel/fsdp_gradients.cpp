@@ -38,13 +38,13 @@ ReduceOp ParamGroup::reduce_op() const {
 }
 
 // Keeps gradients of the parameters' type in the type in which they will be reduced.
-void ParamGroup::accumulate_gradients() {
+void ParamGroup::accumulate_gradients(bool reduces) {
   if (reduced_dtype() == gathered_dtype()) return;  // grad() accumulates
   const NoGradGuard no_grad(setting_.torch);
   for (ShardedParameter& parameter : parameters_) {
     if (!parameter.whole.grad().defined()) continue;
     if (!parameter.accumulated.defined()) {
-      if (reduce_grads) continue;
+      if (reduces) continue;
       parameter.accumulated = parameter.whole.grad().to(reduced_dtype());
     } else {
       parameter.accumulated.add_(parameter.whole.grad().to(reduced_dtype()));

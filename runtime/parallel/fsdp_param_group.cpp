@@ -309,9 +309,10 @@ void ParamGroup::pre_backward(bool prefetches) {
 
 void ParamGroup::post_backward() {
   pass_ = Pass::post_backward;
-  accumulate_gradients();
-  if (reshard_after_backward) reshard();
-  if (reduce_grads) reduce();
+  const bool reduces = reduce_grads && !defers_reduction;
+  accumulate_gradients(reduces);
+  if (reshard_after_backward && !defers_reduction) reshard();
+  if (reduces) reduce();
 }
 
 void ParamGroup::finalize_backward() {

@@ -110,6 +110,8 @@ class ParamGroup {
   bool reshard_after_backward = true;
   bool reduce_grads = true;
   bool all_reduce_grads = true;
+  // Backward passes add up gradients, whatever reduce_grads says, and keep the parameters.
+  bool defers_reduction = false;
   std::optional<double> gradient_divide_factor;  // else the number of ranks
 
   // Issues the all_gather, unless it is under way or the parameters are there.
@@ -208,7 +210,7 @@ class ParamGroup {
   DType reduced_dtype() const;
   ReduceOp reduce_op() const;
   Division division() const;
-  void accumulate_gradients();
+  void accumulate_gradients(bool reduces);
   std::vector<Tensor> take_gradients(const Kind& kind, Reduction::Part& part);
   void reduce();
   void scatter(Reduction::Part& part, std::vector<Tensor> gradients, double divisor);

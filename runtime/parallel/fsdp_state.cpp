@@ -68,6 +68,21 @@ void State::set_is_last_backward(bool is_last) {
   shared_->is_last_backward = is_last;
 }
 
+void State::set_defers_reduction(bool defers) {
+  for_each({}, [&](State& state) {
+    if (state.group() != nullptr) state.group()->defers_reduction = defers;
+    state.shared_->defers_reduction = defers;
+  });
+}
+
+void State::reduce_deferred() {
+  set_defers_reduction(false);
+  for_each({}, [](State& state) {
+    if (state.group() != nullptr) state.group()->post_backward();
+  });
+  end_backward();
+}
+
 CommContext& State::comm() {
   if (shared_->comm == nullptr) shared_->comm = std::make_shared<CommContext>(torch_);
   return *shared_->comm;
@@ -289,6 +304,7 @@ void State::pre_backward() {
 
 // Groups whose input needs no gradient have not been told of the end of their backward pass.
 void State::end_backward() {
+  const bool is_last = shared_->is_last_backward && !shared_->defers_reduction;
   for (const std::weak_ptr<State>& each : shared_->states) {
     const std::shared_ptr<State> state = each.lock();
     if (state == nullptr) continue;
@@ -297,10 +313,10 @@ void State::end_backward() {
     ParamGroup* const group = state->group();
     if (group == nullptr) continue;
     if (!group->has_ended_backward()) group->post_backward();
-    if (shared_->is_last_backward) group->finalize_backward();
+    if (is_last) group->finalize_backward();
   }
   shared_->has_begun_backward = false;
-  if (!shared_->is_last_backward) return;
+  if (!is_last) return;
   comm().forward_order.clear();
   if (ParamGroup* const last = comm().last_reduced) last->wait_for_reduce_scatter();
 }

@@ -35,6 +35,8 @@ class State : public nn::Module::Extension, public std::enable_shared_from_this<
   void for_each(const RecurseOptions& options, const std::function<void(State&)>& function);
   void unshard();
   void set_is_last_backward(bool is_last);
+  void set_defers_reduction(bool defers);
+  void reduce_deferred();
 
   // If the state is that of several modules, the first one that is called gathers their parameters,
   // and the last one frees them.
@@ -57,6 +59,7 @@ class State : public nn::Module::Extension, public std::enable_shared_from_this<
     std::weak_ptr<const bool> backward_pass;  // expires at its end, and when it throws
     bool has_begun_backward = false;          // and not ended
     bool is_last_backward = true;
+    bool defers_reduction = false;
     std::shared_ptr<CommContext> comm;
   };
 

@@ -194,6 +194,11 @@ void Replica::end_forward(const std::vector<Tensor*>& outputs) {
   }
 }
 
+void Replica::prepare_for_backward(const std::vector<Tensor>& outputs) {
+  reducer_->prepare_for_forward();
+  reducer_->prepare_for_backward(outputs);
+}
+
 // As in torch: where unused parameters are found by each pass, or by the first one.
 bool Replica::needs_sink() const {
   return options_.static_graph ? reducer_->iteration() == 1 : options_.find_unused_parameters;

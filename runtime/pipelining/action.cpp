@@ -14,10 +14,10 @@ namespace kernbench::distributed::pipelining {
 namespace {
 
 // In the order of ActionKind.
-constexpr std::array<std::string_view, 6> kKindNames = {"F",      "B",      "SEND_F",
-                                                        "RECV_F", "SEND_B", "RECV_B"};
-constexpr std::array<std::string_view, 6> kNotRun = {"I",       "W",           "UNSHARD",
-                                                     "RESHARD", "REDUCE_GRAD", "OVERLAP_F_B"};
+constexpr std::array<std::string_view, 11> kKindNames = {
+    "F",      "B",      "I",       "W",       "SEND_F",     "RECV_F",
+    "SEND_B", "RECV_B", "UNSHARD", "RESHARD", "REDUCE_GRAD"};
+constexpr std::string_view kOverlap = "OVERLAP_F_B";
 constexpr std::string_view kDigits = "0123456789";
 constexpr int kMostNumber = 1'000'000;
 
@@ -43,13 +43,6 @@ std::optional<int> parse_number(std::string_view text) {
                         text);
 }
 
-[[noreturn]] void refuse_kind(std::string_view text, std::string_view kind) {
-  throw CollectiveError("KB-C024",
-                        "action {}: {} is not run here; there are F, B, SEND_F, RECV_F, SEND_B "
-                        "and RECV_B",
-                        text, kind);
-}
-
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   while (true) {
@@ -60,13 +53,25 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   }
 }
 
+// Adds the actions of a cell.
+void parse_cell(std::string_view cell, std::vector<Action>& actions) {
+  cell = strip(cell);
+  const bool is_overlap = cell.starts_with('(');
+  if (!is_overlap) return actions.push_back(parse_action(cell));
+  const std::size_t end = cell.find(')');
+  if (end == std::string_view::npos || strip(cell.substr(end + 1)) != kOverlap) refuse_action(cell);
+  for (const std::string_view part : split(cell.substr(1, end - 1), ';')) {
+    actions.push_back(parse_action(part));
+  }
+}
+
 std::vector<Action> parse_row(std::string_view row, std::size_t rank) {
   std::vector<Action> actions;
   const auto cells = split(row, ',');
   for (std::size_t i = 0; i < cells.size(); ++i) {
     if (strip(cells[i]).empty()) continue;
     try {
-      actions.push_back(parse_action(cells[i]));
+      parse_cell(cells[i], actions);
     } catch (const CollectiveError& error) {
       const std::string_view text = error.what();
       throw CollectiveError("KB-C024", "row {}, cell {}: {}", rank + 1, i + 1,
@@ -80,7 +85,7 @@ std::vector<Action> parse_row(std::string_view row, std::size_t rank) {
 
 std::string to_string(const Action& action) {
   return fmt::format("{}{}{}", action.stage, kKindNames[static_cast<std::size_t>(action.kind)],
-                     action.microbatch);
+                     has_microbatch(action.kind) ? std::to_string(action.microbatch) : "");
 }
 
 Action parse_action(std::string_view text) {
@@ -88,17 +93,17 @@ Action parse_action(std::string_view text) {
   const std::size_t kind_begin = std::min(text.find_first_not_of(kDigits), text.size());
   const std::string_view rest = text.substr(kind_begin);
   const std::size_t kind_end = std::min(rest.find_first_of(kDigits), rest.size());
-  const std::string_view kind = rest.substr(0, kind_end);
+  const auto* const found = std::ranges::find(kKindNames, rest.substr(0, kind_end));
   const auto stage = parse_number(text.substr(0, kind_begin));
-  const auto microbatch = parse_number(rest.substr(kind_end));
-  if (stage && std::ranges::find(kNotRun, kind.substr(0, kind.find('('))) != kNotRun.end()) {
-    refuse_kind(text, kind.substr(0, kind.find('(')));
+  if (!stage || found == kKindNames.end()) refuse_action(text);
+  const auto kind = static_cast<ActionKind>(found - kKindNames.begin());
+  if (!has_microbatch(kind)) {
+    if (kind_end != rest.size()) refuse_action(text);
+    return {.stage = *stage, .kind = kind};
   }
-  const auto* const found = std::ranges::find(kKindNames, kind);
-  if (!stage || !microbatch || found == kKindNames.end()) refuse_action(text);
-  return {.stage = *stage,
-          .kind = static_cast<ActionKind>(found - kKindNames.begin()),
-          .microbatch = *microbatch};
+  const auto microbatch = parse_number(rest.substr(kind_end));
+  if (!microbatch) refuse_action(text);
+  return {.stage = *stage, .kind = kind, .microbatch = *microbatch};
 }
 
 ActionLists parse_actions(std::string_view csv) {

@@ -62,6 +62,19 @@ std::vector<Action> alternate(int count, int warm_up, Forward forward, Backward 
   return list;
 }
 
+// The same with backwards in two halves.  Those for the weights come `deferred` backwards later.
+template <class At>
+std::vector<Action> alternate_split(int count, int warm_up, int deferred, At at) {
+  std::vector<Action> list;
+  for (int i = 0; i < std::min(warm_up, count); ++i) list.push_back(at(i, ActionKind::forward));
+  for (int i = 0; i < count + deferred; ++i) {
+    if (warm_up + i < count) list.push_back(at(warm_up + i, ActionKind::forward));
+    if (i < count) list.push_back(at(i, ActionKind::backward_input));
+    if (i >= deferred) list.push_back(at(i - deferred, ActionKind::backward_weight));
+  }
+  return list;
+}
+
 // The i-th computation of a rank that takes micro-batches in rounds, all of a round through one of
 // its stages after the other.
 struct InRounds {
@@ -78,13 +91,39 @@ struct InRounds {
   }
 };
 
+// Returns Megatron's order of a rank's computations.  Throws as interleaved() does.
+InRounds in_rounds(std::string_view name, const PipelineSize& size, int rank) {
+  const int rounds = std::max(1, size.microbatches / size.ranks);
+  if (size.microbatches % rounds != 0) {
+    throw CollectiveError("KB-C024",
+                          "{} requires the number of microbatches to be a multiple of the number "
+                          "of rounds ({}), but got {}.",
+                          name, rounds, size.microbatches);
+  }
+  return {.ranks = size.ranks,
+          .stages_per_rank = size.stages / size.ranks,
+          .round = size.microbatches / rounds,
+          .rank = rank};
+}
+
 std::optional<Action> message_for(const Action& computation, ActionKind kind,
                                   const std::map<int, std::size_t>& rank_of, bool is_send) {
+  if (!is_compute(computation.kind) || computation.kind == ActionKind::backward_weight) return {};
   const bool is_forward = computation.kind == ActionKind::forward;
   const int other = computation.stage + (is_forward == is_send ? 1 : -1);
   const auto found = rank_of.find(other);
   if (found == rank_of.end() || found->second == rank_of.at(computation.stage)) return {};
   return Action{.stage = computation.stage, .kind = kind, .microbatch = computation.microbatch};
+}
+
+// Both are `times` what 1F1B warms up with.
+ActionLists zero_bubble_of_one_stage(const PipelineSize& size, int times) {
+  return for_ranks(size, [&](int rank) {
+    return alternate_split(size.microbatches, times * (size.ranks - 1 - rank), times * rank,
+                           [&](int i, ActionKind kind) {
+                             return Action{rank, kind, i};
+                           });
+  });
 }
 
 }  // namespace
@@ -116,23 +155,33 @@ ActionLists one_f_one_b(const PipelineSize& size) {
 
 ActionLists interleaved(const PipelineSize& size) {
   const int per_rank = check_multi_stage(size);
-  const int rounds = std::max(1, size.microbatches / size.ranks);
-  if (size.microbatches % rounds != 0) {
-    throw CollectiveError("KB-C024",
-                          "Interleaved 1F1B requires the number of microbatches to be a multiple "
-                          "of the number of rounds ({}), but got {}.",
-                          rounds, size.microbatches);
-  }
   return for_ranks(size, [&](int rank) {
-    const InRounds order{.ranks = size.ranks,
-                         .stages_per_rank = per_rank,
-                         .round = size.microbatches / rounds,
-                         .rank = rank};
+    const InRounds order = in_rounds("Interleaved 1F1B", size, rank);
     return alternate(
         size.microbatches * per_rank, (per_rank - 1) * order.round + 2 * (size.ranks - 1 - rank),
         [&](int i) { return order.at(i, ActionKind::forward); },
         [&](int i) { return order.at(i, ActionKind::backward); });
   });
+}
+
+ActionLists interleaved_zero_bubble(const PipelineSize& size) {
+  const int per_rank = check_multi_stage(size);
+  return for_ranks(size, [&](int rank) {
+    const InRounds order = in_rounds("Zero bubble", size, rank);
+    return alternate_split(size.microbatches * per_rank,
+                           (per_rank - 1) * order.round + size.ranks - 1 - rank, rank,
+                           [&](int i, ActionKind kind) { return order.at(i, kind); });
+  });
+}
+
+ActionLists zb_h1(const PipelineSize& size) {
+  check_single_stage(size);
+  return zero_bubble_of_one_stage(size, 1);
+}
+
+ActionLists zb_h2(const PipelineSize& size) {
+  check_single_stage(size);
+  return zero_bubble_of_one_stage(size, 2);
 }
 
 ActionLists looped_bfs(const PipelineSize& size) {
@@ -184,7 +233,9 @@ ActionLists add_messages(const ActionLists& computations, int receives_ahead) {
 
 bool has_messages(const ActionLists& lists) {
   return std::ranges::any_of(lists, [](const std::vector<Action>& row) {
-    return std::ranges::any_of(row, [](const Action& each) { return !is_compute(each.kind); });
+    return std::ranges::any_of(row, [](const Action& each) {
+      return !is_compute(each.kind) && has_microbatch(each.kind);
+    });
   });
 }
 

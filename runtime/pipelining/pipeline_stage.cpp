@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "runtime/autograd/autograd.h"
 #include "runtime/distributed/distributed.h"
@@ -46,6 +47,10 @@ void check_kind(const TensorKind& given, const TensorKind& wanted, int stage,
 }
 
 void check_kind(const Tensor& given, const TensorKind& wanted, int stage, std::string_view what) {
+  if (!given.defined()) {
+    throw CollectiveError("KB-C024", "Stage {} has no {}: its output does not depend on its input",
+                          stage, what);
+  }
   check_kind(TensorKind::of(given).value(), wanted, stage, what);
 }
 
@@ -71,17 +76,72 @@ void StageState::run_forward(int microbatch, const LossFunction& loss_fn) {
 void StageState::run_backward(int microbatch) {
   StageMicrobatch& own = at(microbatch);
   if (own.gradient_arrives) own.gradient_arrives.wait();
-  if (is_last()) {
-    own.loss.backward();
-  } else {
-    own.output.backward(own.output_gradient);
+  begin_backward_of_weights(result_of(own));
+  result_of(own).backward(own.output_gradient);
+  end_backward(own, is_first() ? Tensor() : own.input.grad());
+  end_backward_of_weights();
+}
+
+// The input of the first stage has no gradient, so that all of its backward is for the weights.
+void StageState::run_backward_input(int microbatch) {
+  StageMicrobatch& own = at(microbatch);
+  if (own.gradient_arrives) own.gradient_arrives.wait();
+  std::vector<Tensor> inputs;
+  if (!is_first()) inputs.push_back(own.input);
+  auto split =
+      std::make_shared<autograd::SplitBackward>(result_of(own), own.output_gradient, inputs);
+  const Tensor result = replicas.prepare_last_backward ? result_of(own) : Tensor();
+  end_backward(own, is_first() ? Tensor() : split->input_gradients().front());
+  own.split = std::move(split);
+  own.result = result;
+}
+
+void StageState::run_backward_weight(int microbatch) {
+  StageMicrobatch& own = at(microbatch);
+  begin_backward_of_weights(std::exchange(own.result, {}));
+  std::exchange(own.split, nullptr)->run_weights();
+  end_backward_of_weights();
+}
+
+// The last of a step's micro-batches reduces the gradients of all of them.
+void StageState::begin_backward_of_weights(const Tensor& result) {
+  if (--backwards_left == 0 && replicas.prepare_last_backward) {
+    replicas.prepare_last_backward(result);
   }
-  if (!is_first()) {
-    own.input_gradient = own.input.grad();
-    check_kind(own.input_gradient, *input_kind, index, "input gradients");
-  }
+}
+
+void StageState::end_backward_of_weights() const {
+  if (backwards_left == 0 && !has_reduce_action) run_for_shards(ActionKind::reduce_grad);
+}
+
+std::optional<fsdp::FSDPModule> StageReplicas::sharded() const {
+  if (module == nullptr) return {};
+  return fsdp::FSDPModule::of(*module);
+}
+
+void StageState::run_for_shards(ActionKind kind) const {
+  const auto sharded = replicas.sharded();
+  if (!sharded) return;
+  if (kind == ActionKind::unshard) sharded->unshard_all();
+  if (kind == ActionKind::reshard) sharded->reshard_all();
+  if (kind == ActionKind::reduce_grad) sharded->reduce_deferred();
+}
+
+void StageState::begin_step(int microbatches_of_step, bool has_backward) {
+  backwards_left = microbatches_of_step;
+  microbatches.assign(static_cast<std::size_t>(microbatches_of_step), {});
+  if (const auto sharded = replicas.sharded()) sharded->set_defers_reduction(has_backward);
+}
+
+const Tensor& StageState::result_of(const StageMicrobatch& own) const {
+  return is_last() ? own.loss : own.output;
+}
+
+// Frees what backward has used.
+void StageState::end_backward(StageMicrobatch& own, const Tensor& input_gradient) const {
+  if (!is_first()) check_kind(input_gradient, *input_kind, index, "input gradients");
   own = {.output = keeps_outputs ? own.output.detach() : Tensor(),
-         .input_gradient = own.input_gradient,
+         .input_gradient = input_gradient,
          .loss = is_last() ? own.loss.detach() : Tensor()};
 }
 
@@ -171,6 +231,14 @@ PipelineStage::PipelineStage(RuntimeContext& torch, std::vector<Tensor> paramete
 
 void PipelineStage::set_forward(std::function<Tensor(const Tensor&)> forward) {
   state_->forward = std::move(forward);
+}
+
+void PipelineStage::set_module(std::shared_ptr<nn::Module> module) {
+  state_->replicas.module = std::move(module);
+}
+
+void PipelineStage::set_prepare_last_backward(std::function<void(const Tensor& result)> prepare) {
+  state_->replicas.prepare_last_backward = std::move(prepare);
 }
 
 int PipelineStage::stage_index() const {

@@ -6,12 +6,14 @@
 
 #pragma once
 
+#include <concepts>
 #include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "runtime/distributed/process_group.h"
+#include "runtime/nn/module_holder.h"
 #include "runtime/tensor/tensor.h"
 
 namespace kernbench {
@@ -39,16 +41,26 @@ struct StageState;
 class PipelineStage {
  public:
   // The submodule takes a tensor and returns one: a holder of a module, a DistributedDataParallel,
-  // or a function, which has no parameters.
+  // or a function, which has no parameters.  The gradients of a DistributedDataParallel, and of a
+  // module that fully_shard was called with, are added up over a step's micro-batches and reduced
+  // once, with or after the last backward of the stage.
   // Throws CollectiveError KB-C024, in torch's words, if there is no such stage, or the group has
   // more ranks than there are stages.
   template <class Submodule>
   PipelineStage(RuntimeContext& torch, Submodule submodule, int stage_index, int num_stages,
                 const PipelineStageOptions& options = {})
       : PipelineStage(torch, parameters_of(submodule), stage_index, num_stages, options) {
-    set_forward([submodule = std::move(submodule)](const Tensor& x) mutable -> Tensor {
-      return submodule(x);
-    });
+    if constexpr (std::derived_from<Submodule, nn::HolderBase>) set_module(submodule.ptr());
+    if constexpr (requires { submodule->no_sync(); }) {
+      set_prepare_last_backward(
+          [submodule](const Tensor& result) mutable { submodule->prepare_for_backward({result}); });
+      set_forward([submodule](const Tensor& x) mutable -> Tensor {
+        const auto no_sync = submodule->no_sync();
+        return submodule(x);
+      });
+    } else {
+      set_forward([submodule](const Tensor& x) mutable -> Tensor { return submodule(x); });
+    }
   }
 
   int stage_index() const;
@@ -62,6 +74,8 @@ class PipelineStage {
   PipelineStage(RuntimeContext& torch, std::vector<Tensor> parameters, int stage_index,
                 int num_stages, const PipelineStageOptions& options);
   void set_forward(std::function<Tensor(const Tensor&)> forward);
+  void set_module(std::shared_ptr<nn::Module> module);
+  void set_prepare_last_backward(std::function<void(const Tensor& result)> prepare);
 
   template <class Submodule>
   static std::vector<Tensor> parameters_of(const Submodule& submodule) {

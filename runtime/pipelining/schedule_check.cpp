@@ -21,12 +21,6 @@ template <class... Arguments>
   throw CollectiveError("KB-C024", fmt::format(text, std::forward<Arguments>(arguments)...));
 }
 
-// Returns the computation whose values a message carries or brings.
-Action computation_of(const Action& message) {
-  return {message.stage, is_of_forward(message.kind) ? ActionKind::forward : ActionKind::backward,
-          message.microbatch};
-}
-
 class ScheduleWalk {
  public:
   ScheduleWalk(const ActionLists& lists, int microbatches)
@@ -64,31 +58,48 @@ class ScheduleWalk {
     for (std::size_t rank = 0; rank < lists_.size(); ++rank) {
       if (lists_[rank].empty()) refuse_schedule("rank {} has no action", rank);
       for (const Action& action : lists_[rank]) {
+        result_.stages = std::max(result_.stages, action.stage + 1);
         if (action.microbatch >= microbatches_) {
           refuse_schedule("rank {}: {} is of micro-batch {}, but there are {}", rank,
                           to_string(action), action.microbatch, microbatches_);
         }
-        if (!rank_of_.emplace(action, rank).second) {
+        if (!rank_of_.emplace(action, rank).second && has_microbatch(action.kind)) {
           refuse_schedule("{} is there twice, on ranks {} and {}", to_string(action),
                           rank_of_.at(action), rank);
         }
-        result_.stages = std::max(result_.stages, action.stage + 1);
       }
+    }
+  }
+
+  // Throws unless a stage runs a micro-batch forward, and backward as a whole or in two halves.
+  void check_has(int stage, int microbatch) const {
+    const auto has = [&](ActionKind kind) { return rank_of_.contains({stage, kind, microbatch}); };
+    const auto refuse_missing = [&](ActionKind kind) {
+      refuse_schedule(
+          "there is no {}: each of the {} stages runs F and B, or I and W, of each of the {} "
+          "micro-batches once",
+          to_string({stage, kind, microbatch}), result_.stages, microbatches_);
+    };
+    if (!has(ActionKind::forward)) refuse_missing(ActionKind::forward);
+    const bool has_input = has(ActionKind::backward_input);
+    const bool has_weight = has(ActionKind::backward_weight);
+    if (!has(ActionKind::backward)) {
+      if (!has_input && !has_weight) refuse_missing(ActionKind::backward);
+      if (!has_input) refuse_missing(ActionKind::backward_input);
+      if (!has_weight) refuse_missing(ActionKind::backward_weight);
+    } else if (has_input || has_weight) {
+      refuse_schedule(
+          "there are {} and {}: B is both I and W",
+          to_string({stage, ActionKind::backward, microbatch}),
+          to_string({stage, has_input ? ActionKind::backward_input : ActionKind::backward_weight,
+                     microbatch}));
     }
   }
 
   // Finds the rank of each stage, which has all of its actions.
   void find_ranks() {
     for (int stage = 0; stage < result_.stages; ++stage) {
-      for (int i = 0; i < microbatches_; ++i) {
-        for (const ActionKind kind : {ActionKind::forward, ActionKind::backward}) {
-          if (rank_of_.contains({stage, kind, i})) continue;
-          refuse_schedule(
-              "there is no {}: each of the {} stages runs F and B of each of the {} "
-              "micro-batches once",
-              to_string({stage, kind, i}), result_.stages, microbatches_);
-        }
-      }
+      for (int i = 0; i < microbatches_; ++i) check_has(stage, i);
       const std::size_t rank = rank_of_.at({stage, ActionKind::forward, 0});
       result_.rank_of_stage.push_back(static_cast<int>(rank));
     }
@@ -96,6 +107,8 @@ class ScheduleWalk {
     live_.resize(result_.peaks.size());
     result_.peaks_of_ranks.resize(lists_.size());
     live_of_ranks_.resize(lists_.size());
+    result_.peaks_of_weights.resize(lists_.size());
+    live_weights_.resize(lists_.size());
     for (const auto& [action, rank] : rank_of_) {
       if (rank == rank_of_stage(action.stage)) continue;
       refuse_schedule("rank {}: {} is of stage {}, which is on rank {}", rank, to_string(action),
@@ -124,6 +137,7 @@ class ScheduleWalk {
   // Checks that each message has its other end, and each computation its message.
   void check_neighbours() const {
     for (const auto& [action, rank] : rank_of_) {
+      if (!has_microbatch(action.kind) || action.kind == ActionKind::backward_weight) continue;
       if (is_compute(action.kind)) {
         const Action receive = receive_of(action);
         if (other_end(receive) && !rank_of_.contains(receive)) {
@@ -150,42 +164,67 @@ class ScheduleWalk {
 
   // Returns an action that must be done before this one, and is not.
   std::optional<Action> find_missing(const Action& action) const {
-    std::vector<Action> needs;
-    if (action.kind == ActionKind::send_forward || action.kind == ActionKind::send_backward) {
-      needs.push_back(computation_of(action));
-    } else if (is_compute(action.kind)) {
-      needs = needs_of_computation(action);
-    }
+    const std::vector<Action> needs = needs_of(action);
     const auto missing =
         std::ranges::find_if(needs, [&](const Action& need) { return !done_.contains(need); });
     return missing == needs.end() ? std::nullopt : std::optional(*missing);
   }
 
-  std::vector<Action> needs_of_computation(const Action& action) const {
-    std::vector<Action> needs;
-    const bool is_forward = action.kind == ActionKind::forward;
-    if (!is_forward) needs.push_back({action.stage, ActionKind::forward, action.microbatch});
-    if (is_forward ? action.stage == 0 : is_last(action.stage)) return needs;
-    const Action receive = receive_of(action);
-    if (const auto send = other_end(receive)) {
-      needs.push_back(receive);
-      needs.push_back(*send);
-    } else {
-      needs.push_back({action.stage + (is_forward ? -1 : 1), action.kind, action.microbatch});
+  // Returns the action that makes the gradient of a stage's input.
+  Action backward_of(int stage, int microbatch) const {
+    const Action whole{stage, ActionKind::backward, microbatch};
+    return rank_of_.contains(whole) ? whole : Action{stage, ActionKind::backward_input, microbatch};
+  }
+
+  std::vector<Action> needs_of(const Action& action) const {
+    const auto [stage, kind, microbatch] = action;
+    switch (kind) {
+      case ActionKind::send_forward:
+        return {{stage, ActionKind::forward, microbatch}};
+      case ActionKind::send_backward:
+        return {backward_of(stage, microbatch)};
+      case ActionKind::forward:
+        if (stage == 0) return {};
+        return needs_of_values(action, {stage - 1, ActionKind::forward, microbatch});
+      case ActionKind::backward:
+      case ActionKind::backward_input: {
+        std::vector<Action> needs;
+        if (!is_last(stage)) needs = needs_of_values(action, backward_of(stage + 1, microbatch));
+        needs.insert(needs.begin(), {stage, ActionKind::forward, microbatch});
+        return needs;
+      }
+      case ActionKind::backward_weight:
+        return {{stage, ActionKind::backward_input, microbatch}};
+      default:
+        return {};
     }
-    return needs;
+  }
+
+  // The values that a computation takes from a neighbour's.
+  std::vector<Action> needs_of_values(const Action& action, const Action& made_by) const {
+    const Action receive = receive_of(action);
+    const auto send = other_end(receive);
+    if (!send) return {made_by};  // on the same rank
+    return {receive, *send};
   }
 
   void perform(const Action& action) {
     done_.insert(action);
-    if (!is_compute(action.kind)) return;
-    const int change = action.kind == ActionKind::forward ? 1 : -1;
-    const auto count = [&](std::vector<int>& live, std::vector<int>& peaks, std::size_t i) {
+    const std::size_t rank = rank_of_stage(action.stage);
+    const auto count = [](std::vector<int>& live, std::vector<int>& peaks, std::size_t i,
+                          int change) {
       live[i] += change;
       peaks[i] = std::max(peaks[i], live[i]);
     };
-    count(live_, result_.peaks, static_cast<std::size_t>(action.stage));
-    count(live_of_ranks_, result_.peaks_of_ranks, rank_of_stage(action.stage));
+    if (action.kind == ActionKind::forward || is_backward(action.kind)) {
+      const int change = action.kind == ActionKind::forward ? 1 : -1;
+      count(live_, result_.peaks, static_cast<std::size_t>(action.stage), change);
+      count(live_of_ranks_, result_.peaks_of_ranks, rank, change);
+    }
+    if (action.kind == ActionKind::backward_input) {
+      count(live_weights_, result_.peaks_of_weights, rank, 1);
+    }
+    if (action.kind == ActionKind::backward_weight) --live_weights_[rank];
   }
 
   // Each rank waits for an action of a rank that waits as well, so that following them ends in a
@@ -214,6 +253,7 @@ class ScheduleWalk {
   std::set<Action> done_;
   std::vector<int> live_;  // by stage: forwards without their backward
   std::vector<int> live_of_ranks_;
+  std::vector<int> live_weights_;  // by rank: halves for inputs without those for weights
   CheckedSchedule result_;
 };
 

@@ -24,10 +24,6 @@ std::vector<int> indices_of(const std::vector<PipelineStage>& stages) {
   return indices;
 }
 
-std::size_t to_index(int number) {
-  return static_cast<std::size_t>(number);
-}
-
 const StageState& first_of(const std::vector<PipelineStage>& stages) {
   if (stages.empty()) throw CollectiveError("KB-C024", "a schedule needs a stage on each rank");
   return *stages.front().state();
@@ -123,7 +119,10 @@ void PipelineSchedule::set_microbatches(const std::vector<Tensor>& inputs,
     const bool takes_targets = state.is_last() && loss_fn_;
     if (state.is_first()) check_count(inputs, "arg_mbs");
     if (takes_targets) check_count(targets, "target_mbs");
-    state.microbatches.assign(to_index(n_microbatches_), {});
+    state.begin_step(n_microbatches_, loss_fn_ != nullptr);
+    state.has_reduce_action = std::ranges::any_of(own_list(), [&](const Action& action) {
+      return action.kind == ActionKind::reduce_grad && action.stage == state.index;
+    });
     for (std::size_t i = 0; i < state.microbatches.size(); ++i) {
       if (state.is_first()) state.microbatches[i].input = inputs[i];
       if (takes_targets) state.microbatches[i].target = targets[i];
@@ -147,8 +146,8 @@ void PipelineSchedule::step(const std::vector<Tensor>& inputs, const std::vector
   for (const PipelineStage& each : stages_) {
     each.state()->keeps_outputs = each.is_last() && options.outputs != nullptr;
   }
-  for (const Action& action : lists_.at(to_index(rank_))) {
-    if (loss_fn_ || is_of_forward(action.kind)) run(action);
+  for (const Action& action : own_list()) {
+    if (loss_fn_ || !is_of_backward(action.kind)) run(action);
   }
   for (const PipelineStage& each : stages_) {
     StageState& stage = *each.state();
@@ -170,10 +169,15 @@ void PipelineSchedule::run(const Action& action) {
       }
       break;
     case ActionKind::backward:
-      stage.run_backward(action.microbatch);
+    case ActionKind::backward_input:
+      action.kind == ActionKind::backward ? stage.run_backward(action.microbatch)
+                                          : stage.run_backward_input(action.microbatch);
       if (StageState* const previous = own_stage(action.stage - 1)) {
         previous->at(action.microbatch).output_gradient = std::move(own.input_gradient);
       }
+      break;
+    case ActionKind::backward_weight:
+      stage.run_backward_weight(action.microbatch);
       break;
     case ActionKind::send_forward:
       stage.begin_send(own.output, action, rank_of(action.stage + 1));
@@ -187,6 +191,11 @@ void PipelineSchedule::run(const Action& action) {
       break;
     case ActionKind::receive_backward:
       stage.begin_receive(action, rank_of(action.stage + 1));
+      break;
+    case ActionKind::unshard:
+    case ActionKind::reshard:
+    case ActionKind::reduce_grad:
+      stage.run_for_shards(action.kind);
       break;
   }
 }

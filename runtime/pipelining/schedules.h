@@ -71,6 +71,7 @@ class PipelineSchedule {
   void set_microbatches(const std::vector<Tensor>& inputs, const std::vector<Tensor>& targets);
   void check_count(const std::vector<Tensor>& given, std::string_view name) const;
   void run(const Action& action);
+  const std::vector<Action>& own_list() const { return lists_[static_cast<std::size_t>(rank_)]; }
   int rank_of(int stage) const { return rank_of_stage_[static_cast<std::size_t>(stage)]; }
 
   const std::vector<PipelineStage> stages_;

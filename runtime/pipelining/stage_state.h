@@ -3,11 +3,14 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
+#include "runtime/autograd/split_backward.h"
 #include "runtime/distributed/process_group.h"
 #include "runtime/distributed/work.h"
+#include "runtime/parallel/fully_shard.h"
 #include "runtime/pipelining/action.h"
 #include "runtime/pipelining/pipeline_stage.h"
 #include "runtime/tensor/tensor.h"
@@ -25,7 +28,8 @@ struct TensorKind {
   static std::optional<TensorKind> of(const Tensor& tensor);
 };
 
-// The tensors of a micro-batch on a stage.  They are freed by its backward.
+// The tensors of a micro-batch on a stage.  They are freed by its backward, or its half for the
+// input.
 struct StageMicrobatch {
   Tensor input = {};
   Tensor output = {};
@@ -35,6 +39,19 @@ struct StageMicrobatch {
   Tensor target = {};
   Work input_arrives = {};
   Work gradient_arrives = {};
+  // Between the two halves of its backward.
+  std::shared_ptr<autograd::SplitBackward> split = {};
+  Tensor result = {};  // where the last backward must be prepared
+};
+
+// What the submodule's data parallelism does in a step: a DistributedDataParallel's reduction, or
+// what the modules do that fully_shard was called with.
+struct StageReplicas {
+  // The next backward pass reduces gradients; null without DistributedDataParallel.
+  std::function<void(const Tensor& result)> prepare_last_backward = {};
+  std::shared_ptr<nn::Module> module = {};  // null for a function
+
+  std::optional<fsdp::FSDPModule> sharded() const;
 };
 
 struct StageState {
@@ -48,7 +65,10 @@ struct StageState {
   std::optional<TensorKind> output_kind = {};
   std::vector<StageMicrobatch> microbatches = {};
   std::vector<Work> sends = {};
-  bool keeps_outputs = false;  // beyond their backward, for who asks for them
+  StageReplicas replicas = {};
+  int backwards_left = 0;          // until gradients are complete
+  bool has_reduce_action = false;  // the schedule says when gradients are reduced
+  bool keeps_outputs = false;      // beyond their backward, for who asks for them
 
   bool is_first() const { return index == 0; }
   bool is_last() const { return index == count - 1; }
@@ -56,8 +76,13 @@ struct StageState {
     return microbatches.at(static_cast<std::size_t>(microbatch));
   }
 
+  void begin_step(int microbatches_of_step, bool has_backward);
   void run_forward(int microbatch, const LossFunction& loss_fn);
   void run_backward(int microbatch);
+  void run_backward_input(int microbatch);
+  void run_backward_weight(int microbatch);
+  // Does an action of the stage as a whole, if its parameters are cut.
+  void run_for_shards(ActionKind kind) const;
   void begin_receive(const Action& action, int source);
   void begin_send(const Tensor& x, const Action& action, int target);
   // Take what the stage before gives, and find what this one gives, if that is not known yet.
@@ -68,6 +93,12 @@ struct StageState {
   void give_results(std::vector<Tensor>* losses, std::vector<Tensor>* outputs) const;
   // Divides the gradients of the parameters.
   void scale_gradients(int by) const;
+
+ private:
+  const Tensor& result_of(const StageMicrobatch& own) const;
+  void end_backward(StageMicrobatch& own, const Tensor& input_gradient) const;
+  void begin_backward_of_weights(const Tensor& result);
+  void end_backward_of_weights() const;
 };
 
 }  // namespace kernbench::distributed::pipelining

@@ -33,16 +33,27 @@ TEST_CASE("what is no action is refused in torch's words", "[pipelining][errors]
           "[KB-C024] row 2, cell 2: Invalid action string: " + text +
               ", should be formatted as [stage][action type][(microbatch)] e.g. 2F0");
   }
-  CHECK(refusal_of("0F0,0I0,0W0") ==
-        "[KB-C024] row 1, cell 2: action 0I0: I is not run here; there are F, B, SEND_F, RECV_F, "
-        "SEND_B and RECV_B");
-  CHECK(refusal_of("0UNSHARD").find("UNSHARD is not run here") != std::string::npos);
+}
+
+TEST_CASE("actions of a stage as a whole have no micro-batch, overlapped ones come in turns",
+          "[pipelining]") {
+  const std::string csv = "0UNSHARD,0F0,0RESHARD,0I0,0W0,0REDUCE_GRAD\n";
+  CHECK(to_csv(pipelining::parse_actions(csv)) == csv);
+  CHECK(refusal_of(csv) == "no error");
+  CHECK(to_csv(pipelining::parse_actions("0F0,( 0F1 ; 0B0 )OVERLAP_F_B,0B1")) ==
+        "0F0,0F1,0B0,0B1\n");
+  for (const std::string text : {"0UNSHARD1", "(0F1;0B0)", "(0F1;0B0)OVERLAP", "(0F1", "(0F1;)B"}) {
+    CHECK(refusal_of(text).find("Invalid action string: " + text) != std::string::npos);
+  }
 }
 
 TEST_CASE("lists that lack an action are refused", "[pipelining][errors]") {
   CHECK(refusal_of("0F0") ==
-        "[KB-C024] there is no 0B0: each of the 1 stages runs F and B of each of the 1 "
-        "micro-batches once");
+        "[KB-C024] there is no 0B0: each of the 1 stages runs F and B, or I and W, of each of the "
+        "1 micro-batches once");
+  CHECK(refusal_of("0F0,0W0").find("there is no 0I0") != std::string::npos);
+  CHECK(refusal_of("0F0,0I0").find("there is no 0W0") != std::string::npos);
+  CHECK(refusal_of("0F0,0B0,0I0,0W0") == "[KB-C024] there are 0B0 and 0I0: B is both I and W");
   CHECK(refusal_of("0F0,0F0,0B0") == "[KB-C024] 0F0 is there twice, on ranks 0 and 0");
   CHECK(refusal_of("0F0,0F1,0B0") == "[KB-C024] rank 0: 0F1 is of micro-batch 1, but there are 1");
   CHECK(refusal_of("0F0\n0B0") == "[KB-C024] rank 1: 0B0 is of stage 0, which is on rank 0");
@@ -61,6 +72,9 @@ TEST_CASE("ranks that would hang are named with what they wait for", "[pipelinin
         "[KB-D005] the pipeline schedule would hang:\n"
         "  rank 0: 0B0 waits for 1SEND_B0, which is behind 1F1 on rank 1\n"
         "  rank 1: 1F1 waits for 0SEND_F1, which is behind 0B0 on rank 0");
+  CHECK(refusal_of("0F0,0W0,0I0") ==
+        "[KB-D005] the pipeline schedule would hang:\n"
+        "  rank 0: 0W0 waits for 0I0, which is behind 0W0 on rank 0");
   CHECK(refusal_of("0B0,0F0") ==
         "[KB-D005] the pipeline schedule would hang:\n"
         "  rank 0: 0B0 waits for 0F0, which is behind 0B0 on rank 0");

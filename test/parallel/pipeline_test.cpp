@@ -124,6 +124,17 @@ TEST_CASE("gradients and losses are those of the model without a pipeline, bit f
   CHECK(run_pipeline(4, looped_bfs(several)) == whole);
 }
 
+TEST_CASE("backwards in two halves compute the same, bit for bit", "[pipelining]") {
+  const Results whole = run_whole(4);
+  const PipelineSize single{.stages = 4, .ranks = 4, .microbatches = kMicrobatches};
+  CHECK(run_pipeline(4, zb_h1(single)) == whole);
+  CHECK(run_pipeline(4, zb_h2(single)) == whole);
+  const PipelineSize several{.stages = 4, .ranks = 2, .microbatches = kMicrobatches};
+  CHECK(run_pipeline(4, interleaved_zero_bubble(several)) == whole);
+  CHECK(run_pipeline(4, zbv_zero_bubble(several)) == whole);
+  CHECK(run_pipeline(4, dual_pipe_v(several)) == whole);
+}
+
 // Rank 0 has the first and the last stage, and rank 1 two that are neighbours: nothing is sent
 // between those.
 TEST_CASE("a schedule of the user's runs, with its own places of stages", "[pipelining]") {

@@ -2,6 +2,7 @@
 // and b of a stage's forward and backward, c the latency of a message.
 
 #include <algorithm>
+#include <array>
 
 #include "runtime/pipelining/schedule_check.h"
 #include "test/parallel/pipeline_world.h"
@@ -28,7 +29,9 @@ double step_time(const Pipeline& pipeline, const ActionLists& lists) {
   run_on_devices(torch, ranks, [&](int rank) {
     const Tensor value = torch.zeros({1, 1}, kOnOnePe);
     std::vector<PipelineStage> stages;
-    for (int i = rank; i < pipeline.size.stages; i += ranks) {
+    for (int i = 0; i < pipeline.size.stages; ++i) {
+      const auto& list = lists[static_cast<std::size_t>(rank)];
+      if (std::ranges::find(list, i, &pipelining::Action::stage) == list.end()) continue;
       stages.emplace_back(
           torch, TimedStage(torch, pipeline.times), i, pipeline.size.stages,
           pipelining::PipelineStageOptions{.input_args = value, .output_args = value});
@@ -127,6 +130,61 @@ TEST_CASE("peaks of interleaved ranks, in stages", "[pipelining]") {
           CHECK(checked.peaks_of_ranks.at(static_cast<std::size_t>(rank)) ==
                 std::min(m * v, 2 * (p - 1 - rank) + (v - 1) * p + 1));
         }
+      }
+    }
+  }
+}
+
+// Durations of forward, of backward for the input and for the weights, as the sources of the forms
+// have them.
+constexpr std::array kThreeTimes = {std::array{40, 40, 40}, std::array{40, 60, 30},
+                                    std::array{30, 50, 20}, std::array{50, 40, 40}};
+
+TEST_CASE("zero-bubble schedules take m (f + i + w) and little more", "[pipelining][timing]") {
+  for (const auto [f, i, w] : kThreeTimes) {
+    for (const int p : {1, 2, 3, 4, 6}) {
+      for (const int m : {2 * p, 2 * p + 1, 4 * p}) {
+        const PipelineSize size{.stages = p, .ranks = p, .microbatches = m};
+        const Pipeline pipeline{.size = size,
+                                .times = {.forward = f, .backward = i + w, .weight = w}};
+        CAPTURE(f, i, w, p, m);
+        CHECK(step_time(pipeline, zb_h1(size)) == m * (f + i + w) + (p - 1) * (f + i - w));
+        if (i >= f + w) continue;  // the next forward would have to wait for a gradient
+        CHECK(step_time(pipeline, zb_h2(size)) == m * (f + i + w) + (p - 1) * f);
+      }
+    }
+  }
+}
+
+// Rank r begins when the first micro-batch has come down to it.
+TEST_CASE("ranks of ZBV are never idle once they have begun, if f = i = w",
+          "[pipelining][timing]") {
+  for (const int p : {1, 2, 3, 4}) {
+    for (const int m : {2 * p - 1, 2 * p, 4 * p + 1}) {
+      const PipelineSize size{.stages = 2 * p, .ranks = p, .microbatches = m};
+      const Pipeline pipeline{.size = size, .times = {.forward = 40, .backward = 80, .weight = 40}};
+      CAPTURE(p, m);
+      CHECK(step_time(pipeline, zbv_zero_bubble(size)) == 6 * m * 40 + (p - 1) * 40);
+    }
+  }
+}
+
+TEST_CASE("peaks of zero-bubble schedules", "[pipelining]") {
+  for (const int p : {1, 2, 4, 8}) {
+    for (const int m : {1, 3, 8, 16}) {
+      const PipelineSize size{.stages = p, .ranks = p, .microbatches = m};
+      const auto h1 = check_schedule(add_messages(zb_h1(size)), m);
+      const auto h2 = check_schedule(add_messages(zb_h2(size)), m);
+      for (int s = 0; s < p; ++s) {
+        CAPTURE(p, m, s);
+        const auto at = [s](const std::vector<int>& peaks) {
+          return peaks.at(static_cast<std::size_t>(s));
+        };
+        CHECK(at(h1.peaks) == std::min(m, p - s));
+        CHECK(at(h2.peaks) == std::min(m, 2 * (p - s) - 1));
+        // Those that wait for their weights, with the one that has just been added.
+        CHECK(at(h1.peaks_of_weights) == std::min(m, s + 1));
+        CHECK(at(h2.peaks_of_weights) == std::min(m, 2 * s + 1));
       }
     }
   }

@@ -36,7 +36,8 @@ inline void multiply_for(tl::Context& tl, const tl::Pointer& work, const tl::Poi
 
 struct StageTimes {
   std::int64_t forward = 1;   // ns
-  std::int64_t backward = 1;  // ns
+  std::int64_t backward = 1;  // ns, both halves
+  std::int64_t weight = 0;    // ns, of `backward`
 };
 
 // Tensors of one element go from stage to stage.
@@ -51,11 +52,17 @@ class TimedStage {
   }
 
   Tensor operator()(const Tensor& x) const {
-    return autograd::record("Timed", run("forward", times_.forward), {x, weight_},
-                            [*this](const Tensor&) {
-                              const Tensor gradient = run("backward", times_.backward);
-                              return std::vector{gradient, torch_.zeros({1, 1}, kOnOnePe)};
-                            });
+    return autograd::record(
+        "Timed", run("forward", times_.forward), {x, weight_},
+        [*this](const Tensor&, const autograd::AskedInputs& asked) {
+          std::int64_t time = 0;
+          if (asked.contains(0)) time += times_.backward - times_.weight;
+          if (asked.contains(1)) time += times_.weight;
+          const Tensor gradient = run("backward", time);
+          const Tensor none;
+          return std::vector{asked.contains(0) ? gradient : none,
+                             asked.contains(1) ? torch_.zeros({1, 1}, kOnOnePe) : none};
+        });
   }
 
  private:

@@ -1,0 +1,169 @@
+// Tests pipelines whose stages are replicated by DistributedDataParallel, or sharded by
+// fully_shard: gradients are those of the whole batch, and are reduced once a step.
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "runtime/distributed/process_group.h"
+#include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
+#include "test/parallel/fsdp_world.h"
+#include "test/parallel/pipeline_world.h"
+
+namespace kernbench::test::pipeline_replicas_test {
+namespace {
+
+using nn::parallel::DistributedDataParallel;
+using nn::parallel::DistributedDataParallelOptions;
+using pipelining::ActionLists;
+using pipelining::PipelineSize;
+using pipelining::PipelineStage;
+using pipelining::PipelineStageOptions;
+
+constexpr int kMicrobatches = 4;    // of each replica
+constexpr std::int64_t kRows = 16;  // of the whole batch
+constexpr int kReplicas = 2;
+
+enum class Scheme { none, ddp, bucket_views, fsdp2 };
+
+// The layers of stage `index`; weights are small whole numbers, and differ.
+nn::Sequential layers_of(const RuntimeContext& torch, int index) {
+  const nn::Sequential layers(nn::Linear(torch, kBatchColumns, kBatchColumns, kOnOnePe),
+                              nn::ReLU());
+  std::int64_t q = index;
+  for (Tensor parameter : layers->parameters()) {
+    Floats elements;
+    for (std::int64_t j = 0; j < parameter.numel(); ++j) {
+      elements.push_back(static_cast<float>((7 * j + 11 * q + 3) % 3 - 1));
+    }
+    parameter.detach().copy_(RuntimeContext::tensor(elements, parameter.shape()));
+    ++q;
+  }
+  return layers;
+}
+
+Tensor squares(const Tensor& y, const Tensor& target) {
+  const Tensor difference = y - target;
+  return (difference * difference).sum();
+}
+
+PipelineStage stage_of(RuntimeContext& torch, const nn::Sequential& layers, int index, int stages,
+                       Scheme scheme, const distributed::DeviceMesh& mesh) {
+  const PipelineStageOptions options{.group = mesh["pp"].get_group()};
+  if (scheme == Scheme::fsdp2) {
+    fully_shard(layers, {.mesh = mesh["dp"], .reshard_after_forward = false});
+  }
+  if (scheme == Scheme::none || scheme == Scheme::fsdp2) {
+    return PipelineStage(torch, layers, index, stages, options);
+  }
+  const DistributedDataParallel replicas(
+      layers, {.process_group = mesh["dp"].get_group(),
+               .gradient_as_bucket_view = scheme == Scheme::bucket_views});
+  return PipelineStage(torch, replicas, index, stages, options);
+}
+
+using Parameters = std::vector<Floats>;
+
+struct Learned {
+  // By stage and replica: the gradients of the parameters, or of its part of them.
+  std::vector<std::vector<Parameters>> gradients;
+  std::vector<std::string> reductions;  // rank 0's collectives in the second step
+};
+
+std::vector<std::string> reductions_of(RuntimeContext& torch) {
+  std::vector<std::string> names;
+  for (const auto& event : simulation_of(torch).flight_recorder().events(0)) {
+    const std::string name(event.function);
+    if (name.find("reduce") != std::string::npos) names.push_back(name);
+  }
+  return names;
+}
+
+// Two steps, of which the second one's gradients are added to the first one's.
+Learned learn(int stages, const ActionLists& lists, Scheme scheme) {
+  const int replicas = scheme == Scheme::none ? 1 : kReplicas;
+  const int ranks = static_cast<int>(lists.size()) * replicas;
+  DataParallelWorld world(ranks);
+  Learned learned;
+  learned.gradients.assign(static_cast<std::size_t>(stages),
+                           std::vector<Parameters>(static_cast<std::size_t>(replicas)));
+  world.spawn([&](int rank) {
+    const auto mesh = world.torch.distributed.init_device_mesh("ahbm", {ranks / replicas, replicas},
+                                                               {"pp", "dp"});
+    const int replica = rank % replicas;
+    const auto& list = lists[static_cast<std::size_t>(rank / replicas)];
+    std::vector<PipelineStage> own;
+    std::vector<nn::Sequential> blocks;
+    for (int i = 0; i < stages; ++i) {
+      if (std::ranges::find(list, i, &pipelining::Action::stage) == list.end()) continue;
+      blocks.push_back(layers_of(world.torch, i));
+      own.push_back(stage_of(world.torch, blocks.back(), i, stages, scheme, mesh));
+    }
+    pipelining::PipelineScheduleRuntime schedule(own, kMicrobatches, squares, lists,
+                                                 {.scale_grads = false});
+    const std::int64_t rows = kRows / replicas;
+    const auto batch = [&](int seed) {
+      return world.tensor(batch_rows(replica * rows, rows, seed), {rows, kBatchColumns});
+    };
+    schedule.step(batch(1), {.target = batch(2)});
+    const std::size_t before = reductions_of(world.torch).size();
+    schedule.step(batch(3), {.target = batch(4)});
+    if (rank == 0) {
+      learned.reductions = reductions_of(world.torch);
+      learned.reductions.erase(learned.reductions.begin(),
+                               learned.reductions.begin() + static_cast<std::ptrdiff_t>(before));
+    }
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      for (const Tensor& parameter : blocks[i]->parameters()) {
+        learned
+            .gradients[static_cast<std::size_t>(own[i].stage_index())]
+                      [static_cast<std::size_t>(replica)]
+            .push_back((parameter.grad() * replicas).to_vector());
+      }
+    }
+  });
+  return learned;
+}
+
+// The gradients that all replicas have, or that their parts are of.
+std::vector<Parameters> whole(const Learned& learned, Scheme scheme) {
+  std::vector<Parameters> all;
+  for (const std::vector<Parameters>& stage : learned.gradients) {
+    Parameters& parameters = all.emplace_back(stage.front());
+    for (std::size_t replica = 1; replica < stage.size(); ++replica) {
+      if (scheme != Scheme::fsdp2) CHECK(stage[replica] == parameters);
+      for (std::size_t i = 0; i < parameters.size() && scheme == Scheme::fsdp2; ++i) {
+        std::ranges::copy(stage[replica][i], std::back_inserter(parameters[i]));
+      }
+    }
+  }
+  return all;
+}
+
+TEST_CASE("replicated and sharded stages get the gradients of the whole batch, reduced once a step",
+          "[pipelining][ddp][fsdp]") {
+  const PipelineSize single{.stages = 2, .ranks = 2, .microbatches = kMicrobatches};
+  const PipelineSize several{.stages = 4, .ranks = 2, .microbatches = kMicrobatches};
+  for (const ActionLists& lists :
+       {gpipe(single), one_f_one_b(single), zb_h1(single), zb_h2(single), interleaved(several),
+        zbv_zero_bubble(several), dual_pipe_v(several)}) {
+    int count = 0;
+    for (const auto& list : lists) {
+      for (const auto& action : list) count = std::max(count, action.stage + 1);
+    }
+    CAPTURE(pipelining::to_csv(lists));
+    const std::vector<Parameters> expected = whole(learn(count, lists, Scheme::none), Scheme::none);
+    REQUIRE(expected.front().front() != Floats(16, 0));
+    for (const Scheme scheme : {Scheme::ddp, Scheme::bucket_views, Scheme::fsdp2}) {
+      const Learned learned = learn(count, lists, scheme);
+      CAPTURE(static_cast<int>(scheme));
+      CHECK(whole(learned, scheme) == expected);
+      CHECK(std::ssize(learned.reductions) == count / 2);  // one for each stage of rank 0
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kernbench::test::pipeline_replicas_test
