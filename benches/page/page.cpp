@@ -192,11 +192,19 @@ std::string write_sections(const Profile& profile, const runtime::Simulation& si
                                   {"idle", "idle"}}) +
                                  rank_bars(profile) + rank_table(profile) +
                                  of_all(kMostRanks, profile.ranks.size(), "ranks"));
+  const bool has_pipeline = std::ranges::any_of(log.spans(), [](const runtime::RunSpan& span) {
+    return span.kind == runtime::RunSpan::Kind::action;
+  });
   text += section("When", "",
                   key({{"kernel", "kernel"},
                        {"collective", "collective"},
                        {"message", "message"},
                        {"wait", "the program waits"}}) +
+                      (has_pipeline ? key({{"action_F", "F, forward of a micro-batch"},
+                                           {"action_B", "B, backward"},
+                                           {"action_I", "I, for the input"},
+                                           {"action_W", "W, for the weights"}})
+                                    : "") +
                       timeline(log, profile.parts) +
                       of_all(kMostDrawnRanks, profile.ranks.size(), "ranks"));
   if (const std::string strip = path_strip(profile); !strip.empty()) {

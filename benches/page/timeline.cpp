@@ -27,7 +27,7 @@ constexpr double kHead = 32;  // ticks, and the names of parts
 struct Bar {
   Time start{0};
   Time end{0};
-  Kind kind = Kind::kernel;
+  std::string style;
   std::string tip;
   std::size_t count = 1;  // of calls
 };
@@ -44,7 +44,14 @@ std::string lane_name(const runtime::RunSpan& span) {
   if (span.kind == Kind::kernel) return "kernels";
   if (span.kind == Kind::message) return "messages";
   if (span.kind == Kind::wait) return "waits";
+  if (span.kind == Kind::action) return "pipeline";
   return fmt::format("group {}", span.group);
+}
+
+// The style of the page.  Actions differ by what they compute: "0F1", "0B1", "0I1", "0W1".
+std::string style_of(const runtime::RunSpan& span) {
+  if (span.kind != Kind::action) return std::string(name_of(span.kind));
+  return fmt::format("action_{}", span.name.at(span.name.find_first_of("FBIW")));
 }
 
 std::string write_tip(const runtime::RunSpan& span, Time end) {
@@ -63,7 +70,8 @@ std::map<LaneKey, Lane> collect_lanes(const runtime::RunLog& log, const TimeAxis
     const Time from = axis.timed_before(span.start);
     const Time to = axis.timed_before(until);
     if (!is_drawn(span) || to <= from) continue;
-    lanes[{span.rank, lane_name(span)}].push_back({from, to, span.kind, write_tip(span, until)});
+    lanes[{span.rank, lane_name(span)}].push_back(
+        {from, to, style_of(span), write_tip(span, until)});
   }
   for (auto& [key, lane] : lanes) std::ranges::stable_sort(lane, {}, &Bar::start);
   return lanes;
@@ -113,7 +121,7 @@ std::string timeline(const runtime::RunLog& log, std::span<const runtime::TimedP
     drawing.text({0, y + 11}, fmt::format("rank {} {}", key.first, key.second));
     for (const Bar& bar : lane) {
       const double x = axis.x_of(bar.start);
-      drawing.box({x, y + 2, axis.x_of(bar.end) - x, kRow - 4}, name_of(bar.kind), bar.tip);
+      drawing.box({x, y + 2, axis.x_of(bar.end) - x, kRow - 4}, bar.style, bar.tip);
     }
     y += kRow;
   }

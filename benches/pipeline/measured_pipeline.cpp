@@ -48,6 +48,7 @@ class PipelineRank {
         [](const Tensor& y, const Tensor& target) { return nn::functional::mse_loss(y, target); },
         input.lists);
     own_.peak_forwards = schedule_->peaks_of_ranks().at(static_cast<std::size_t>(rank));
+    own_.peak_weights = schedule_->peaks_of_weights().at(static_cast<std::size_t>(rank));
     const auto count = static_cast<std::size_t>(input.size.microbatches);
     if (own_.stages.front() == 0) inputs_.assign(count, value_);
     if (own_.stages.back() == input.size.stages - 1) targets_.assign(count, value_);
@@ -61,6 +62,7 @@ class PipelineRank {
     torch_.ahbm.synchronize();
     own_.computing = torch_.engine().activity(rank_).computing - before;
     own_.peak = torch_.ahbm.max_memory_allocated() - held;
+    own_.actions = schedule_->last_step();
   }
 
   const MeasuredRank& measured() const { return own_; }
@@ -79,6 +81,29 @@ class PipelineRank {
   std::vector<Tensor> targets_;
   MeasuredRank own_;
 };
+
+double mean_duration(const MeasuredPipeline& measured, auto is_meant) {
+  Time sum{0};
+  int count = 0;
+  for (const MeasuredRank& rank : measured.ranks) {
+    for (const ActionTime& each : rank.actions) {
+      const bool is_first = each.action.stage == 0 && measured.ranks.size() > 1;
+      if (is_first || !is_meant(each.action.kind)) continue;
+      sum += each.duration();
+      ++count;
+    }
+  }
+  return count == 0 ? 0 : to_ns(sum) / count;
+}
+
+StageTimes mean_times(const MeasuredPipeline& measured) {
+  const auto of = [&](ActionKind kind) {
+    return mean_duration(measured, [kind](ActionKind other) { return other == kind; });
+  };
+  return {.forward = of(ActionKind::forward),
+          .input = mean_duration(measured, is_backward),
+          .weight = of(ActionKind::backward_weight)};
+}
 
 }  // namespace
 
@@ -100,6 +125,7 @@ MeasuredPipeline measure_pipeline(PointContext& point, const PipelineInput& inpu
     measured.ranks[static_cast<std::size_t>(rank)] = own.measured();
   });
   measured.step -= begin;
+  measured.times = mean_times(measured);
   torch->distributed.destroy_process_group();
   return measured;
 }

@@ -9,6 +9,7 @@
 #include "benches/train/language_model.h"
 #include "benches/train/used_pes.h"
 #include "runtime/pipelining/action_lists.h"
+#include "runtime/pipelining/action_times.h"
 #include "sim_engine/base/dtype.h"
 #include "sim_engine/base/units.h"
 
@@ -23,15 +24,26 @@ struct PipelineInput {
   train::UsedPes on = {};
 };
 
+// Means over micro-batches and stages, in ns.  The first stage does not count if there are others:
+// its input has no gradient.
+struct StageTimes {
+  double forward = 0;
+  double input = 0;   // the half of backward for the input, or all of it
+  double weight = 0;  // the half for the weights; 0 if they are one
+};
+
 struct MeasuredRank {
   std::vector<int> stages;
+  std::vector<distributed::pipelining::ActionTime> actions;
   Time computing{0};      // kernels ran
   int peak_forwards = 0;  // of micro-batches through a stage, whose backward was still to come
+  int peak_weights = 0;   // backwards for the input, without that for the weights
   Bytes peak = 0;         // beyond what it held before the step
 };
 
 struct MeasuredPipeline {
   Time step{0};  // from the last rank's begin to the last one's end
+  StageTimes times;
   std::vector<MeasuredRank> ranks;
 };
 

@@ -29,41 +29,56 @@ using pipelining::PipelineSize;
 
 constexpr std::string_view kActions = "actions";  // a schedule of the user's
 
-enum class ScheduleKind : std::uint8_t { gpipe, one_f_one_b, interleaved, looped_bfs };
-constexpr std::array kSchedules = {ScheduleKind::gpipe, ScheduleKind::one_f_one_b,
-                                   ScheduleKind::interleaved, ScheduleKind::looped_bfs};
+enum class StagesPerRank : std::uint8_t { one, two, chunks };
 
-std::string_view name_of(ScheduleKind kind) {
-  constexpr std::array<std::string_view, kSchedules.size()> kNames = {"gpipe", "1f1b",
-                                                                      "interleaved", "looped_bfs"};
-  return kNames.at(static_cast<std::size_t>(kind));
+// A bubble as a multiple of (p - 1) computations of a stage, from the means of these times.
+using Bubble = double (*)(const StageTimes& times);
+
+struct NamedLists {
+  std::string_view name;
+  ActionLists (*lists)(const PipelineSize& size);
+  StagesPerRank stages = StagesPerRank::one;
+  Bubble bubble = nullptr;  // null: no formula for all times
+};
+
+// Forms with their sources are in runtime/pipelining/action_lists.h.
+double whole(const StageTimes& times) {
+  return times.forward + times.input + times.weight;
+}
+double but_weight(const StageTimes& times) {
+  return times.forward + times.input - times.weight;
+}
+double forward_alone(const StageTimes& times) {
+  return times.forward;
 }
 
-bool has_chunks(ScheduleKind kind) {
-  return kind == ScheduleKind::interleaved || kind == ScheduleKind::looped_bfs;
-}
+constexpr std::array kSchedules = {
+    NamedLists{"gpipe", pipelining::gpipe, StagesPerRank::one, whole},
+    NamedLists{"1f1b", pipelining::one_f_one_b, StagesPerRank::one, whole},
+    NamedLists{"eager_1f1b", pipelining::eager_one_f_one_b, StagesPerRank::one, whole},
+    NamedLists{"interleaved", pipelining::interleaved, StagesPerRank::chunks, whole},
+    NamedLists{"looped_bfs", pipelining::looped_bfs, StagesPerRank::chunks, whole},
+    NamedLists{"zb_h1", pipelining::zb_h1, StagesPerRank::one, but_weight},
+    NamedLists{"zb_h2", pipelining::zb_h2, StagesPerRank::one, forward_alone},
+    NamedLists{"interleaved_zb", pipelining::interleaved_zero_bubble, StagesPerRank::chunks,
+               but_weight},
+    NamedLists{"zbv", pipelining::zbv_zero_bubble, StagesPerRank::two, nullptr},
+    NamedLists{"dual_pipe_v", pipelining::dual_pipe_v, StagesPerRank::two, nullptr}};
 
-ActionLists lists_of(ScheduleKind kind, const PipelineSize& size) {
-  switch (kind) {
-    case ScheduleKind::gpipe:
-      return gpipe(size);
-    case ScheduleKind::one_f_one_b:
-      return one_f_one_b(size);
-    case ScheduleKind::interleaved:
-      return interleaved(size);
-    case ScheduleKind::looped_bfs:
-      return looped_bfs(size);
-  }
-  return {};
+std::string_view name_of(const NamedLists& schedule) {
+  return schedule.name;
 }
 
 constexpr std::array kStepColumns = {
-    TableColumn{"schedule", "", -11, "schedule"},
+    TableColumn{"schedule", "", -14, "schedule"},
     TableColumn{"ranks", "", 5, "ranks"},
     TableColumn{"stages", "", 6, "stages"},
     TableColumn{"micro", "batches", 7, "microbatches"},
-    TableColumn{"step", "(us)", 11, "step_ns", 1e-3, 3},
-    TableColumn{"ideal", "(us)", 11, "ideal_ns", 1e-3, 3},
+    TableColumn{"F", "(us)", 8, "forward_ns", 1e-3, 1},
+    TableColumn{"B or I", "(us)", 8, "backward_ns", 1e-3, 1},
+    TableColumn{"W", "(us)", 8, "weight_ns", 1e-3, 1},
+    TableColumn{"step", "(us)", 10, "step_ns", 1e-3, 1},
+    TableColumn{"ideal", "(us)", 10, "ideal_ns", 1e-3, 1},
     TableColumn{"bubble", "of ideal", 8, "bubble_of_ideal", 100, 1},
     TableColumn{"formula", "(%)", 7, "formula_of_ideal", 100, 1},
     TableColumn{"bubble", "of step", 8, "bubble_of_step", 100, 1},
@@ -71,13 +86,14 @@ constexpr std::array kStepColumns = {
 };
 
 constexpr std::array kRankColumns = {
-    TableColumn{"schedule", "", -11, "schedule"},
+    TableColumn{"schedule", "", -14, "schedule"},
     TableColumn{"micro", "batches", 7, "microbatches"},
     TableColumn{"rank", "", 4, "rank"},
     TableColumn{"stages", "", -10, "stages_of_rank"},
     TableColumn{"computing", "(us)", 11, "computing_ns", 1e-3, 3},
     TableColumn{"idle", "(%)", 6, "idle", 100, 1},
     TableColumn{"peak", "forwards", 8, "peak_forwards"},
+    TableColumn{"without", "weights", 8, "peak_weights"},
     TableColumn{"peak", "(B)", 11, "peak_bytes"},
 };
 
@@ -107,6 +123,11 @@ void check_beside_actions(const Settings& settings) {
   }
 }
 
+int stages_per_rank(const NamedLists& schedule, int chunks) {
+  if (schedule.stages == StagesPerRank::chunks) return chunks;
+  return schedule.stages == StagesPerRank::two ? 2 : 1;
+}
+
 std::vector<PipelineInput> read_points(const Settings& settings, const Topology& topology) {
   const train::ModelInput read = train::read_model("pipeline", train::ModelPart::blocks,
                                                    train::ModelKind::gpt, settings, topology);
@@ -115,15 +136,15 @@ std::vector<PipelineInput> read_points(const Settings& settings, const Topology&
   std::vector<PipelineInput> points;
   if (settings.is_set("actions")) points.push_back(read_actions(input, settings.text("actions")));
   const auto chunks = static_cast<int>(settings.integer("chunks", 2, train::kMost));
-  for (const ScheduleKind kind : settings.choices("schedule", kSchedules)) {
+  for (const NamedLists& schedule : settings.choices("schedule", kSchedules)) {
     if (settings.is_set("actions") && !settings.is_set("schedule")) break;
     for (const std::int64_t ranks : settings.integers("stages", 2, train::kMostRanks)) {
       for (const std::int64_t microbatches : settings.integers("microbatches", 1, train::kMost)) {
-        input.schedule = name_of(kind);
+        input.schedule = schedule.name;
         input.size.ranks = static_cast<int>(ranks);
-        input.size.stages = input.size.ranks * (has_chunks(kind) ? chunks : 1);
+        input.size.stages = input.size.ranks * stages_per_rank(schedule, chunks);
         input.size.microbatches = static_cast<int>(microbatches);
-        input.lists = lists_of(kind, input.size);
+        input.lists = schedule.lists(input.size);
         points.push_back(input);
       }
     }
@@ -145,26 +166,36 @@ Row point_row(const PipelineInput& input, std::string_view table) {
       .set("microbatches", input.size.microbatches);
 }
 
-// Megatron's paper has the bubble as a share of the time without one, (p - 1) / (v m), the paper of
-// zero bubbles as a share of the step, (p - 1) / (v m + p - 1).
+// A schedule's bubble over the time without one; nothing for one of the user's, which has formulas
+// of its own.
+std::optional<double> formula_of(const PipelineInput& input, const StageTimes& times) {
+  const auto* const named = std::ranges::find(kSchedules, input.schedule, &NamedLists::name);
+  if (named == kSchedules.end() || named->bubble == nullptr) return {};
+  const double work = static_cast<double>(input.size.microbatches) *
+                      static_cast<double>(input.size.stages / input.size.ranks);
+  return (input.size.ranks - 1) / work * (named->bubble(times) / whole(times));
+}
+
+// Megatron's paper has the bubble as a share of the time without one, such as (p - 1) / (v m), the
+// paper of zero bubbles as a share of the step, such as (p - 1) / (v m + p - 1).
 Row step_row(const PipelineInput& input, const MeasuredPipeline& measured) {
   const double step = to_ns(measured.step);
   const auto busiest = std::ranges::max_element(measured.ranks, {}, &MeasuredRank::computing);
   const double ideal = to_ns(busiest->computing);
-  const double others = input.size.ranks - 1;
-  const double work = static_cast<double>(input.size.microbatches) *
-                      static_cast<double>(input.size.stages / input.size.ranks);
   const auto known = [](bool is_known, double value) {
     return is_known ? std::optional(value) : std::nullopt;
   };
-  const bool has_formula = input.schedule != kActions;  // one of the user's has formulas of its own
+  const std::optional<double> formula = formula_of(input, measured.times);
   return point_row(input, "step")
+      .set("forward_ns", measured.times.forward)
+      .set("backward_ns", measured.times.input)
+      .set("weight_ns", known(measured.times.weight > 0, measured.times.weight))
       .set("step_ns", step)
       .set("ideal_ns", ideal)
       .set("bubble_of_ideal", known(ideal > 0, (step - ideal) / ideal))
-      .set("formula_of_ideal", known(has_formula, others / work))
+      .set("formula_of_ideal", formula)
       .set("bubble_of_step", known(step > 0, (step - ideal) / step))
-      .set("formula_of_step", known(has_formula, others / (work + others)));
+      .set("formula_of_step", formula ? std::optional(*formula / (1 + *formula)) : std::nullopt);
 }
 
 std::vector<Row> simulate(PointContext& point, const PipelineInput& input) {
@@ -180,6 +211,7 @@ std::vector<Row> simulate(PointContext& point, const PipelineInput& input) {
                        .set("computing_ns", to_ns(own.computing))
                        .set("idle", step == 0 ? 0 : 1 - to_ns(own.computing) / step)
                        .set("peak_forwards", own.peak_forwards)
+                       .set("peak_weights", own.peak_weights)
                        .set("peak_bytes", own.peak));
   }
   return rows;
@@ -207,6 +239,8 @@ void run_pipeline(Bench& bench) {
   bench.note(
       "bubble",
       "the time beyond what the busiest rank computes (ideal), over that, and over the step");
+  bench.note("F, B, I, W",
+             "a stage's forward, and backward: whole, or for its input and for its weights");
   Sweep sweep(bench, "pipeline");
   for (const PipelineInput& input : points) {
     sweep.add(fmt::format("{} stages {} microbatches {}", input.schedule, input.size.stages,
@@ -224,10 +258,14 @@ BenchInfo pipeline_bench() {
   std::vector<SettingInfo> settings = train::model_settings(train::ModelPart::blocks, "8", "1");
   settings.insert(
       settings.begin(),
-      {{"schedule", "gpipe,1f1b,interleaved", "gpipe, 1f1b, interleaved, looped_bfs, a list",
+      {{"schedule", "gpipe,1f1b,interleaved,zb_h1,zbv",
+        "gpipe, 1f1b, eager_1f1b, interleaved, looped_bfs, zb_h1, zb_h2, interleaved_zb, zbv, "
+        "dual_pipe_v, a "
+        "list",
         SettingType::names},
        {"stages", "4", "ranks, each with a stage, or with several, a list", SettingType::integers},
-       {"chunks", "2", "stages of a rank, for interleaved and looped_bfs", SettingType::integer},
+       {"chunks", "2", "stages of a rank, for interleaved, interleaved_zb and looped_bfs",
+        SettingType::integer},
        {"microbatches", "8", "of a step, a list", SettingType::integers},
        {"actions", "", "a file of torch's actions, a row for each rank: a schedule",
         SettingType::path}});

@@ -116,8 +116,24 @@ std::optional<Action> message_for(const Action& computation, ActionKind kind,
   return Action{.stage = computation.stage, .kind = kind, .microbatch = computation.microbatch};
 }
 
-// Both are `times` what 1F1B warms up with.
-ActionLists zero_bubble_of_one_stage(const PipelineSize& size, int times) {
+// 1F1B, whose warm-up is taken `times`.
+ActionLists in_turns(const PipelineSize& size, int times) {
+  check_single_stage(size);
+  return for_ranks(size, [&](int rank) {
+    return alternate(
+        size.microbatches, times * (size.ranks - 1 - rank),
+        [&](int i) {
+          return Action{rank, ActionKind::forward, i};
+        },
+        [&](int i) {
+          return Action{rank, ActionKind::backward, i};
+        });
+  });
+}
+
+// The same with backwards in halves.
+ActionLists in_turns_by_halves(const PipelineSize& size, int times) {
+  check_single_stage(size);
   return for_ranks(size, [&](int rank) {
     return alternate_split(size.microbatches, times * (size.ranks - 1 - rank), times * rank,
                            [&](int i, ActionKind kind) {
@@ -140,17 +156,11 @@ ActionLists gpipe(const PipelineSize& size) {
 }
 
 ActionLists one_f_one_b(const PipelineSize& size) {
-  check_single_stage(size);
-  return for_ranks(size, [&](int rank) {
-    return alternate(
-        size.microbatches, size.ranks - 1 - rank,
-        [&](int i) {
-          return Action{rank, ActionKind::forward, i};
-        },
-        [&](int i) {
-          return Action{rank, ActionKind::backward, i};
-        });
-  });
+  return in_turns(size, 1);
+}
+
+ActionLists eager_one_f_one_b(const PipelineSize& size) {
+  return in_turns(size, 2);
 }
 
 ActionLists interleaved(const PipelineSize& size) {
@@ -175,13 +185,11 @@ ActionLists interleaved_zero_bubble(const PipelineSize& size) {
 }
 
 ActionLists zb_h1(const PipelineSize& size) {
-  check_single_stage(size);
-  return zero_bubble_of_one_stage(size, 1);
+  return in_turns_by_halves(size, 1);
 }
 
 ActionLists zb_h2(const PipelineSize& size) {
-  check_single_stage(size);
-  return zero_bubble_of_one_stage(size, 2);
+  return in_turns_by_halves(size, 2);
 }
 
 ActionLists looped_bfs(const PipelineSize& size) {

@@ -25,6 +25,9 @@ struct PipelineSize {
 // Throw CollectiveError KB-C024, in torch's words, if the numbers do not fit the schedule.
 ActionLists gpipe(const PipelineSize& size);        // one stage a rank
 ActionLists one_f_one_b(const PipelineSize& size);  // one stage a rank
+// With twice the warm-up (Zhuang et al., arXiv 2211.05322): messages of up to f hide behind
+// forwards, and rank r keeps min(m, 2 (p - r) - 1) micro-batches.
+ActionLists eager_one_f_one_b(const PipelineSize& size);  // one stage a rank
 ActionLists interleaved(const PipelineSize& size);  // several stages a rank, Megatron's order
 ActionLists looped_bfs(const PipelineSize& size);   // several stages a rank
 

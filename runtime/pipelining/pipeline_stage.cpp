@@ -63,10 +63,17 @@ std::optional<TensorKind> TensorKind::of(const Tensor& tensor) {
                     .parts = tensor.shards()};
 }
 
+void StageState::await_values(const Action& computation) {
+  StageMicrobatch& own = at(computation.microbatch);
+  Work none;
+  Work& arrives = computation.kind == ActionKind::forward ? own.input_arrives
+                  : is_backward(computation.kind)         ? own.gradient_arrives
+                                                          : none;
+  if (const Work work = std::exchange(arrives, {})) work.wait();
+}
+
 void StageState::run_forward(int microbatch, const LossFunction& loss_fn) {
   StageMicrobatch& own = at(microbatch);
-  if (own.input_arrives) own.input_arrives.wait();
-  own.input_arrives = {};
   if (!is_first() && loss_fn) own.input.requires_grad_();
   own.output = forward(own.input);
   if (!is_last()) check_kind(own.output, *output_kind, index, "forward outputs");
@@ -75,7 +82,6 @@ void StageState::run_forward(int microbatch, const LossFunction& loss_fn) {
 
 void StageState::run_backward(int microbatch) {
   StageMicrobatch& own = at(microbatch);
-  if (own.gradient_arrives) own.gradient_arrives.wait();
   begin_backward_of_weights(result_of(own));
   result_of(own).backward(own.output_gradient);
   end_backward(own, is_first() ? Tensor() : own.input.grad());
@@ -85,7 +91,6 @@ void StageState::run_backward(int microbatch) {
 // The input of the first stage has no gradient, so that all of its backward is for the weights.
 void StageState::run_backward_input(int microbatch) {
   StageMicrobatch& own = at(microbatch);
-  if (own.gradient_arrives) own.gradient_arrives.wait();
   std::vector<Tensor> inputs;
   if (!is_first()) inputs.push_back(own.input);
   auto split =

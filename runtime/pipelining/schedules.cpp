@@ -59,6 +59,7 @@ PipelineSchedule::PipelineSchedule(const std::vector<PipelineStage>& stages, int
   rank_of_stage_ = std::move(checked.rank_of_stage);
   peaks_ = std::move(checked.peaks);
   peaks_of_ranks_ = std::move(checked.peaks_of_ranks);
+  peaks_of_weights_ = std::move(checked.peaks_of_weights);
   std::vector<int> wanted;
   for (int stage = 0; stage < size.stages; ++stage) {
     if (rank_of(stage) == rank_) wanted.push_back(stage);
@@ -143,6 +144,7 @@ void PipelineSchedule::step(const std::vector<Tensor>& inputs, const std::vector
                             const StepOptions& options) {
   set_microbatches(inputs, targets);
   initialize_stages();
+  times_.begin_step();
   for (const PipelineStage& each : stages_) {
     each.state()->keeps_outputs = each.is_last() && options.outputs != nullptr;
   }
@@ -160,6 +162,14 @@ void PipelineSchedule::step(const std::vector<Tensor>& inputs, const std::vector
 
 void PipelineSchedule::run(const Action& action) {
   StageState& stage = *own_stage(action.stage);
+  if (!is_compute(action.kind)) return communicate(stage, action);
+  stage.await_values(action);
+  times_.begin(stage.torch, action);
+  compute(stage, action);
+  times_.end(stage.torch);
+}
+
+void PipelineSchedule::compute(StageState& stage, const Action& action) {
   StageMicrobatch& own = stage.at(action.microbatch);
   switch (action.kind) {
     case ActionKind::forward:
@@ -179,6 +189,14 @@ void PipelineSchedule::run(const Action& action) {
     case ActionKind::backward_weight:
       stage.run_backward_weight(action.microbatch);
       break;
+    default:
+      break;
+  }
+}
+
+void PipelineSchedule::communicate(StageState& stage, const Action& action) {
+  StageMicrobatch& own = stage.at(action.microbatch);
+  switch (action.kind) {
     case ActionKind::send_forward:
       stage.begin_send(own.output, action, rank_of(action.stage + 1));
       if (!loss_fn_) own = {};  // no backward will need it
@@ -192,36 +210,11 @@ void PipelineSchedule::run(const Action& action) {
     case ActionKind::receive_backward:
       stage.begin_receive(action, rank_of(action.stage + 1));
       break;
-    case ActionKind::unshard:
-    case ActionKind::reshard:
-    case ActionKind::reduce_grad:
+    default:
       stage.run_for_shards(action.kind);
       break;
   }
 }
-
-// The named schedules
-
-ScheduleGPipe::ScheduleGPipe(const PipelineStage& stage, int n_microbatches, LossFunction loss_fn,
-                             const ScheduleOptions& options)
-    : PipelineSchedule({stage}, n_microbatches, std::move(loss_fn),
-                       add_messages(gpipe(size_of({stage}, n_microbatches))), options) {}
-
-Schedule1F1B::Schedule1F1B(const PipelineStage& stage, int n_microbatches, LossFunction loss_fn,
-                           const ScheduleOptions& options)
-    : PipelineSchedule({stage}, n_microbatches, std::move(loss_fn),
-                       add_messages(one_f_one_b(size_of({stage}, n_microbatches))), options) {}
-
-ScheduleInterleaved1F1B::ScheduleInterleaved1F1B(const std::vector<PipelineStage>& stages,
-                                                 int n_microbatches, LossFunction loss_fn,
-                                                 const ScheduleOptions& options)
-    : PipelineSchedule(stages, n_microbatches, std::move(loss_fn),
-                       add_messages(interleaved(size_of(stages, n_microbatches))), options) {}
-
-ScheduleLoopedBFS::ScheduleLoopedBFS(const std::vector<PipelineStage>& stages, int n_microbatches,
-                                     LossFunction loss_fn, const ScheduleOptions& options)
-    : PipelineSchedule(stages, n_microbatches, std::move(loss_fn),
-                       add_messages(looped_bfs(size_of(stages, n_microbatches))), options) {}
 
 PipelineScheduleRuntime::PipelineScheduleRuntime(const std::vector<PipelineStage>& stages,
                                                  int n_microbatches, LossFunction loss_fn,

@@ -15,10 +15,12 @@
 
 #include <functional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "runtime/pipelining/action.h"
 #include "runtime/pipelining/action_lists.h"
+#include "runtime/pipelining/action_times.h"
 #include "runtime/pipelining/pipeline_stage.h"
 #include "runtime/tensor/tensor.h"
 
@@ -55,6 +57,11 @@ class PipelineSchedule {
   const std::vector<int>& peak_microbatches() const { return peaks_; }
   // The same added up over the stages of each rank.
   const std::vector<int>& peaks_of_ranks() const { return peaks_of_ranks_; }
+  // The micro-batches whose backward for the input is done, and for the weights is not, at most, on
+  // each rank.
+  const std::vector<int>& peaks_of_weights() const { return peaks_of_weights_; }
+  // When the caller's device has done each computation of the last step.  REQUIRES: it has done all
+  const std::vector<ActionTime>& last_step() const { return times_.of_step(); }
 
  protected:
   // Throws CollectiveError KB-C024 and DeadlockError KB-D005 for lists that do not run.
@@ -71,6 +78,8 @@ class PipelineSchedule {
   void set_microbatches(const std::vector<Tensor>& inputs, const std::vector<Tensor>& targets);
   void check_count(const std::vector<Tensor>& given, std::string_view name) const;
   void run(const Action& action);
+  void communicate(StageState& stage, const Action& action);
+  void compute(StageState& stage, const Action& action);
   const std::vector<Action>& own_list() const { return lists_[static_cast<std::size_t>(rank_)]; }
   int rank_of(int stage) const { return rank_of_stage_[static_cast<std::size_t>(stage)]; }
 
@@ -83,32 +92,35 @@ class PipelineSchedule {
   std::vector<int> rank_of_stage_;
   std::vector<int> peaks_;
   std::vector<int> peaks_of_ranks_;
+  std::vector<int> peaks_of_weights_;
+  ActionTimes times_;
   bool is_initialized_ = false;
 };
 
-// All micro-batches forward, then all backward.
-struct ScheduleGPipe : PipelineSchedule {
-  ScheduleGPipe(const PipelineStage& stage, int n_microbatches, LossFunction loss_fn = {},
-                const ScheduleOptions& options = {});
+// A schedule whose computations are those of a function of action_lists.h.
+template <ActionLists (*kLists)(const PipelineSize& size)>
+struct NamedSchedule : PipelineSchedule {
+  NamedSchedule(const std::vector<PipelineStage>& stages, int n_microbatches,
+                LossFunction loss_fn = {}, const ScheduleOptions& options = {})
+      : PipelineSchedule(stages, n_microbatches, std::move(loss_fn),
+                         add_messages(kLists(size_of(stages, n_microbatches))), options) {}
+  NamedSchedule(const PipelineStage& stage, int n_microbatches, LossFunction loss_fn = {},
+                const ScheduleOptions& options = {})
+      : NamedSchedule(std::vector{stage}, n_microbatches, std::move(loss_fn), options) {}
 };
 
-// Forward and backward in turns, after p - 1 - s forwards of stage s.
-struct Schedule1F1B : PipelineSchedule {
-  Schedule1F1B(const PipelineStage& stage, int n_microbatches, LossFunction loss_fn = {},
-               const ScheduleOptions& options = {});
-};
+// These take one stage of a rank.
+using ScheduleGPipe = NamedSchedule<gpipe>;       // all micro-batches forward, then all backward
+using Schedule1F1B = NamedSchedule<one_f_one_b>;  // in turns, after p - 1 - s forwards of stage s
 
-// The same with several stages a rank: rank r has stages r, r + p, ...
-struct ScheduleInterleaved1F1B : PipelineSchedule {
-  ScheduleInterleaved1F1B(const std::vector<PipelineStage>& stages, int n_microbatches,
-                          LossFunction loss_fn = {}, const ScheduleOptions& options = {});
-};
+// These take several stages of a rank: rank r has stages r, r + p, ...
+using ScheduleInterleaved1F1B = NamedSchedule<interleaved>;
+using ScheduleInterleavedZeroBubble = NamedSchedule<interleaved_zero_bubble>;
+using ScheduleLoopedBFS = NamedSchedule<looped_bfs>;  // micro-batches through one after the other
 
-// All micro-batches through one stage of the rank after the other.
-struct ScheduleLoopedBFS : PipelineSchedule {
-  ScheduleLoopedBFS(const std::vector<PipelineStage>& stages, int n_microbatches,
-                    LossFunction loss_fn = {}, const ScheduleOptions& options = {});
-};
+// These take two stages of a rank: rank r has stages r and 2 p - 1 - r.
+using ScheduleZBVZeroBubble = NamedSchedule<zbv_zero_bubble>;
+using ScheduleDualPipeV = NamedSchedule<dual_pipe_v>;
 
 // Any lists: those of parse_actions(), of torch or of the user.  Lists without messages get them
 // by add_messages().

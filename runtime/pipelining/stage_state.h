@@ -77,6 +77,8 @@ struct StageState {
   }
 
   void begin_step(int microbatches_of_step, bool has_backward);
+  // Lets the device wait for what a computation takes from another rank.
+  void await_values(const Action& computation);
   void run_forward(int microbatch, const LossFunction& loss_fn);
   void run_backward(int microbatch);
   void run_backward_input(int microbatch);

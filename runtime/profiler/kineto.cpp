@@ -109,6 +109,7 @@ void DeviceTrace::add(const RunSpan& span) {
       return;
     case Kind::collective_kernel:
     case Kind::wait:
+    case Kind::action:
     case Kind::mark:
       return;
   }

@@ -25,7 +25,7 @@ bool is_shown(Kind kind, TraceLevel level) {
   return kind != Kind::kernel || level != TraceLevel::ranks;
 }
 
-// "program", "kernels", "group 0", "messages"
+// "program", "pipeline", "kernels", "group 0", "messages"
 std::string make_track_name(const RunSpan& span) {
   switch (span.kind) {
     case Kind::kernel:
@@ -35,6 +35,8 @@ std::string make_track_name(const RunSpan& span) {
       return fmt::format("group {}", span.group);
     case Kind::message:
       return "messages";
+    case Kind::action:
+      return "pipeline";
     default:
       return "program";
   }

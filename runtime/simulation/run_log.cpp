@@ -5,8 +5,8 @@
 namespace kernbench::runtime {
 
 std::string_view name_of(RunSpan::Kind kind) {
-  constexpr std::array<std::string_view, 7> kNames = {
-      "kernel", "collective_kernel", "collective", "message", "wait", "scope", "mark"};
+  constexpr std::array<std::string_view, 8> kNames = {
+      "kernel", "collective_kernel", "collective", "message", "wait", "action", "scope", "mark"};
   return kNames.at(static_cast<std::size_t>(kind));
 }
 

@@ -27,6 +27,7 @@ struct RunSpan {
     collective,         // a rank's call: from when its earlier calls are done to its end
     message,            // a rank's send or receive, from when both sides have called
     wait,               // a rank's program waits
+    action,             // a computation of a pipeline's schedule, on the device
     scope,              // profiler::record_function
     mark                // an instant of the program: a bench's row, a step
   };

@@ -26,7 +26,11 @@ constexpr int kMicrobatches = 4;    // of each replica
 constexpr std::int64_t kRows = 16;  // of the whole batch
 constexpr int kReplicas = 2;
 
-enum class Scheme { none, ddp, bucket_views, fsdp2 };
+enum class Scheme { none, ddp, bucket_views, fsdp2, fsdp2_resharded };
+
+bool is_sharded(Scheme scheme) {
+  return scheme >= Scheme::fsdp2;
+}
 
 // The layers of stage `index`; weights are small whole numbers, and differ.
 nn::Sequential layers_of(const RuntimeContext& torch, int index) {
@@ -52,10 +56,11 @@ Tensor squares(const Tensor& y, const Tensor& target) {
 PipelineStage stage_of(RuntimeContext& torch, const nn::Sequential& layers, int index, int stages,
                        Scheme scheme, const distributed::DeviceMesh& mesh) {
   const PipelineStageOptions options{.group = mesh["pp"].get_group()};
-  if (scheme == Scheme::fsdp2) {
-    fully_shard(layers, {.mesh = mesh["dp"], .reshard_after_forward = false});
+  if (is_sharded(scheme)) {
+    fully_shard(layers,
+                {.mesh = mesh["dp"], .reshard_after_forward = scheme == Scheme::fsdp2_resharded});
   }
-  if (scheme == Scheme::none || scheme == Scheme::fsdp2) {
+  if (scheme == Scheme::none || is_sharded(scheme)) {
     return PipelineStage(torch, layers, index, stages, options);
   }
   const DistributedDataParallel replicas(
@@ -133,13 +138,34 @@ std::vector<Parameters> whole(const Learned& learned, Scheme scheme) {
   for (const std::vector<Parameters>& stage : learned.gradients) {
     Parameters& parameters = all.emplace_back(stage.front());
     for (std::size_t replica = 1; replica < stage.size(); ++replica) {
-      if (scheme != Scheme::fsdp2) CHECK(stage[replica] == parameters);
-      for (std::size_t i = 0; i < parameters.size() && scheme == Scheme::fsdp2; ++i) {
+      if (!is_sharded(scheme)) CHECK(stage[replica] == parameters);
+      for (std::size_t i = 0; i < parameters.size() && is_sharded(scheme); ++i) {
         std::ranges::copy(stage[replica][i], std::back_inserter(parameters[i]));
       }
     }
   }
   return all;
+}
+
+int stages_in(const ActionLists& lists) {
+  int count = 0;
+  for (const auto& list : lists) {
+    for (const auto& action : list) count = std::max(count, action.stage + 1);
+  }
+  return count;
+}
+
+void check_replicas(const ActionLists& lists, const std::vector<Scheme>& schemes) {
+  const int stages = stages_in(lists);
+  CAPTURE(pipelining::to_csv(lists));
+  const std::vector<Parameters> expected = whole(learn(stages, lists, Scheme::none), Scheme::none);
+  REQUIRE(expected.front().front() != Floats(16, 0));
+  for (const Scheme scheme : schemes) {
+    const Learned learned = learn(stages, lists, scheme);
+    CAPTURE(static_cast<int>(scheme));
+    CHECK(whole(learned, scheme) == expected);
+    CHECK(std::ssize(learned.reductions) == stages / 2);  // one for each stage of rank 0
+  }
 }
 
 TEST_CASE("replicated and sharded stages get the gradients of the whole batch, reduced once a step",
@@ -149,20 +175,24 @@ TEST_CASE("replicated and sharded stages get the gradients of the whole batch, r
   for (const ActionLists& lists :
        {gpipe(single), one_f_one_b(single), zb_h1(single), zb_h2(single), interleaved(several),
         zbv_zero_bubble(several), dual_pipe_v(several)}) {
-    int count = 0;
-    for (const auto& list : lists) {
-      for (const auto& action : list) count = std::max(count, action.stage + 1);
-    }
-    CAPTURE(pipelining::to_csv(lists));
-    const std::vector<Parameters> expected = whole(learn(count, lists, Scheme::none), Scheme::none);
-    REQUIRE(expected.front().front() != Floats(16, 0));
-    for (const Scheme scheme : {Scheme::ddp, Scheme::bucket_views, Scheme::fsdp2}) {
-      const Learned learned = learn(count, lists, scheme);
-      CAPTURE(static_cast<int>(scheme));
-      CHECK(whole(learned, scheme) == expected);
-      CHECK(std::ssize(learned.reductions) == count / 2);  // one for each stage of rank 0
+    check_replicas(lists,
+                   {Scheme::ddp, Scheme::bucket_views, Scheme::fsdp2, Scheme::fsdp2_resharded});
+  }
+}
+
+TEST_CASE("a list says when a stage's parameters are gathered, freed and reduced",
+          "[pipelining][fsdp]") {
+  const PipelineSize size{.stages = 4, .ranks = 2, .microbatches = kMicrobatches};
+  ActionLists lists = add_messages(interleaved_zero_bubble(size));
+  for (auto& list : lists) {
+    const int first = list.front().stage;
+    for (const int stage : {first, first + 2}) {
+      list.insert(list.begin(), {stage, pipelining::ActionKind::unshard});
+      list.push_back({stage, pipelining::ActionKind::reshard});
+      list.push_back({stage, pipelining::ActionKind::reduce_grad});
     }
   }
+  check_replicas(lists, {Scheme::ddp, Scheme::fsdp2, Scheme::fsdp2_resharded});
 }
 
 }  // namespace

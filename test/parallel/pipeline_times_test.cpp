@@ -77,6 +77,20 @@ TEST_CASE("each round of 1F1B pays latency: c (2 (p - 1) k + 2 (p - 2)) for m = 
   }
 }
 
+TEST_CASE("twice the warm-up pays latency at the ends alone", "[pipelining][timing]") {
+  for (const int p : {2, 3, 4, 6}) {
+    for (const int m : {p, 2 * p, 3 * p + 1}) {
+      for (const int c : {1, 10, 30}) {
+        const PipelineSize size{.stages = p, .ranks = p, .microbatches = m};
+        const Pipeline pipeline{
+            .size = size, .times = {.forward = 30, .backward = 50}, .latency = c};
+        CAPTURE(p, m, c);
+        CHECK(step_time(pipeline, eager_one_f_one_b(size)) == (m + p - 1) * 80 + 2 * (p - 1) * c);
+      }
+    }
+  }
+}
+
 TEST_CASE("GPipe pays latency at the ends alone", "[pipelining][timing]") {
   for (const int p : {2, 4}) {
     const PipelineSize size{.stages = p, .ranks = p, .microbatches = 2 * p};
