@@ -111,20 +111,19 @@ MeasuredPipeline measure_pipeline(PointContext& point, const PipelineInput& inpu
                                   const Topology& topology) {
   MeasuredPipeline measured;
   measured.ranks.resize(static_cast<std::size_t>(input.size.ranks));
-  Time begin{0};
   const auto torch = point.make_context(topology, {.ccl = point.bench().ccl(), .data = false});
   torch->distributed.init_process_group("ahbm");
   run_on_devices(*torch, input.size.ranks, [&](int rank) {
     PipelineRank own(*torch, input, rank);
     torch->ahbm.synchronize();
     torch->distributed.barrier();
-    begin = torch->engine().now();
+    measured.begin = torch->engine().now();
     own.step();
     measured.step = torch->engine().now();
-    profiler::timed(*torch, "step", begin, measured.step);
+    profiler::timed(*torch, "step", measured.begin, measured.step);
     measured.ranks[static_cast<std::size_t>(rank)] = own.measured();
   });
-  measured.step -= begin;
+  measured.step -= measured.begin;
   measured.times = mean_times(measured);
   torch->distributed.destroy_process_group();
   return measured;

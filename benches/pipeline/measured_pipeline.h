@@ -42,6 +42,7 @@ struct MeasuredRank {
 };
 
 struct MeasuredPipeline {
+  Time begin{0};
   Time step{0};  // from the last rank's begin to the last one's end
   StageTimes times;
   std::vector<MeasuredRank> ranks;

@@ -14,6 +14,8 @@
 #include "benches/bench/bench_run.h"
 #include "benches/bench/row_cells.h"
 #include "benches/bench/table.h"
+#include "benches/figure/figure_artifacts.h"
+#include "benches/pipeline/gantt.h"
 #include "benches/pipeline/measured_pipeline.h"
 #include "benches/train/model_settings.h"
 #include "sim_engine/base/error.h"
@@ -214,6 +216,15 @@ std::vector<Row> simulate(PointContext& point, const PipelineInput& input) {
                        .set("peak_weights", own.peak_weights)
                        .set("peak_bytes", own.peak));
   }
+  for (std::size_t rank = 0; rank < measured.ranks.size(); ++rank) {
+    for (const pipelining::ActionTime& each : measured.ranks[rank].actions) {
+      rows.push_back(point_row(input, "action")
+                         .set("rank", rank)
+                         .set("action", to_string(each.action))
+                         .set("begin_ns", to_ns(each.begin - measured.begin))
+                         .set("end_ns", to_ns(each.end - measured.begin)));
+    }
+  }
   return rows;
 }
 
@@ -250,6 +261,7 @@ void run_pipeline(Bench& bench) {
   const std::vector<Row> rows = sweep.run();
   print_table(bench, kRankColumns, "rank", rows);
   print_table(bench, kStepColumns, "step", rows);
+  figure::FigureArtifacts(bench).add("schedules", draw_gantt(rows, bench.topology().name));
 }
 
 }  // namespace

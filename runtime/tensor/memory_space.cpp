@@ -178,12 +178,13 @@ void check_has_space(const Tensor::Storage& storage, std::string_view user) {
 PreservedVersion::PreservedVersion(TensorMemory& memory) : memory_(memory) {
   // Writes are numbered when they are issued, so all writes from now on are those of this object's
   // lifetime.
-  memory_.restores = {memory_.simulation->last_write() + 1,
-                      std::numeric_limits<std::uint64_t>::max()};
+  if (memory_.uses == 0) memory_.restores.clear();  // all of those are done
+  memory_.restores.emplace_back(memory_.simulation->last_write() + 1,
+                                std::numeric_limits<std::uint64_t>::max());
 }
 
 PreservedVersion::~PreservedVersion() {
-  memory_.restores.second = memory_.simulation->last_write();
+  memory_.restores.back().second = memory_.simulation->last_write();
 }
 
 }  // namespace kernbench::runtime

@@ -69,9 +69,14 @@ struct TensorMemory final : tl::AccessRule {
   // that is known; queued launches that may write it, which is known when they are done.
   std::uint64_t last_write = 0;
   int undecided = 0;
-  std::pair<std::uint64_t, std::uint64_t> restores{0, 0};  // those that change nothing
+  // The first and last numbers of writes that change nothing.  There are several where a host has
+  // queued more of them than the device has done.
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> restores;
   void note_write(std::uint64_t write) {
-    if (write < restores.first || write > restores.second) last_write = std::max(last_write, write);
+    for (const auto& [first, last] : restores) {
+      if (write >= first && write <= last) return;
+    }
+    last_write = std::max(last_write, write);
   }
   std::uint64_t write_count() const;  // stores so far
 

@@ -47,7 +47,8 @@ TEST_CASE("both halves of a backward pass give what the whole gives, bit for bit
   OperatorsUnderTest whole;
   const Layers expected(whole);
   const Tensor x = whole.leaf({4, 4}, 6);
-  for (int pass = 0; pass < 2; ++pass) expected.forward(x).backward(whole.tensor({4, 4}, 7));
+  for (int pass = 0; pass < 2; ++pass)
+    expected.forward(x).backward(whole.tensor({4, 4}, small_integers(16, 7)));
 
   OperatorsUnderTest split;
   const Layers layers(split);
@@ -55,7 +56,8 @@ TEST_CASE("both halves of a backward pass give what the whole gives, bit for bit
   std::vector<Floats> of_input;
   std::vector<SplitBackward> passes;
   for (int pass = 0; pass < 2; ++pass) {
-    passes.emplace_back(layers.forward(input), split.tensor({4, 4}, 7), std::vector{input});
+    passes.emplace_back(layers.forward(input), split.tensor({4, 4}, small_integers(16, 7)),
+                        std::vector{input});
     of_input.push_back(passes.back().input_gradients().front().to_vector());
   }
   CHECK_FALSE(input.grad().defined());
@@ -72,15 +74,16 @@ TEST_CASE("both halves of a backward pass give what the whole gives, bit for bit
 TEST_CASE("without inputs all of a backward pass is for the weights", "[autograd][split]") {
   OperatorsUnderTest dut;
   const Layers layers(dut);
-  const Tensor x = dut.tensor({4, 4}, 6);
-  SplitBackward pass(layers.forward(x), dut.tensor({4, 4}, 7), {});
+  const Tensor x = dut.tensor({4, 4}, small_integers(16, 6));
+  SplitBackward pass(layers.forward(x), dut.tensor({4, 4}, small_integers(16, 7)), {});
   CHECK(pass.input_gradients().empty());
   CHECK(gradients_of(layers.parameters()) == std::vector<Floats>(5));
   pass.run_weights();
   const std::vector<Floats> found = gradients_of(layers.parameters());
   OperatorsUnderTest other;
   const Layers expected(other);
-  expected.forward(other.tensor({4, 4}, 6)).backward(other.tensor({4, 4}, 7));
+  expected.forward(other.tensor({4, 4}, small_integers(16, 6)))
+      .backward(other.tensor({4, 4}, small_integers(16, 7)));
   CHECK(found == gradients_of(expected.parameters()));
 }
 
@@ -95,7 +98,7 @@ TEST_CASE("hooks are called once, each in the half that makes its gradient", "[a
   x.register_hook([&](const Tensor&) { ++of_input; });
   layers.weight.register_hook([&](const Tensor&) { ++of_weight; });
   y.register_hook([&](const Tensor&) { ++of_result; });
-  SplitBackward pass(y, dut.tensor({4, 4}, 7), {x});
+  SplitBackward pass(y, dut.tensor({4, 4}, small_integers(16, 7)), {x});
   CHECK(of_input == 1);
   CHECK(of_weight == 0);
   CHECK(of_result == 1);
@@ -103,7 +106,10 @@ TEST_CASE("hooks are called once, each in the half that makes its gradient", "[a
   CHECK(of_input == 1);
   CHECK(of_weight == 1);
   CHECK(of_result == 1);
-  CHECK_THAT(refusal([&] { y.backward(dut.tensor({4, 4}, 7)); }), Says("KB-A004"));
+  CHECK_THAT(refusal([&] {
+               y.backward(dut.tensor({4, 4}, small_integers(16, 7)));
+             }),
+             Says("KB-A004"));
 }
 
 TEST_CASE("the first half multiplies for the input alone, and so does grad()",
@@ -113,9 +119,11 @@ TEST_CASE("the first half multiplies for the input alone, and so does grad()",
     const Tensor weight = dut.leaf({64, 64}, 1);
     const Tensor x = dut.leaf({64, 64}, 2);
     const Tensor y = matmul(x, weight);
-    const Tensor dy = dut.tensor({64, 64}, 3);
+    const Tensor dy = dut.tensor({64, 64}, small_integers(4096, 3));
+    dut.torch.ahbm.synchronize();
     const Time before = dut.torch.engine().now();
     backward(x, y, dy);
+    dut.torch.ahbm.synchronize();
     return dut.torch.engine().now() - before;
   };
   const Time of_whole =
