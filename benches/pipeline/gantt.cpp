@@ -73,7 +73,7 @@ void draw_legend(SvgWriter& svg) {
   for (const Kind& kind : kKinds) {
     svg.rectangle({x, kHead - 30, 14, 14}, kind.colour, {});
     svg.text({x + 20, kHead - 18}, kind.name, {.size = kSmallSize});
-    x += 34 + 7.2 * static_cast<double>(kind.name.size());
+    x += 50 + 7.2 * static_cast<double>(kind.name.size());
   }
 }
 

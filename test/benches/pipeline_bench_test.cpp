@@ -30,8 +30,10 @@ Json rows_of(std::vector<std::string> words, const std::string& table) {
 }
 
 TEST_CASE("a row has the bubble in both definitions, beside its formulas", "[cli][pipeline]") {
-  const Json rows = rows_of(command({"microbatches=4,8"}), "step");
-  const Json ranks = rows_of(command({"microbatches=4,8"}), "rank");
+  const std::vector<std::string> words =
+      command({"microbatches=4,8", "schedule=gpipe,1f1b,interleaved"});
+  const Json rows = rows_of(words, "step");
+  const Json ranks = rows_of(words, "rank");
   REQUIRE(rows.size() == 6);
   for (const Json& row : rows) {
     CAPTURE(row.dump());
@@ -61,10 +63,63 @@ TEST_CASE("a row has the bubble in both definitions, beside its formulas", "[cli
 TEST_CASE("ranks keep what their schedule says", "[cli][pipeline]") {
   const Json rows = rows_of(command({"microbatches=6"}), "rank");
   std::vector<int> peaks;
-  for (const Json& row : rows) peaks.push_back(row["peak_forwards"]);
-  REQUIRE(rows.size() == 6);
-  CHECK(peaks == std::vector<int>{6, 6, 2, 1, 5, 3});
+  std::vector<int> weights;
+  for (const Json& row : rows) {
+    peaks.push_back(row["peak_forwards"]);
+    weights.push_back(row["peak_weights"]);
+  }
+  REQUIRE(rows.size() == 10);
+  CHECK(rows[6]["schedule"] == "zb_h1");
+  CHECK(rows[8]["schedule"] == "zbv");
+  CHECK(peaks == std::vector<int>{6, 6, 2, 1, 5, 3, 2, 1, 4, 4});
+  CHECK(weights == std::vector<int>{0, 0, 0, 0, 0, 0, 1, 2, 1, 3});
   CHECK(rows[2]["peak_bytes"] < rows[0]["peak_bytes"]);
+}
+
+// The first stage's input has no gradient, so that its I is empty and does not count.
+TEST_CASE("halves of backward have their times, and fill the bubble", "[cli][pipeline]") {
+  const std::vector<std::string> words =
+      command({"schedule=1f1b,zb_h1,zb_h2,interleaved_zb,dual_pipe_v"});
+  const Json rows = rows_of(words, "step");
+  const Json actions = rows_of(words, "action");
+  REQUIRE(rows.size() == 5);
+  CHECK(rows[0]["weight_ns"].is_null());
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    CAPTURE(rows[i].dump());
+    CHECK(rows[i]["step_ns"] < rows[0]["step_ns"]);
+  }
+  const double f = rows[1]["forward_ns"];
+  const double input = rows[1]["backward_ns"];
+  const double weight = rows[1]["weight_ns"];
+  const double whole = f + input + weight;
+  CHECK(rows[1]["formula_of_ideal"].get<double>() ==
+        Approx((f + input - weight) / (8 * whole)).epsilon(1e-12));
+  CHECK(rows[2]["formula_of_ideal"].get<double>() > 0);
+  CHECK(rows[4]["formula_of_ideal"].is_null());
+  double sum = 0;
+  int count = 0;
+  for (const Json& row : actions) {
+    const double time = row["end_ns"].get<double>() - row["begin_ns"].get<double>();
+    CHECK(time >= 0);
+    const std::string action = row["action"];
+    if (row["schedule"] != "zb_h1" || !action.starts_with("1I")) continue;
+    sum += time;
+    ++count;
+  }
+  CHECK(count == 8);
+  CHECK(sum / count == Approx(input).epsilon(1e-12));
+}
+
+TEST_CASE("--out has a picture with each rank's computations", "[cli][pipeline]") {
+  const TemporaryFolder folder;
+  std::vector<std::string> words = command({"schedule=zb_h1", "microbatches=2"});
+  words.insert(words.end(), {"--out", folder.path("out")});
+  REQUIRE(run_program(words).exit_code == 0);
+  const std::string svg = folder.read("out/schedules.svg");
+  for (const std::string_view text :
+       {">zb_h1, 2 stages, 2 micro-batches: ", ">rank 1</text>", "I, for the input"}) {
+    CHECK(svg.find(text) != std::string::npos);
+  }
 }
 
 TEST_CASE("a file of actions is a schedule", "[cli][pipeline]") {
