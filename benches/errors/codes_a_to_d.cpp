@@ -104,6 +104,11 @@ constexpr std::array kACodes = std::to_array<ErrorCode>({
 });
 
 constexpr std::array kBCodes = std::to_array<ErrorCode>({
+    {"KB-A031", ExitCode::collective_misuse,
+     "`checkpoint()` was asked for the gradients of some tensors alone, but gives its parameters "
+     "theirs.",
+     "Call `backward()` instead of `autograd::grad()`; in a pipeline take a schedule with whole "
+     "backwards."},
     {"KB-B001", ExitCode::worker_failed,
      "A bench has made no context, or nothing ran on those that it made.",
      "Run something on a context of `bench.make_context()`; a bench whose results may all be saved "
@@ -169,8 +174,8 @@ constexpr std::array kCCodes = std::to_array<ErrorCode>({
     {"KB-C024", ExitCode::collective_misuse,
      "A stage, a schedule or a batch of a pipeline is wrong, in torch.distributed.pipelining's "
      "words where it has any.",
-     "Give what the message wants: a stage each, or several, on every rank; F and B of each "
-     "micro-batch once on each stage; a batch that the micro-batches divide."},
+     "Give what the message wants: a stage each, or several, on every rank; F and B, or F, I and "
+     "W, of each micro-batch once on each stage; a batch that the micro-batches divide."},
     {"KB-C025", ExitCode::collective_misuse,
      "Context parallelism cannot share these tokens or heads, or does not have what attention asks "
      "for.",

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <array>
 #include <string_view>
 
 namespace kernbench::benches::figure {
@@ -17,5 +18,16 @@ inline constexpr double kThin = 1.5;
 
 inline constexpr std::string_view kFaintInk = "#595959";  // 7:1 on white
 inline constexpr std::string_view kPaper = "#ffffff";
+
+// The computations of a pipeline, by the letter of torch's actions.
+struct ActionStyle {
+  char letter;
+  std::string_view colour;
+  std::string_view name;
+};
+inline constexpr std::array kActionStyles = {
+    ActionStyle{'F', "#0072b2", "F, forward of a micro-batch"},
+    ActionStyle{'B', "#d55e00", "B, backward"}, ActionStyle{'I', "#e69f00", "I, for the input"},
+    ActionStyle{'W', "#009e73", "W, for the weights"}};
 
 }  // namespace kernbench::benches::figure

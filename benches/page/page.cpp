@@ -8,6 +8,7 @@
 
 #include "benches/bench/cell_text.h"
 #include "benches/figure/number_text.h"
+#include "benches/figure/style.h"
 #include "benches/figure/svg.h"
 #include "benches/page/charts.h"
 #include "benches/page/drawing.h"
@@ -55,6 +56,22 @@ std::string key(std::initializer_list<std::pair<std::string_view, std::string_vi
     text += fmt::format("<span><i class={}></i>{}</span>", style, name);
   }
   return text + "</p>\n";
+}
+
+std::string pipeline_key() {
+  std::string text = "<p class=key>";
+  for (const figure::ActionStyle& action : figure::kActionStyles) {
+    text += fmt::format("<span><i class=action_{}></i>{}</span>", action.letter, action.name);
+  }
+  return text + "</p>\n";
+}
+
+std::string pipeline_styles() {
+  std::string text;
+  for (const figure::ActionStyle& action : figure::kActionStyles) {
+    text += fmt::format(".action_{0}{{fill:{1};background:{1}}}\n", action.letter, action.colour);
+  }
+  return text;
 }
 
 // Says so where a table or a chart leaves out what there is more of.
@@ -200,12 +217,7 @@ std::string write_sections(const Profile& profile, const runtime::Simulation& si
                        {"collective", "collective"},
                        {"message", "message"},
                        {"wait", "the program waits"}}) +
-                      (has_pipeline ? key({{"action_F", "F, forward of a micro-batch"},
-                                           {"action_B", "B, backward"},
-                                           {"action_I", "I, for the input"},
-                                           {"action_W", "W, for the weights"}})
-                                    : "") +
-                      timeline(log, profile.parts) +
+                      (has_pipeline ? pipeline_key() : "") + timeline(log, profile.parts) +
                       of_all(kMostDrawnRanks, profile.ranks.size(), "ranks"));
   if (const std::string strip = path_strip(profile); !strip.empty()) {
     text += section("Critical path", "What the time that is shown was spent on, over all ranks.",
@@ -246,7 +258,7 @@ std::string report_page(const Heading& heading, const runtime::Simulation& simul
       "<!DOCTYPE html>\n<html lang=en>\n<meta charset=utf-8>\n<meta name=viewport "
       "content=\"width=device-width, initial-scale=1\">\n<title>{}</title>\n<style>\n{}</style>\n"
       "<body>\n{}{}{}</body>\n</html>\n",
-      escaped(heading.title), style_sheet(), write_head(heading),
+      escaped(heading.title), std::string(style_sheet()) + pipeline_styles(), write_head(heading),
       heading.rows.empty() ? "" : section("Results", "", row_table(heading.rows)),
       write_sections(profile, simulation, heading));
 }

@@ -31,8 +31,6 @@ text{fill:var(--ink);font:12px system-ui,sans-serif}.e{text-anchor:end}.m{text-a
 .collective{fill:var(--collective);background:var(--collective)}
 .message{fill:var(--message);background:var(--message)}.wait{fill:var(--wait);
 background:var(--wait)}
-.action_F{fill:#0072b2;background:#0072b2}.action_B{fill:#d55e00;background:#d55e00}
-.action_I{fill:#e69f00;background:#e69f00}.action_W{fill:#009e73;background:#009e73}
 .idle{fill:var(--idle);background:var(--idle)}.hbm{fill:var(--kernel)}
 .b{fill:var(--box);stroke:var(--faint)}.g{stroke:var(--line)}.roof{stroke:var(--ink);
 stroke-width:2}

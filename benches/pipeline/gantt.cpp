@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <string_view>
 #include <utility>
@@ -17,7 +16,9 @@ namespace kernbench::benches::pipeline {
 
 namespace {
 
+using figure::ActionStyle;
 using figure::Anchor;
+using figure::kActionStyles;
 using figure::kFaintInk;
 using figure::kPageWidth;
 using figure::kSmallSize;
@@ -30,15 +31,6 @@ constexpr double kLane = 18;
 constexpr double kTitle = 34;  // of a point
 constexpr double kHead = 96;
 constexpr double kLetter = 8;  // of a number in a box
-
-struct Kind {
-  char letter;
-  std::string_view colour;
-  std::string_view name;
-};
-constexpr std::array kKinds = {
-    Kind{'F', "#0072b2", "F, forward of a micro-batch"}, Kind{'B', "#d55e00", "B, backward"},
-    Kind{'I', "#e69f00", "I, for the input"}, Kind{'W', "#009e73", "W, for the weights"}};
 
 struct Point {
   const Row* step = nullptr;
@@ -70,7 +62,7 @@ std::vector<Point> collect_points(std::span<const Row> rows) {
 
 void draw_legend(SvgWriter& svg) {
   double x = kMargin;
-  for (const Kind& kind : kKinds) {
+  for (const ActionStyle& kind : kActionStyles) {
     svg.rectangle({x, kHead - 30, 14, 14}, kind.colour, {});
     svg.text({x + 20, kHead - 18}, kind.name, {.size = kSmallSize});
     x += 50 + 7.2 * static_cast<double>(kind.name.size());
@@ -81,7 +73,7 @@ void draw_legend(SvgWriter& svg) {
 void draw_action(SvgWriter& svg, const Row& row, double top, double scale) {
   const std::string& action = text_in(row, "action");
   const std::size_t at = action.find_first_of("FBIW");
-  const auto* const kind = std::ranges::find(kKinds, action.at(at), &Kind::letter);
+  const auto* const kind = std::ranges::find(kActionStyles, action.at(at), &ActionStyle::letter);
   const double begin = number_in(row, "begin_ns");
   const figure::Box box{kLeft + begin * scale, top + kLane * number_in(row, "rank") + 1,
                         (number_in(row, "end_ns") - begin) * scale, kLane - 2};

@@ -46,7 +46,7 @@ class PipelineRank {
     schedule_.emplace(
         stages, input.size.microbatches,
         [](const Tensor& y, const Tensor& target) { return nn::functional::mse_loss(y, target); },
-        input.lists);
+        input.lists, ScheduleOptions{.scale_grads = false});  // which takes as long in all
     own_.peak_forwards = schedule_->peaks_of_ranks().at(static_cast<std::size_t>(rank));
     own_.peak_weights = schedule_->peaks_of_weights().at(static_cast<std::size_t>(rank));
     const auto count = static_cast<std::size_t>(input.size.microbatches);
@@ -82,27 +82,23 @@ class PipelineRank {
   MeasuredRank own_;
 };
 
-double mean_duration(const MeasuredPipeline& measured, auto is_meant) {
-  Time sum{0};
-  int count = 0;
-  for (const MeasuredRank& rank : measured.ranks) {
-    for (const ActionTime& each : rank.actions) {
-      const bool is_first = each.action.stage == 0 && measured.ranks.size() > 1;
-      if (is_first || !is_meant(each.action.kind)) continue;
-      sum += each.duration();
-      ++count;
+StageTimes mean_times(const MeasuredPipeline& measured, int stages) {
+  const auto mean_of = [&](ActionKind kind) {
+    Time sum{0};
+    int count = 0;
+    for (const MeasuredRank& rank : measured.ranks) {
+      for (const ActionTime& each : rank.actions) {
+        if (each.action.kind != kind || (each.action.stage == 0 && stages > 1)) continue;
+        sum += each.duration();
+        ++count;
+      }
     }
-  }
-  return count == 0 ? 0 : to_ns(sum) / count;
-}
-
-StageTimes mean_times(const MeasuredPipeline& measured) {
-  const auto of = [&](ActionKind kind) {
-    return mean_duration(measured, [kind](ActionKind other) { return other == kind; });
+    return count == 0 ? 0 : to_ns(sum) / count;
   };
-  return {.forward = of(ActionKind::forward),
-          .input = mean_duration(measured, is_backward),
-          .weight = of(ActionKind::backward_weight)};
+  return {.forward = mean_of(ActionKind::forward),
+          .backward = mean_of(ActionKind::backward),
+          .input = mean_of(ActionKind::backward_input),
+          .weight = mean_of(ActionKind::backward_weight)};
 }
 
 }  // namespace
@@ -124,7 +120,7 @@ MeasuredPipeline measure_pipeline(PointContext& point, const PipelineInput& inpu
     measured.ranks[static_cast<std::size_t>(rank)] = own.measured();
   });
   measured.step -= measured.begin;
-  measured.times = mean_times(measured);
+  measured.times = mean_times(measured, input.size.stages);
   torch->distributed.destroy_process_group();
   return measured;
 }

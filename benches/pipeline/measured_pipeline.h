@@ -28,8 +28,9 @@ struct PipelineInput {
 // its input has no gradient.
 struct StageTimes {
   double forward = 0;
-  double input = 0;   // the half of backward for the input, or all of it
-  double weight = 0;  // the half for the weights; 0 if they are one
+  double backward = 0;  // as a whole; 0 if all are in halves
+  double input = 0;     // the half for the input; 0 if there are none
+  double weight = 0;    // the half for the weights
 };
 
 struct MeasuredRank {

@@ -36,19 +36,23 @@ enum class StagesPerRank : std::uint8_t { one, two, chunks };
 // A bubble as a multiple of (p - 1) computations of a stage, from the means of these times.
 using Bubble = double (*)(const StageTimes& times);
 
+// The micro-batches for which a formula holds, for p ranks.
+enum class Holds : std::uint8_t { always, from_p, from_2p, multiples_of_p };
+
 struct NamedLists {
   std::string_view name;
   ActionLists (*lists)(const PipelineSize& size);
   StagesPerRank stages = StagesPerRank::one;
   Bubble bubble = nullptr;  // null: no formula for all times
+  Holds holds = Holds::always;
 };
 
 // Forms with their sources are in runtime/pipelining/action_lists.h.
 double whole(const StageTimes& times) {
-  return times.forward + times.input + times.weight;
+  return times.forward + times.backward + times.input + times.weight;
 }
-double but_weight(const StageTimes& times) {
-  return times.forward + times.input - times.weight;
+double input_and_more(const StageTimes& times) {
+  return times.input + std::max(0.0, times.forward - times.weight);
 }
 double forward_alone(const StageTimes& times) {
   return times.forward;
@@ -58,12 +62,13 @@ constexpr std::array kSchedules = {
     NamedLists{"gpipe", pipelining::gpipe, StagesPerRank::one, whole},
     NamedLists{"1f1b", pipelining::one_f_one_b, StagesPerRank::one, whole},
     NamedLists{"eager_1f1b", pipelining::eager_one_f_one_b, StagesPerRank::one, whole},
-    NamedLists{"interleaved", pipelining::interleaved, StagesPerRank::chunks, whole},
-    NamedLists{"looped_bfs", pipelining::looped_bfs, StagesPerRank::chunks, whole},
-    NamedLists{"zb_h1", pipelining::zb_h1, StagesPerRank::one, but_weight},
-    NamedLists{"zb_h2", pipelining::zb_h2, StagesPerRank::one, forward_alone},
+    NamedLists{"interleaved", pipelining::interleaved, StagesPerRank::chunks, whole,
+               Holds::multiples_of_p},
+    NamedLists{"looped_bfs", pipelining::looped_bfs, StagesPerRank::chunks, whole, Holds::from_p},
+    NamedLists{"zb_h1", pipelining::zb_h1, StagesPerRank::one, input_and_more, Holds::from_p},
+    NamedLists{"zb_h2", pipelining::zb_h2, StagesPerRank::one, forward_alone, Holds::from_2p},
     NamedLists{"interleaved_zb", pipelining::interleaved_zero_bubble, StagesPerRank::chunks,
-               but_weight},
+               input_and_more, Holds::multiples_of_p},
     NamedLists{"zbv", pipelining::zbv_zero_bubble, StagesPerRank::two, nullptr},
     NamedLists{"dual_pipe_v", pipelining::dual_pipe_v, StagesPerRank::two, nullptr}};
 
@@ -76,11 +81,12 @@ constexpr std::array kStepColumns = {
     TableColumn{"ranks", "", 5, "ranks"},
     TableColumn{"stages", "", 6, "stages"},
     TableColumn{"micro", "batches", 7, "microbatches"},
-    TableColumn{"F", "(us)", 8, "forward_ns", 1e-3, 1},
-    TableColumn{"B or I", "(us)", 8, "backward_ns", 1e-3, 1},
-    TableColumn{"W", "(us)", 8, "weight_ns", 1e-3, 1},
-    TableColumn{"step", "(us)", 10, "step_ns", 1e-3, 1},
-    TableColumn{"ideal", "(us)", 10, "ideal_ns", 1e-3, 1},
+    TableColumn{"F", "(us)", 7, "forward_ns", 1e-3, 1},
+    TableColumn{"B", "(us)", 7, "backward_ns", 1e-3, 1},
+    TableColumn{"I", "(us)", 7, "input_ns", 1e-3, 1},
+    TableColumn{"W", "(us)", 7, "weight_ns", 1e-3, 1},
+    TableColumn{"step", "(us)", 9, "step_ns", 1e-3, 1},
+    TableColumn{"ideal", "(us)", 9, "ideal_ns", 1e-3, 1},
     TableColumn{"bubble", "of ideal", 8, "bubble_of_ideal", 100, 1},
     TableColumn{"formula", "(%)", 7, "formula_of_ideal", 100, 1},
     TableColumn{"bubble", "of step", 8, "bubble_of_step", 100, 1},
@@ -130,7 +136,9 @@ int stages_per_rank(const NamedLists& schedule, int chunks) {
   return schedule.stages == StagesPerRank::two ? 2 : 1;
 }
 
-std::vector<PipelineInput> read_points(const Settings& settings, const Topology& topology) {
+// What does not fit its schedule is left out, with the reason in `left_out`.
+std::vector<PipelineInput> read_points(const Settings& settings, const Topology& topology,
+                                       std::vector<std::string>& left_out) {
   const train::ModelInput read = train::read_model("pipeline", train::ModelPart::blocks,
                                                    train::ModelKind::gpt, settings, topology);
   PipelineInput input{.model = read.size, .dtype = read.dtype, .on = read.on};
@@ -146,11 +154,16 @@ std::vector<PipelineInput> read_points(const Settings& settings, const Topology&
         input.size.ranks = static_cast<int>(ranks);
         input.size.stages = input.size.ranks * stages_per_rank(schedule, chunks);
         input.size.microbatches = static_cast<int>(microbatches);
-        input.lists = schedule.lists(input.size);
-        points.push_back(input);
+        try {
+          input.lists = schedule.lists(input.size);
+          points.push_back(input);
+        } catch (const CollectiveError& error) {
+          left_out.emplace_back(error.what());
+        }
       }
     }
   }
+  if (points.empty()) throw UsageError("KB-U012", "no schedule fits: {}", left_out.front());
   for (const PipelineInput& point : points) {
     if (point.model.layers % point.size.stages == 0) continue;
     throw UsageError("KB-U012", "--set layers: {} layers are not divided by {} stages of {}",
@@ -168,30 +181,57 @@ Row point_row(const PipelineInput& input, std::string_view table) {
       .set("microbatches", input.size.microbatches);
 }
 
+bool holds_for(Holds holds, const PipelineSize& size) {
+  switch (holds) {
+    case Holds::always:
+      return true;
+    case Holds::from_p:
+      return size.microbatches >= size.ranks;
+    case Holds::from_2p:
+      return size.microbatches >= 2 * size.ranks - 1;
+    case Holds::multiples_of_p:
+      return size.microbatches % size.ranks == 0;
+  }
+  return false;
+}
+
 // A schedule's bubble over the time without one; nothing for one of the user's, which has formulas
 // of its own.
 std::optional<double> formula_of(const PipelineInput& input, const StageTimes& times) {
   const auto* const named = std::ranges::find(kSchedules, input.schedule, &NamedLists::name);
   if (named == kSchedules.end() || named->bubble == nullptr) return {};
+  if (!holds_for(named->holds, input.size) || whole(times) == 0) return {};
   const double work = static_cast<double>(input.size.microbatches) *
                       static_cast<double>(input.size.stages / input.size.ranks);
   return (input.size.ranks - 1) / work * (named->bubble(times) / whole(times));
+}
+
+// The time that the busiest rank's computations take.
+Time ideal_of(const MeasuredPipeline& measured) {
+  Time longest{0};
+  for (const MeasuredRank& rank : measured.ranks) {
+    Time sum{0};
+    for (const pipelining::ActionTime& each : rank.actions) sum += each.duration();
+    longest = std::max(longest, sum);
+  }
+  return longest;
 }
 
 // Megatron's paper has the bubble as a share of the time without one, such as (p - 1) / (v m), the
 // paper of zero bubbles as a share of the step, such as (p - 1) / (v m + p - 1).
 Row step_row(const PipelineInput& input, const MeasuredPipeline& measured) {
   const double step = to_ns(measured.step);
-  const auto busiest = std::ranges::max_element(measured.ranks, {}, &MeasuredRank::computing);
-  const double ideal = to_ns(busiest->computing);
+  const double ideal = to_ns(ideal_of(measured));
   const auto known = [](bool is_known, double value) {
     return is_known ? std::optional(value) : std::nullopt;
   };
+  const auto time_of = [&](double time) { return known(time > 0, time); };
   const std::optional<double> formula = formula_of(input, measured.times);
   return point_row(input, "step")
       .set("forward_ns", measured.times.forward)
-      .set("backward_ns", measured.times.input)
-      .set("weight_ns", known(measured.times.weight > 0, measured.times.weight))
+      .set("backward_ns", time_of(measured.times.backward))
+      .set("input_ns", time_of(measured.times.input))
+      .set("weight_ns", time_of(measured.times.weight))
       .set("step_ns", step)
       .set("ideal_ns", ideal)
       .set("bubble_of_ideal", known(ideal > 0, (step - ideal) / ideal))
@@ -216,7 +256,8 @@ std::vector<Row> simulate(PointContext& point, const PipelineInput& input) {
                        .set("peak_weights", own.peak_weights)
                        .set("peak_bytes", own.peak));
   }
-  for (std::size_t rank = 0; rank < measured.ranks.size(); ++rank) {
+  const bool is_drawn = !point.bench().run().output_folder.empty();
+  for (std::size_t rank = 0; is_drawn && rank < measured.ranks.size(); ++rank) {
     for (const pipelining::ActionTime& each : measured.ranks[rank].actions) {
       rows.push_back(point_row(input, "action")
                          .set("rank", rank)
@@ -240,7 +281,9 @@ void print_table(Bench& bench, std::span<const TableColumn> columns, std::string
 void run_pipeline(Bench& bench) {
   check_rank_is_sip(bench);
   check_ranks_begin_together(bench);
-  const std::vector<PipelineInput> points = read_points(bench.settings(), bench.topology());
+  std::vector<std::string> left_out;
+  const std::vector<PipelineInput> points =
+      read_points(bench.settings(), bench.topology(), left_out);
   const train::LanguageModelSize& model = points.front().model;
   bench.note("model", fmt::format("{} of GPT-2's blocks, hidden {}, {} tokens of a micro-batch, {}",
                                   model.layers, model.hidden, model.tokens(),
@@ -249,9 +292,10 @@ void run_pipeline(Bench& bench) {
   bench.note("device", train::describe(points.front().on, bench.topology()));
   bench.note(
       "bubble",
-      "the time beyond what the busiest rank computes (ideal), over that, and over the step");
+      "the time beyond the busiest rank's F, B, I and W (ideal), over that, and over the step");
   bench.note("F, B, I, W",
              "a stage's forward, and backward: whole, or for its input and for its weights");
+  for (const std::string& why : left_out) bench.note("left out", why);
   Sweep sweep(bench, "pipeline");
   for (const PipelineInput& input : points) {
     sweep.add(fmt::format("{} stages {} microbatches {}", input.schedule, input.size.stages,

@@ -89,6 +89,7 @@ class AskedInputs {
   explicit AskedInputs(std::vector<bool> by_input) : by_input_(std::move(by_input)) {}
 
   bool contains(std::size_t input) const { return by_input_.empty() || by_input_.at(input); }
+  bool are_all() const { return by_input_.empty(); }
 
  private:
   std::vector<bool> by_input_;  // empty: all
@@ -103,11 +104,20 @@ class AskedInputs {
 // asked for, and is called again when another pass asks for them.
 class Backward {
  public:
+  template <class Call>
+  static constexpr bool kIsSelective = std::invocable<Call&, const Tensor&, const AskedInputs&> &&
+                                       !std::invocable<Call&, const Tensor&>;
+
   Backward() = default;
   template <class Call>
-  requires(!std::same_as<std::remove_cvref_t<Call>, Backward>) Backward(Call call)  // implicit
-      : is_selective_(std::invocable<Call&, const Tensor&, const AskedInputs&>) {
-    if constexpr (std::invocable<Call&, const Tensor&, const AskedInputs&>) {
+  requires(!std::same_as<std::remove_cvref_t<Call>, Backward> &&
+           (kIsSelective<Call> || std::invocable<Call&, const Tensor&>))
+      Backward(Call call)  // implicit
+      : is_selective_(kIsSelective<Call>) {
+    if constexpr (std::constructible_from<Call, std::nullptr_t>) {
+      if (call == nullptr) return;
+    }
+    if constexpr (kIsSelective<Call>) {
       call_ = std::move(call);
     } else {
       call_ = [call = std::move(call)](const Tensor& grad_output, const AskedInputs&) mutable {

@@ -4,6 +4,7 @@
 #include "runtime/autograd/autograd.h"
 #include "runtime/random/generator.h"
 #include "runtime/tensor/tensor_storage.h"
+#include "sim_engine/base/error.h"
 
 namespace kernbench::nn::utils {
 
@@ -59,6 +60,18 @@ std::vector<Tensor> differentiate(const Function& function, const std::vector<Sa
   return gradients;
 }
 
+// The function's parameters are no inputs of the operator: they get their gradients whatever is
+// asked for.
+void check_are_all(const autograd::AskedInputs& asked) {
+  if (asked.are_all()) return;
+  throw CollectiveError(
+      "KB-A031",
+      "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an "
+      "`inputs` parameter to .backward(), and so with a pipeline schedule that runs backward in "
+      "two "
+      "halves (I and W): take one with whole backwards (B)");
+}
+
 }  // namespace
 
 Tensor checkpoint(const Function& function, const std::vector<Tensor>& inputs) {
@@ -74,7 +87,9 @@ Tensor checkpoint(const Function& function, const std::vector<Tensor>& inputs) {
     saved.push_back({SavedTensor(input), input.defined() && input.requires_grad()});
   }
   return autograd::record("checkpoint", std::move(y), inputs,
-                          [function, saved = std::move(saved), state](const Tensor& dy) {
+                          [function, saved = std::move(saved), state](
+                              const Tensor& dy, const autograd::AskedInputs& asked) {
+                            check_are_all(asked);
                             return differentiate(function, saved, state, dy);
                           });
 }

@@ -15,15 +15,19 @@ namespace kernbench::autograd {
 
 class SplitBackward {
  public:
-  // Computes the gradients of `inputs`, leaves which must not be parameters, as
-  // output.backward(gradient) would.  An operator whose Backward is selective, such as a matrix
-  // product, leaves the gradients of its parameters to run_weights(); another one computes them
-  // now, to be added then.  Without inputs nothing is computed.
-  // Throws CollectiveError as Tensor::backward() does.
+  // Computes the gradients of `inputs` as output.backward(gradient) would.  An operator whose
+  // Backward is selective, such as a matrix product, leaves the gradients of its parameters to
+  // run_weights(); another one computes them now, to be added then.  Without inputs nothing is
+  // computed. Throws CollectiveError as Tensor::backward() does, and KB-A031 for what checkpoint()
+  // has made. REQUIRES: inputs are leaves, and none of them is a parameter
   SplitBackward(const Tensor& output, const Tensor& gradient, const std::vector<Tensor>& inputs);
 
-  // By input; undefined where no gradient has come.
-  const std::vector<Tensor>& input_gradients() const { return input_gradients_; }
+  SplitBackward(SplitBackward&&) = default;
+
+  // By input; undefined where no gradient has come.  They are the caller's from now on.
+  std::vector<Tensor> take_input_gradients() { return std::move(input_gradients_); }
+  // What the whole pass gives gradients to.  REQUIRES: the weights have none yet
+  std::vector<Tensor> leaves() const;
 
   // Adds the gradients of all other leaves to their grad(), and calls their hooks, as the rest of
   // output.backward(gradient) would: the sums have the same bits.
@@ -35,6 +39,7 @@ class SplitBackward {
   GradientEdge start_;  // which keeps the graph
   Reached reached_;
   std::vector<DeferredNode> deferred_;
+  bool has_run_ = false;
   std::vector<Tensor> input_gradients_;
   Tensor gradient_;  // of the output, if it leads to no input
 };

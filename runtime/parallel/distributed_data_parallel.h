@@ -73,7 +73,9 @@ class Replica {
   // Takes the tensors of what forward() has returned, and puts others of the same values in their
   // places, if it must know which of them the loss uses (torch's _DDPSink).
   void end_forward(const std::vector<Tensor*>& outputs);
+  void prepare_for_forward();
   void prepare_for_backward(const std::vector<Tensor>& outputs);
+  void forget_backward();
 
   const distributed::ProcessGroup& process_group() const { return options_.process_group; }
   bool reduces_gradients() const { return reduces_gradients_; }
@@ -192,12 +194,15 @@ class DistributedDataParallelImpl : public Module {
   // `const auto guard = ddp->no_sync();` is torch's `with ddp.no_sync():`.  As there, it is the
   // forward pass that decides.
   NoSync no_sync() { return NoSync(replica_); }
-  // The next backward pass reduces what passes under no_sync() have added up, and its own
-  // gradients, those of a forward pass under no_sync() with these outputs (torch's
-  // ddp.reducer.prepare_for_backward, which pipelines call).
+  // For passes under no_sync() whose gradients are reduced together, as a pipeline's micro-batches
+  // (torch's methods of ddp.reducer).  Call the first before them.  Call the second before the
+  // backward pass of `outputs`, the last one: that pass reduces its gradients and those that were
+  // added up before.  Call the third if an exception has left it.
+  void prepare_for_forward() { replica_.prepare_for_forward(); }
   void prepare_for_backward(const std::vector<Tensor>& outputs) {
     replica_.prepare_for_backward(outputs);
   }
+  void forget_backward() { replica_.forget_backward(); }
   // Calls loop(), in which ranks may have different numbers of inputs: one that has returned sends
   // zeros for gradients until all have (torch's `with ddp.join():`).  At the end all ranks get the
   // parameters of the one that had inputs longest.  Throws CollectiveError KB-A016 in torch's words

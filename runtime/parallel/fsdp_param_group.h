@@ -133,6 +133,8 @@ class ParamGroup {
   void pre_backward(bool prefetches);
   // Reduces the gradients.  Does nothing if there are none.
   void post_backward();
+  // Adds up gradients in the type in which they will be reduced, unless they will be at once.
+  void accumulate_gradients(bool reduces);
   bool has_ended_backward() const { return pass_ == Pass::post_backward; }
   // Makes the current stream wait for the reduction.
   void finalize_backward();
@@ -210,7 +212,6 @@ class ParamGroup {
   DType reduced_dtype() const;
   ReduceOp reduce_op() const;
   Division division() const;
-  void accumulate_gradients(bool reduces);
   std::vector<Tensor> take_gradients(const Kind& kind, Reduction::Part& part);
   void reduce();
   void scatter(Reduction::Part& part, std::vector<Tensor> gradients, double divisor);

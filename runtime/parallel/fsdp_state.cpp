@@ -68,19 +68,47 @@ void State::set_is_last_backward(bool is_last) {
   shared_->is_last_backward = is_last;
 }
 
-void State::set_defers_reduction(bool defers) {
+std::vector<std::shared_ptr<State>> State::outermost_of(nn::Module& module) {
+  if (const auto state = of(module)) return {state};
+  std::vector<std::shared_ptr<State>> all;
+  for (const auto& child : module.children()) {
+    std::ranges::copy(outermost_of(*child), std::back_inserter(all));
+  }
+  return all;
+}
+
+void State::for_each_group(const std::function<void(ParamGroup&)>& function) {
   for_each({}, [&](State& state) {
-    if (state.group() != nullptr) state.group()->defers_reduction = defers;
-    state.shared_->defers_reduction = defers;
+    if (state.group() != nullptr) function(*state.group());
   });
+}
+
+void State::set_defers_reduction(bool defers) {
+  for_each({}, [defers](State& state) { state.shared_->defers_reduction = defers; });
+  for_each_group([defers](ParamGroup& group) { group.defers_reduction = defers; });
+}
+
+void State::add_deferred() {
+  for_each_group([](ParamGroup& group) { group.accumulate_gradients(false); });
 }
 
 void State::reduce_deferred() {
   set_defers_reduction(false);
-  for_each({}, [](State& state) {
-    if (state.group() != nullptr) state.group()->post_backward();
-  });
+  for_each_group([](ParamGroup& group) { group.post_backward(); });
   end_backward();
+}
+
+void State::drop_deferred() {
+  set_defers_reduction(false);
+  for_each_group([](ParamGroup& group) { group.backward_has_thrown(); });
+}
+
+void State::unshard_all() {
+  for_each({}, [](State& state) { state.unshard(); });
+}
+
+void State::reshard_all() {
+  for_each_group([](ParamGroup& group) { group.reshard(); });
 }
 
 CommContext& State::comm() {

@@ -23,6 +23,8 @@ class State : public nn::Module::Extension, public std::enable_shared_from_this<
 
   // Returns the state of a module, or null.
   static std::shared_ptr<State> of(const nn::Module& module);
+  // Returns those of a module and of all inner ones that lie in no other one of them.
+  static std::vector<std::shared_ptr<State>> outermost_of(nn::Module& module);
 
   // A pass that an exception has left is over, and parameters are gathered anew.
   void forward_has_thrown() noexcept override;
@@ -35,8 +37,18 @@ class State : public nn::Module::Extension, public std::enable_shared_from_this<
   void for_each(const RecurseOptions& options, const std::function<void(State&)>& function);
   void unshard();
   void set_is_last_backward(bool is_last);
+
+  // For pipelines, which run a stage's micro-batches forward and backward in any order, these act on
+  // inner modules as well.  While reduction is deferred, backward passes add gradients up and free no
+  // parameters, as torch's stages have it; reduce_deferred() reduces what was added, and frees, as
+  // the settings say.  add_deferred() adds the gradients that have come after a backward pass,
+  // in the type in which they will be reduced.  drop_deferred() forgets all after an exception.
   void set_defers_reduction(bool defers);
+  void add_deferred();
   void reduce_deferred();
+  void drop_deferred();
+  void unshard_all();
+  void reshard_all();
 
   // If the state is that of several modules, the first one that is called gathers their parameters,
   // and the last one frees them.
@@ -63,6 +75,7 @@ class State : public nn::Module::Extension, public std::enable_shared_from_this<
     std::shared_ptr<CommContext> comm;
   };
 
+  void for_each_group(const std::function<void(ParamGroup&)>& function);
   Tensor pre_forward(const Tensor& input);
   Tensor post_forward(const Tensor& output);
   void begin_forward();

@@ -245,28 +245,6 @@ void for_each_group(State& state, const RecurseOptions& options,
 
 }  // namespace
 
-std::optional<FSDPModule> FSDPModule::of(const nn::Module& module) {
-  std::shared_ptr<State> state = State::of(module);
-  if (state == nullptr) return {};
-  return FSDPModule(std::move(state));
-}
-
-void FSDPModule::reshard_all() const {
-  for_each_group(*state_, {}, [](ParamGroup& group) { group.reshard(); });
-}
-
-void FSDPModule::unshard_all() const {
-  state_->for_each({}, [](State& state) { state.unshard(); });
-}
-
-void FSDPModule::set_defers_reduction(bool defers) const {
-  state_->set_defers_reduction(defers);
-}
-
-void FSDPModule::reduce_deferred() const {
-  state_->reduce_deferred();
-}
-
 void FSDPModule::set_requires_gradient_sync(bool requires_gradient_sync,
                                             const RecurseOptions& options) const {
   for_each_group(*state_, options, [&](ParamGroup& group) {

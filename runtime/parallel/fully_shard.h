@@ -90,17 +90,11 @@ struct RecurseOptions {
 class FSDPModule {
  public:
   explicit FSDPModule(std::shared_ptr<State> state) : state_(std::move(state)) {}
-  // The handle to a module that fully_shard was called with; nothing for another one.
-  static std::optional<FSDPModule> of(const nn::Module& module);
 
   // Free this module's parameters, or gather them; not those of inner modules with a group of their
   // own.  With async_op the next forward pass waits, or the handle's wait().
   void reshard() const;
   UnshardHandle unshard(const UnshardOptions& options = {}) const;
-  // The same of this module and of all inner ones that fully_shard was called with; the next
-  // forward or backward pass waits for what is gathered.
-  void reshard_all() const;
-  void unshard_all() const;
 
   // False: gradients stay on their ranks, whole, and are added up until a backward pass reduces
   // them (torch's no_sync of FSDP2).
@@ -116,10 +110,6 @@ class FSDPModule {
   void set_gradient_divide_factor(double factor) const;
   // False: the end of the next backward pass waits for no reduction.
   void set_is_last_backward(bool is_last_backward) const;
-  // True: backward passes add gradients up, and keep the parameters, until reduce_deferred(), which
-  // reduces and frees as the settings say (what torch's pipeline stages do with FSDP modules).
-  void set_defers_reduction(bool defers) const;
-  void reduce_deferred() const;
   // Gather these modules' parameters as soon as this one's are there: in a forward pass in which
   // the host is not ahead of the device, and in a backward pass instead of the module before it.
   void set_modules_to_forward_prefetch(const std::vector<FSDPModule>& modules) const;

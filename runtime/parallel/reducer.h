@@ -61,6 +61,8 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   void rebuild_buckets();
   // The next backward pass reduces gradients, of a forward pass with these outputs.
   void prepare_for_backward(const std::vector<Tensor>& outputs);
+  // An exception has left that pass.
+  void forget_backward() { expects_gradients_ = false; }
 
   struct Bucket {
     BucketParameters parameters;

@@ -194,9 +194,16 @@ void Replica::end_forward(const std::vector<Tensor*>& outputs) {
   }
 }
 
-void Replica::prepare_for_backward(const std::vector<Tensor>& outputs) {
+void Replica::prepare_for_forward() {
   reducer_->prepare_for_forward();
+}
+
+void Replica::prepare_for_backward(const std::vector<Tensor>& outputs) {
   reducer_->prepare_for_backward(outputs);
+}
+
+void Replica::forget_backward() {
+  reducer_->forget_backward();
 }
 
 // As in torch: where unused parameters are found by each pass, or by the first one.

@@ -111,7 +111,7 @@ ActionLists parse_actions(std::string_view csv) {
   for (const std::string_view row : split(csv, '\n')) {
     lists.push_back(parse_row(row, lists.size()));
   }
-  if (lists.back().empty()) lists.pop_back();  // what follows the end of the last line
+  while (!lists.empty() && lists.back().empty()) lists.pop_back();  // behind the last line
   const auto empty = std::ranges::find_if(lists, &std::vector<Action>::empty);
   if (lists.empty() || empty != lists.end()) {
     throw CollectiveError("KB-C024", "rank {} has no action", empty - lists.begin());

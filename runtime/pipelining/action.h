@@ -21,6 +21,7 @@
 
 namespace kernbench::distributed::pipelining {
 
+// Computations come first, actions of a stage as a whole last.
 enum class ActionKind : std::uint8_t {
   forward,
   backward,

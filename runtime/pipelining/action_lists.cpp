@@ -214,7 +214,9 @@ ActionLists add_messages(const ActionLists& computations, int receives_ahead) {
   const auto ahead = static_cast<std::size_t>(receives_ahead);
   std::map<int, std::size_t> rank_of;
   for (std::size_t rank = 0; rank < computations.size(); ++rank) {
-    for (const Action& action : computations[rank]) rank_of[action.stage] = rank;
+    for (const Action& action : computations[rank]) {
+      if (is_compute(action.kind)) rank_of[action.stage] = rank;
+    }
   }
   ActionLists lists;
   for (const std::vector<Action>& row : computations) {

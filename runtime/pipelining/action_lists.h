@@ -28,15 +28,15 @@ ActionLists one_f_one_b(const PipelineSize& size);  // one stage a rank
 // With twice the warm-up (Zhuang et al., arXiv 2211.05322): messages of up to f hide behind
 // forwards, and rank r keeps min(m, 2 (p - r) - 1) micro-batches.
 ActionLists eager_one_f_one_b(const PipelineSize& size);  // one stage a rank
-ActionLists interleaved(const PipelineSize& size);  // several stages a rank, Megatron's order
-ActionLists looped_bfs(const PipelineSize& size);   // several stages a rank
+ActionLists interleaved(const PipelineSize& size);        // several stages a rank, Megatron's order
+ActionLists looped_bfs(const PipelineSize& size);         // several stages a rank
 
 // The same with backwards in halves, i for the input and w for the weights, so that weights fill
 // what would be a bubble (Qi et al., arXiv 2401.10241).  A step takes
 //
-//   zb_h1  m (f + i + w) + (p - 1) (f + i - w), where w is no longer than f and i
-//   zb_h2  m (f + i + w) + (p - 1) f, where i < f + w; a rank is idle within its own part for
-//          (p - 1) (f + i - 2 w), nothing if all are equal
+//   zb_h1  m (f + i + w) + (p - 1) (i + max(0, f - w)), where m is p at least
+//   zb_h2  m (f + i + w) + (p - 1) f, where m is 2 p - 1 at least and i < f + w; rank r is idle
+//          within its own part for (p - 1 - r) max(0, i - f, f + i - 2 w)
 //
 // and rank r keeps the activations of at most min(m, p - r) micro-batches with zb_h1, and of
 // min(m, 2 (p - r) - 1) with zb_h2; what halves for weights need beyond that is kept until they
@@ -53,7 +53,7 @@ ActionLists zbv_zero_bubble(const PipelineSize& size);
 ActionLists dual_pipe_v(const PipelineSize& size);  // at least as many micro-batches as stages
 
 // Returns lists that send what the next stage computes with, right after it was computed, and
-// begin each receive `receives_ahead` computations before the one that needs it, so that a message
+// begin each receive `receives_ahead` actions before the one that needs it, so that a message
 // travels while its receiver computes; each that is begun holds a buffer.  Nothing is sent between
 // stages of one rank.
 // REQUIRES: there are no messages in `computations`; receives_ahead >= 0

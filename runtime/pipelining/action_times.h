@@ -16,7 +16,8 @@ class RuntimeContext;
 
 namespace kernbench::distributed::pipelining {
 
-// A computation, from when its device could begin with it to its last kernel's end.
+// A computation, from when its device could begin with it to its last kernel's end, in simulated
+// time since the run began.
 struct ActionTime {
   Action action = {};
   Time begin{0};

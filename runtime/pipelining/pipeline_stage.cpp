@@ -72,18 +72,29 @@ void StageState::await_values(const Action& computation) {
   if (const Work work = std::exchange(arrives, {})) work.wait();
 }
 
+Tensor StageState::forward_checked(const Tensor& x) const {
+  Tensor y = forward(x);
+  if (y.defined()) return y;
+  throw CollectiveError("KB-C024", "Stage {} forward outputs: the submodule returned no tensor",
+                        index);
+}
+
 void StageState::run_forward(int microbatch, const LossFunction& loss_fn) {
   StageMicrobatch& own = at(microbatch);
   if (!is_first() && loss_fn) own.input.requires_grad_();
-  own.output = forward(own.input);
+  own.output = forward_checked(own.input);
   if (!is_last()) check_kind(own.output, *output_kind, index, "forward outputs");
-  if (is_last() && loss_fn) own.loss = loss_fn(own.output, own.target);
+  if (!is_last() || !loss_fn) return;
+  own.loss = loss_fn(own.output, own.target);
+  if (!own.loss.defined()) {
+    throw CollectiveError("KB-C024", "loss_fn returned no tensor for micro-batch {}", microbatch);
+  }
 }
 
 void StageState::run_backward(int microbatch) {
   StageMicrobatch& own = at(microbatch);
-  begin_backward_of_weights(result_of(own));
-  result_of(own).backward(own.output_gradient);
+  begin_backward_of_weights({result_of(own)});
+  if (has_backward(own)) result_of(own).backward(own.output_gradient);
   end_backward(own, is_first() ? Tensor() : own.input.grad());
   end_backward_of_weights();
 }
@@ -93,25 +104,34 @@ void StageState::run_backward_input(int microbatch) {
   StageMicrobatch& own = at(microbatch);
   std::vector<Tensor> inputs;
   if (!is_first()) inputs.push_back(own.input);
-  auto split =
-      std::make_shared<autograd::SplitBackward>(result_of(own), own.output_gradient, inputs);
-  const Tensor result = replicas.prepare_last_backward ? result_of(own) : Tensor();
-  end_backward(own, is_first() ? Tensor() : split->input_gradients().front());
+  std::shared_ptr<autograd::SplitBackward> split;
+  std::vector<Tensor> gradients(1);
+  if (has_backward(own)) {
+    split = std::make_shared<autograd::SplitBackward>(result_of(own), own.output_gradient, inputs);
+    if (!is_first()) gradients = split->take_input_gradients();
+  }
+  end_backward(own, gradients.front());
   own.split = std::move(split);
-  own.result = result;
 }
 
 void StageState::run_backward_weight(int microbatch) {
-  StageMicrobatch& own = at(microbatch);
-  begin_backward_of_weights(std::exchange(own.result, {}));
-  std::exchange(own.split, nullptr)->run_weights();
+  const auto split = std::exchange(at(microbatch).split, nullptr);
+  begin_backward_of_weights(split == nullptr ? std::vector<Tensor>() : split->leaves());
+  if (split != nullptr) split->run_weights();
+  // The module's own end of its backward pass came with the half for the input.
+  replicas.for_each_sharded([](fsdp::State& state) { state.add_deferred(); });
   end_backward_of_weights();
 }
 
+// False for a first stage without parameters that learn, such as a frozen embedding.
+bool StageState::has_backward(const StageMicrobatch& own) const {
+  return !is_first() || result_of(own).requires_grad();
+}
+
 // The last of a step's micro-batches reduces the gradients of all of them.
-void StageState::begin_backward_of_weights(const Tensor& result) {
-  if (--backwards_left == 0 && replicas.prepare_last_backward) {
-    replicas.prepare_last_backward(result);
+void StageState::begin_backward_of_weights(const std::vector<Tensor>& outputs) {
+  if (--backwards_left == 0 && replicas.calls.prepare_for_backward) {
+    replicas.calls.prepare_for_backward(outputs);
   }
 }
 
@@ -119,23 +139,32 @@ void StageState::end_backward_of_weights() const {
   if (backwards_left == 0 && !has_reduce_action) run_for_shards(ActionKind::reduce_grad);
 }
 
-std::optional<fsdp::FSDPModule> StageReplicas::sharded() const {
-  if (module == nullptr) return {};
-  return fsdp::FSDPModule::of(*module);
+void StageReplicas::for_each_sharded(const std::function<void(fsdp::State&)>& function) const {
+  if (module == nullptr) return;
+  for (const auto& state : fsdp::State::outermost_of(*module)) function(*state);
 }
 
 void StageState::run_for_shards(ActionKind kind) const {
-  const auto sharded = replicas.sharded();
-  if (!sharded) return;
-  if (kind == ActionKind::unshard) sharded->unshard_all();
-  if (kind == ActionKind::reshard) sharded->reshard_all();
-  if (kind == ActionKind::reduce_grad) sharded->reduce_deferred();
+  replicas.for_each_sharded([kind](fsdp::State& state) {
+    if (kind == ActionKind::unshard) state.unshard_all();
+    if (kind == ActionKind::reshard) state.reshard_all();
+    if (kind == ActionKind::reduce_grad) state.reduce_deferred();
+  });
 }
 
 void StageState::begin_step(int microbatches_of_step, bool has_backward) {
   backwards_left = microbatches_of_step;
   microbatches.assign(static_cast<std::size_t>(microbatches_of_step), {});
-  if (const auto sharded = replicas.sharded()) sharded->set_defers_reduction(has_backward);
+  if (has_backward && replicas.calls.prepare_for_forward) replicas.calls.prepare_for_forward();
+  replicas.for_each_sharded(
+      [has_backward](fsdp::State& state) { state.set_defers_reduction(has_backward); });
+}
+
+void StageState::abandon_step() {
+  microbatches.clear();
+  sends.clear();
+  if (replicas.calls.forget_backward) replicas.calls.forget_backward();
+  replicas.for_each_sharded([](fsdp::State& state) { state.drop_deferred(); });
 }
 
 const Tensor& StageState::result_of(const StageMicrobatch& own) const {
@@ -159,7 +188,7 @@ void StageState::find_output_kind() {
   if (output_kind) return;
   const NoGradGuard no_grad(torch);
   const Tensor x = is_first() ? at(0).input : torch.zeros(input_kind->shape, input_kind->options);
-  output_kind = TensorKind::of(forward(x));
+  output_kind = TensorKind::of(forward_checked(x));
 }
 
 TensorKind StageState::receive_kind(int source) const {
@@ -242,8 +271,8 @@ void PipelineStage::set_module(std::shared_ptr<nn::Module> module) {
   state_->replicas.module = std::move(module);
 }
 
-void PipelineStage::set_prepare_last_backward(std::function<void(const Tensor& result)> prepare) {
-  state_->replicas.prepare_last_backward = std::move(prepare);
+void PipelineStage::set_calls(ReplicaCalls calls) {
+  state_->replicas.calls = std::move(calls);
 }
 
 int PipelineStage::stage_index() const {

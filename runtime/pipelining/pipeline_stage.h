@@ -37,13 +37,23 @@ using LossFunction = std::function<Tensor(const Tensor& output, const Tensor& ta
 
 struct StageState;
 
+// What a pipeline calls of a DistributedDataParallel around the micro-batches of a step.
+struct ReplicaCalls {
+  std::function<void()> prepare_for_forward = {};
+  std::function<void(const std::vector<Tensor>& outputs)> prepare_for_backward = {};
+  std::function<void()> forget_backward = {};
+};
+
 // A handle: copies refer to the same stage.
 class PipelineStage {
  public:
   // The submodule takes a tensor and returns one: a holder of a module, a DistributedDataParallel,
   // or a function, which has no parameters.  The gradients of a DistributedDataParallel, and of a
   // module that fully_shard was called with, are added up over a step's micro-batches and reduced
-  // once, with or after the last backward of the stage.
+  // once, with or after the last backward of the stage.  As in torch a no_sync() of the user's
+  // around step() changes nothing then, and buffers are broadcast in the first step alone; a
+  // set_requires_gradient_sync(false) is obeyed.  A function's modules are not seen: give
+  // the module itself.
   // Throws CollectiveError KB-C024, in torch's words, if there is no such stage, or the group has
   // more ranks than there are stages.
   template <class Submodule>
@@ -52,8 +62,12 @@ class PipelineStage {
       : PipelineStage(torch, parameters_of(submodule), stage_index, num_stages, options) {
     if constexpr (std::derived_from<Submodule, nn::HolderBase>) set_module(submodule.ptr());
     if constexpr (requires { submodule->no_sync(); }) {
-      set_prepare_last_backward(
-          [submodule](const Tensor& result) mutable { submodule->prepare_for_backward({result}); });
+      set_calls({.prepare_for_forward = [submodule] { submodule->prepare_for_forward(); },
+                 .prepare_for_backward =
+                     [submodule](const std::vector<Tensor>& outputs) {
+                       submodule->prepare_for_backward(outputs);
+                     },
+                 .forget_backward = [submodule] { submodule->forget_backward(); }});
       set_forward([submodule](const Tensor& x) mutable -> Tensor {
         const auto no_sync = submodule->no_sync();
         return submodule(x);
@@ -75,7 +89,7 @@ class PipelineStage {
                 int num_stages, const PipelineStageOptions& options);
   void set_forward(std::function<Tensor(const Tensor&)> forward);
   void set_module(std::shared_ptr<nn::Module> module);
-  void set_prepare_last_backward(std::function<void(const Tensor& result)> prepare);
+  void set_calls(ReplicaCalls calls);
 
   template <class Submodule>
   static std::vector<Tensor> parameters_of(const Submodule& submodule) {

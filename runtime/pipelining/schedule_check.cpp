@@ -63,7 +63,8 @@ class ScheduleWalk {
           refuse_schedule("rank {}: {} is of micro-batch {}, but there are {}", rank,
                           to_string(action), action.microbatch, microbatches_);
         }
-        if (!rank_of_.emplace(action, rank).second && has_microbatch(action.kind)) {
+        const bool is_new = rank_of_.emplace(action, rank).second;
+        if (!is_new && (has_microbatch(action.kind) || rank_of_.at(action) != rank)) {
           refuse_schedule("{} is there twice, on ranks {} and {}", to_string(action),
                           rank_of_.at(action), rank);
         }
@@ -176,6 +177,17 @@ class ScheduleWalk {
     return rank_of_.contains(whole) ? whole : Action{stage, ActionKind::backward_input, microbatch};
   }
 
+  // Returns what makes the gradients of a stage's parameters.
+  std::vector<Action> backwards_of(int stage) const {
+    std::vector<Action> all;
+    for (int i = 0; i < microbatches_; ++i) {
+      const Action whole{stage, ActionKind::backward, i};
+      all.push_back(rank_of_.contains(whole) ? whole
+                                             : Action{stage, ActionKind::backward_weight, i});
+    }
+    return all;
+  }
+
   std::vector<Action> needs_of(const Action& action) const {
     const auto [stage, kind, microbatch] = action;
     switch (kind) {
@@ -195,6 +207,8 @@ class ScheduleWalk {
       }
       case ActionKind::backward_weight:
         return {{stage, ActionKind::backward_input, microbatch}};
+      case ActionKind::reduce_grad:
+        return backwards_of(stage);
       default:
         return {};
     }

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include "runtime/distributed/distributed.h"
@@ -80,7 +81,7 @@ std::vector<Tensor> PipelineSchedule::cut(const Tensor& batch, std::string_view 
   if (!batch.defined()) {
     throw CollectiveError("KB-C024", "step: rank {} gives no {}", rank_, name);
   }
-  if (batch.dim() == 0 || batch.size(0) % n_microbatches_ != 0) {
+  if (batch.dim() == 0 || batch.size(0) == 0 || batch.size(0) % n_microbatches_ != 0) {
     throw CollectiveError("KB-C024",
                           "step: the {} of shape {} is not divisible into {} micro-batches", name,
                           to_string(batch.shape()), n_microbatches_);
@@ -148,8 +149,13 @@ void PipelineSchedule::step(const std::vector<Tensor>& inputs, const std::vector
   for (const PipelineStage& each : stages_) {
     each.state()->keeps_outputs = each.is_last() && options.outputs != nullptr;
   }
-  for (const Action& action : own_list()) {
-    if (loss_fn_ || !is_of_backward(action.kind)) run(action);
+  try {
+    for (const Action& action : own_list()) {
+      if (loss_fn_ || !is_of_backward(action.kind)) run(action);
+    }
+  } catch (const std::exception&) {
+    for (const PipelineStage& each : stages_) each.state()->abandon_step();
+    throw;
   }
   for (const PipelineStage& each : stages_) {
     StageState& stage = *each.state();

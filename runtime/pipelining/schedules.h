@@ -60,8 +60,9 @@ class PipelineSchedule {
   // The micro-batches whose backward for the input is done, and for the weights is not, at most, on
   // each rank.
   const std::vector<int>& peaks_of_weights() const { return peaks_of_weights_; }
-  // When the caller's device has done each computation of the last step.  REQUIRES: it has done all
-  const std::vector<ActionTime>& last_step() const { return times_.of_step(); }
+  // When the caller's device has done each computation of the last step, in its order.
+  // REQUIRES: it has done all (ahbm.synchronize())
+  std::vector<ActionTime> last_step() const { return times_.of_step(); }
 
  protected:
   // Throws CollectiveError KB-C024 and DeadlockError KB-D005 for lists that do not run.

@@ -10,7 +10,7 @@
 #include "runtime/autograd/split_backward.h"
 #include "runtime/distributed/process_group.h"
 #include "runtime/distributed/work.h"
-#include "runtime/parallel/fully_shard.h"
+#include "runtime/parallel/fsdp_state.h"
 #include "runtime/pipelining/action.h"
 #include "runtime/pipelining/pipeline_stage.h"
 #include "runtime/tensor/tensor.h"
@@ -41,17 +41,15 @@ struct StageMicrobatch {
   Work gradient_arrives = {};
   // Between the two halves of its backward.
   std::shared_ptr<autograd::SplitBackward> split = {};
-  Tensor result = {};  // where the last backward must be prepared
 };
 
-// What the submodule's data parallelism does in a step: a DistributedDataParallel's reduction, or
-// what the modules do that fully_shard was called with.
+// The submodule's data parallelism: a DistributedDataParallel's reduction, and the modules in it
+// that fully_shard was called with.
 struct StageReplicas {
-  // The next backward pass reduces gradients; null without DistributedDataParallel.
-  std::function<void(const Tensor& result)> prepare_last_backward = {};
+  ReplicaCalls calls = {};                  // without functions if there is no such module
   std::shared_ptr<nn::Module> module = {};  // null for a function
 
-  std::optional<fsdp::FSDPModule> sharded() const;
+  void for_each_sharded(const std::function<void(fsdp::State&)>& function) const;
 };
 
 struct StageState {
@@ -77,6 +75,8 @@ struct StageState {
   }
 
   void begin_step(int microbatches_of_step, bool has_backward);
+  // Forgets a step that an exception has left.
+  void abandon_step();
   // Lets the device wait for what a computation takes from another rank.
   void await_values(const Action& computation);
   void run_forward(int microbatch, const LossFunction& loss_fn);
@@ -97,9 +97,11 @@ struct StageState {
   void scale_gradients(int by) const;
 
  private:
+  Tensor forward_checked(const Tensor& x) const;
+  bool has_backward(const StageMicrobatch& own) const;
   const Tensor& result_of(const StageMicrobatch& own) const;
   void end_backward(StageMicrobatch& own, const Tensor& input_gradient) const;
-  void begin_backward_of_weights(const Tensor& result);
+  void begin_backward_of_weights(const std::vector<Tensor>& outputs);
   void end_backward_of_weights() const;
 };
 

@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <queue>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "runtime/pipelining/action_lists.h"
 #include "sim_engine/base/error.h"

@@ -22,7 +22,7 @@ TEST_CASE("the text of actions is torch's", "[pipelining]") {
       "0F0,0SEND_F0,0RECV_B0,0B0\n"
       "1RECV_F0,1F0,1B0,1SEND_B0\n";
   CHECK(to_csv(pipelining::parse_actions(csv)) == csv);
-  CHECK(to_csv(pipelining::parse_actions(" 0F0 ,, 0B0,\r\n")) == "0F0,0B0\n");
+  CHECK(to_csv(pipelining::parse_actions(" 0F0 ,, 0B0,\r\n\r\n\n")) == "0F0,0B0\n");
   CHECK(to_csv(add_messages(pipelining::parse_actions("0F0,0B0\n1F0,1B0"))) ==
         "0RECV_B0,0F0,0SEND_F0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n");
 }
@@ -56,6 +56,8 @@ TEST_CASE("lists that lack an action are refused", "[pipelining][errors]") {
   CHECK(refusal_of("0F0,0B0,0I0,0W0") == "[KB-C024] there are 0B0 and 0I0: B is both I and W");
   CHECK(refusal_of("0F0,0F0,0B0") == "[KB-C024] 0F0 is there twice, on ranks 0 and 0");
   CHECK(refusal_of("0F0,0F1,0B0") == "[KB-C024] rank 0: 0F1 is of micro-batch 1, but there are 1");
+  CHECK(refusal_of("0UNSHARD,0F0,0B0\n0UNSHARD,1F0,1B0") ==
+        "[KB-C024] 0UNSHARD is there twice, on ranks 0 and 1");
   CHECK(refusal_of("0F0\n0B0") == "[KB-C024] rank 1: 0B0 is of stage 0, which is on rank 0");
   CHECK(refusal_of("0F0,0B0\n\n1F0,1B0") == "[KB-C024] rank 1 has no action");
   CHECK(refusal_of("0F0,0SEND_F0,0RECV_B0,0B0\n1F0,1B0,1SEND_B0") ==
@@ -75,6 +77,9 @@ TEST_CASE("ranks that would hang are named with what they wait for", "[pipelinin
   CHECK(refusal_of("0F0,0W0,0I0") ==
         "[KB-D005] the pipeline schedule would hang:\n"
         "  rank 0: 0W0 waits for 0I0, which is behind 0W0 on rank 0");
+  CHECK(refusal_of("0F0,0I0,0REDUCE_GRAD,0W0") ==
+        "[KB-D005] the pipeline schedule would hang:\n"
+        "  rank 0: 0REDUCE_GRAD waits for 0W0, which is behind 0REDUCE_GRAD on rank 0");
   CHECK(refusal_of("0B0,0F0") ==
         "[KB-D005] the pipeline schedule would hang:\n"
         "  rank 0: 0B0 waits for 0F0, which is behind 0B0 on rank 0");
@@ -85,6 +90,24 @@ TEST_CASE("ranks that would hang are named with what they wait for", "[pipelinin
         "[KB-D005] the pipeline schedule would hang:\n"
         "  rank 0: 0B0 waits for 1SEND_B0, which is behind 1F1 on rank 1\n"
         "  rank 1: 1F1 waits for 0SEND_F1, which is behind 0B0 on rank 0");
+}
+
+TEST_CASE("a stage or a loss without a tensor is named", "[pipelining][errors]") {
+  const auto refusal = [](const auto& forward, const auto& loss) {
+    DataParallelWorld world(1);
+    return world.refusal([&](int) {
+      const PipelineStage stage(world.torch, forward, 0, 1);
+      const Tensor x = world.tensor(Floats(4, 1), {2, 2});
+      pipelining::ScheduleGPipe(stage, 2, loss).step(x, {.target = x});
+    });
+  };
+  const auto same = [](const Tensor& x) { return x; };
+  const auto nothing = [](const Tensor&) { return Tensor(); };
+  const auto sum = [](const Tensor& y, const Tensor&) { return y.sum(); };
+  const auto no_loss = [](const Tensor&, const Tensor&) { return Tensor(); };
+  CHECK_THAT(refusal(nothing, sum), Says("KB-C024", "Stage 0 forward outputs", "no tensor"));
+  CHECK_THAT(refusal(same, no_loss),
+             Says("KB-C024", "loss_fn returned no tensor for micro-batch 0"));
 }
 
 TEST_CASE("numbers that do not fit a schedule are refused in torch's words",

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,9 @@ constexpr int kMicrobatches = 4;    // of each replica
 constexpr std::int64_t kRows = 16;  // of the whole batch
 constexpr int kReplicas = 2;
 
-enum class Scheme { none, ddp, bucket_views, fsdp2, fsdp2_resharded };
+// The last four are sharded: with parameters kept from forward on, freed after it, of a module
+// inside of the stage's, and with gradients of another type than the parameters.
+enum class Scheme { none, ddp, bucket_views, fsdp2, fsdp2_resharded, fsdp2_inner, fsdp2_bf16 };
 
 bool is_sharded(Scheme scheme) {
   return scheme >= Scheme::fsdp2;
@@ -57,8 +60,16 @@ PipelineStage stage_of(RuntimeContext& torch, const nn::Sequential& layers, int 
                        Scheme scheme, const distributed::DeviceMesh& mesh) {
   const PipelineStageOptions options{.group = mesh["pp"].get_group()};
   if (is_sharded(scheme)) {
-    fully_shard(layers,
-                {.mesh = mesh["dp"], .reshard_after_forward = scheme == Scheme::fsdp2_resharded});
+    FullyShardOptions sharding{.mesh = mesh["dp"],
+                               .reshard_after_forward = scheme == Scheme::fsdp2_resharded};
+    if (scheme == Scheme::fsdp2_bf16) {
+      sharding.mp_policy = {.param_dtype = DType::bf16, .reduce_dtype = DType::f32};
+    }
+    if (scheme == Scheme::fsdp2_inner) {
+      fully_shard(*layers->children().front(), sharding);
+    } else {
+      fully_shard(layers, sharding);
+    }
   }
   if (scheme == Scheme::none || is_sharded(scheme)) {
     return PipelineStage(torch, layers, index, stages, options);
@@ -175,8 +186,67 @@ TEST_CASE("replicated and sharded stages get the gradients of the whole batch, r
   for (const ActionLists& lists :
        {gpipe(single), one_f_one_b(single), zb_h1(single), zb_h2(single), interleaved(several),
         zbv_zero_bubble(several), dual_pipe_v(several)}) {
-    check_replicas(lists,
-                   {Scheme::ddp, Scheme::bucket_views, Scheme::fsdp2, Scheme::fsdp2_resharded});
+    check_replicas(lists, {Scheme::ddp, Scheme::bucket_views, Scheme::fsdp2,
+                           Scheme::fsdp2_resharded, Scheme::fsdp2_inner});
+  }
+}
+
+// Sums of whole numbers in bf16 would lose their last bits.
+TEST_CASE("gradients of all halves are added in the type in which they are reduced",
+          "[pipelining][fsdp]") {
+  const PipelineSize size{.stages = 2, .ranks = 2, .microbatches = kMicrobatches};
+  const auto expected = whole(learn(2, one_f_one_b(size), Scheme::fsdp2_bf16), Scheme::fsdp2_bf16);
+  CHECK(whole(learn(2, zb_h1(size), Scheme::fsdp2_bf16), Scheme::fsdp2_bf16) == expected);
+  CHECK(whole(learn(2, zb_h2(size), Scheme::fsdp2_bf16), Scheme::fsdp2_bf16) == expected);
+}
+
+// Returns rank 0's gradients of a step; before it, if it `throws`, comes one whose losses throw in
+// the third micro-batch, on both replicas.
+Floats gradients_after(bool throws, Scheme scheme, const ActionLists& lists) {
+  Floats gradients;
+  DataParallelWorld world(kReplicas);
+  world.spawn([&](int rank) {
+    const auto mesh =
+        world.torch.distributed.init_device_mesh("ahbm", {1, kReplicas}, {"pp", "dp"});
+    const std::vector<nn::Sequential> blocks{layers_of(world.torch, 0), layers_of(world.torch, 1)};
+    const std::vector<PipelineStage> stages{stage_of(world.torch, blocks[0], 0, 2, scheme, mesh),
+                                            stage_of(world.torch, blocks[1], 1, 2, scheme, mesh)};
+    int calls_left = throws ? 3 : -1;
+    const auto loss = [&](const Tensor& y, const Tensor& target) {
+      if (--calls_left == 0) throw std::runtime_error("no loss");
+      return squares(y, target);
+    };
+    pipelining::PipelineScheduleRuntime schedule(stages, kMicrobatches, loss, lists);
+    const Tensor x = world.tensor(batch_rows(rank, kRows, 1), {kRows, kBatchColumns});
+    std::string text = throws ? "" : "no loss";
+    try {
+      if (throws) schedule.step(x, {.target = x});
+    } catch (const std::runtime_error& error) {
+      text = error.what();
+    }
+    CHECK(text == "no loss");
+    for (const nn::Sequential& block : blocks) block->zero_grad();
+    schedule.step(x, {.target = x});
+    if (rank != 0) return;
+    for (const nn::Sequential& block : blocks) {
+      for (const Tensor& parameter : block->parameters()) {
+        std::ranges::copy(parameter.grad().to_vector(), std::back_inserter(gradients));
+      }
+    }
+  });
+  return gradients;
+}
+
+TEST_CASE("a step that an exception has left leaves nothing to the next one",
+          "[pipelining][ddp][fsdp][errors]") {
+  const PipelineSize size{.stages = 2, .ranks = 1, .microbatches = kMicrobatches};
+  for (const Scheme scheme : {Scheme::ddp, Scheme::fsdp2, Scheme::fsdp2_bf16}) {
+    for (const ActionLists& lists : {interleaved(size), interleaved_zero_bubble(size)}) {
+      CAPTURE(static_cast<int>(scheme), pipelining::to_csv(lists));
+      const Floats expected = gradients_after(false, scheme, lists);
+      REQUIRE_FALSE(expected.empty());
+      CHECK(gradients_after(true, scheme, lists) == expected);
+    }
   }
 }
 

@@ -144,6 +144,38 @@ TEST_CASE("a schedule of the user's runs, with its own places of stages", "[pipe
   CHECK(run_pipeline(4, lists) == run_whole(4));
 }
 
+TEST_CASE("a first stage that learns nothing has no backward", "[pipelining]") {
+  constexpr std::int64_t kPart = kRows / kMicrobatches;
+  const auto twice = [](const Tensor& x) { return x + x; };
+  DataParallelWorld alone(1);
+  const nn::Sequential expected = block(alone.torch, 1);
+  for (int i = 0; i < kMicrobatches; ++i) {
+    const Shape shape{kPart, kBatchColumns};
+    const Tensor x = alone.tensor(batch_rows(i * kPart, kPart, 1), shape);
+    const Tensor target = alone.tensor(batch_rows(i * kPart, kPart, 2), shape);
+    squares(expected(twice(x)), target).backward();
+  }
+  Gradients wanted;
+  collect_gradients(wanted, expected);
+  const PipelineSize size{.stages = 2, .ranks = 2, .microbatches = kMicrobatches};
+  for (const ActionLists& lists : {one_f_one_b(size), zb_h1(size)}) {
+    DataParallelWorld world(2);
+    Gradients found;
+    world.spawn([&](int rank) {
+      const nn::Sequential layers = block(world.torch, 1);
+      const PipelineStage stage = rank == 0 ? PipelineStage(world.torch, twice, 0, 2)
+                                            : PipelineStage(world.torch, layers, 1, 2);
+      pipelining::PipelineScheduleRuntime schedule({stage}, kMicrobatches, squares, lists,
+                                                   {.scale_grads = false});
+      const Shape shape{kRows, kBatchColumns};
+      schedule.step(world.tensor(batch_rows(0, kRows, 1), shape),
+                    {.target = world.tensor(batch_rows(0, kRows, 2), shape)});
+      if (rank == 1) collect_gradients(found, layers);
+    });
+    CHECK(found == wanted);
+  }
+}
+
 TEST_CASE("gradients are divided by the number of micro-batches unless scale_grads is false",
           "[pipelining]") {
   const auto gradient = [](const pipelining::ScheduleOptions& options) {

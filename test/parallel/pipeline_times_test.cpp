@@ -20,9 +20,18 @@ struct Pipeline {
   std::int64_t latency = 0;  // ns
 };
 
-// Returns the time of a step, in ns.
-double step_time(const Pipeline& pipeline, const ActionLists& lists) {
+using pipelining::ActionTime;
+
+// The computations of a step, by rank.
+struct Measured {
+  double time = 0;  // ns
+  std::vector<std::vector<ActionTime>> ranks;
+};
+
+Measured measure(const Pipeline& pipeline, const ActionLists& lists) {
   const int ranks = pipeline.size.ranks;
+  Measured measured{.time = 0,
+                    .ranks = std::vector<std::vector<ActionTime>>(static_cast<std::size_t>(ranks))};
   RuntimeContext torch(timed_pipeline_machine(ranks, Time{pipeline.latency * 1000}),
                        {.data = false});
   torch.distributed.init_process_group("ahbm");
@@ -41,8 +50,23 @@ double step_time(const Pipeline& pipeline, const ActionLists& lists) {
     pipelining::PipelineScheduleRuntime schedule(stages, microbatches, loss, lists);
     const Tensor batch = torch.zeros({microbatches, 1}, kOnOnePe);
     schedule.step(batch, {.target = batch});
+    torch.ahbm.synchronize();
+    measured.ranks[static_cast<std::size_t>(rank)] = schedule.last_step();
   });
-  return static_cast<double>(torch.engine().now().count()) / 1000;
+  measured.time = to_ns(torch.engine().now());
+  return measured;
+}
+
+// Returns the time of a step, in ns.
+double step_time(const Pipeline& pipeline, const ActionLists& lists) {
+  return measure(pipeline, lists).time;
+}
+
+// Returns the time between a rank's first computation and its last one in which it does nothing.
+Time idle_within(const std::vector<ActionTime>& rank) {
+  Time idle = rank.back().end - rank.front().begin;
+  for (const ActionTime& each : rank) idle -= each.duration();
+  return idle;
 }
 
 TEST_CASE("GPipe and 1F1B take (m + p - 1)(f + b) without latency", "[pipelining][timing]") {
@@ -152,7 +176,8 @@ TEST_CASE("peaks of interleaved ranks, in stages", "[pipelining]") {
 // Durations of forward, of backward for the input and for the weights, as the sources of the forms
 // have them.
 constexpr std::array kThreeTimes = {std::array{40, 40, 40}, std::array{40, 60, 30},
-                                    std::array{30, 50, 20}, std::array{50, 40, 40}};
+                                    std::array{30, 50, 20}, std::array{50, 40, 40},
+                                    std::array{40, 50, 90}};
 
 TEST_CASE("zero-bubble schedules take m (f + i + w) and little more", "[pipelining][timing]") {
   for (const auto [f, i, w] : kThreeTimes) {
@@ -162,11 +187,54 @@ TEST_CASE("zero-bubble schedules take m (f + i + w) and little more", "[pipelini
         const Pipeline pipeline{.size = size,
                                 .times = {.forward = f, .backward = i + w, .weight = w}};
         CAPTURE(f, i, w, p, m);
-        CHECK(step_time(pipeline, zb_h1(size)) == m * (f + i + w) + (p - 1) * (f + i - w));
+        CHECK(step_time(pipeline, zb_h1(size)) ==
+              m * (f + i + w) + (p - 1) * (i + std::max(0, f - w)));
         if (i >= f + w) continue;  // the next forward would have to wait for a gradient
-        CHECK(step_time(pipeline, zb_h2(size)) == m * (f + i + w) + (p - 1) * f);
+        const Measured measured = measure(pipeline, zb_h2(size));
+        CHECK(measured.time == m * (f + i + w) + (p - 1) * f);
+        for (std::size_t rank = 0; rank < measured.ranks.size(); ++rank) {
+          CAPTURE(rank);
+          const int behind = p - 1 - static_cast<int>(rank);  // ranks
+          CHECK(idle_within(measured.ranks[rank]) ==
+                Time{behind * std::max({0, i - f, f + i - 2 * w}) * 1000});
+        }
       }
     }
+  }
+}
+
+// The first stage's input has no gradient: all of its backward is for the weights.
+TEST_CASE("last_step() has the time of each computation", "[pipelining][timing]") {
+  const PipelineSize size{.stages = 3, .ranks = 3, .microbatches = 4};
+  const Pipeline pipeline{
+      .size = size, .times = {.forward = 30, .backward = 70, .weight = 20}, .latency = 10};
+  const auto expected = [](const pipelining::Action& action) {
+    const bool is_first = action.stage == 0;
+    switch (action.kind) {
+      case pipelining::ActionKind::forward:
+        return Time{30'000};
+      case pipelining::ActionKind::backward:
+        return Time{70'000};
+      case pipelining::ActionKind::backward_input:
+        return is_first ? Time{0} : Time{50'000};
+      default:
+        return is_first ? Time{70'000} : Time{20'000};
+    }
+  };
+  for (const ActionLists& lists : {one_f_one_b(size), zb_h1(size)}) {
+    const Measured measured = measure(pipeline, lists);
+    Time end{0};
+    for (std::size_t rank = 0; rank < measured.ranks.size(); ++rank) {
+      std::vector<pipelining::Action> done;
+      for (const ActionTime& each : measured.ranks[rank]) {
+        CAPTURE(to_string(each.action));
+        CHECK(each.duration() == expected(each.action));
+        done.push_back(each.action);
+        end = std::max(end, each.end);
+      }
+      CHECK(done == lists[rank]);
+    }
+    CHECK(to_ns(end) == measured.time);
   }
 }
 
@@ -178,7 +246,9 @@ TEST_CASE("ranks of ZBV are never idle once they have begun, if f = i = w",
       const PipelineSize size{.stages = 2 * p, .ranks = p, .microbatches = m};
       const Pipeline pipeline{.size = size, .times = {.forward = 40, .backward = 80, .weight = 40}};
       CAPTURE(p, m);
-      CHECK(step_time(pipeline, zbv_zero_bubble(size)) == 6 * m * 40 + (p - 1) * 40);
+      const Measured measured = measure(pipeline, zbv_zero_bubble(size));
+      CHECK(measured.time == 6 * m * 40 + (p - 1) * 40);
+      for (const auto& rank : measured.ranks) CHECK(idle_within(rank) == Time{0});
     }
   }
 }
@@ -189,6 +259,7 @@ TEST_CASE("peaks of zero-bubble schedules", "[pipelining]") {
       const PipelineSize size{.stages = p, .ranks = p, .microbatches = m};
       const auto h1 = check_schedule(add_messages(zb_h1(size)), m);
       const auto h2 = check_schedule(add_messages(zb_h2(size)), m);
+      const auto eager = check_schedule(add_messages(eager_one_f_one_b(size)), m);
       for (int s = 0; s < p; ++s) {
         CAPTURE(p, m, s);
         const auto at = [s](const std::vector<int>& peaks) {
@@ -196,6 +267,7 @@ TEST_CASE("peaks of zero-bubble schedules", "[pipelining]") {
         };
         CHECK(at(h1.peaks) == std::min(m, p - s));
         CHECK(at(h2.peaks) == std::min(m, 2 * (p - s) - 1));
+        CHECK(at(eager.peaks) == std::min(m, 2 * (p - s) - 1));
         // Those that wait for their weights, with the one that has just been added.
         CHECK(at(h1.peaks_of_weights) == std::min(m, s + 1));
         CHECK(at(h2.peaks_of_weights) == std::min(m, 2 * s + 1));

@@ -58,7 +58,7 @@ TEST_CASE("both halves of a backward pass give what the whole gives, bit for bit
   for (int pass = 0; pass < 2; ++pass) {
     passes.emplace_back(layers.forward(input), split.tensor({4, 4}, small_integers(16, 7)),
                         std::vector{input});
-    of_input.push_back(passes.back().input_gradients().front().to_vector());
+    of_input.push_back(passes.back().take_input_gradients().front().to_vector());
   }
   CHECK_FALSE(input.grad().defined());
   CHECK(gradients_of(layers.parameters()) == std::vector<Floats>(5));
@@ -76,7 +76,7 @@ TEST_CASE("without inputs all of a backward pass is for the weights", "[autograd
   const Layers layers(dut);
   const Tensor x = dut.tensor({4, 4}, small_integers(16, 6));
   SplitBackward pass(layers.forward(x), dut.tensor({4, 4}, small_integers(16, 7)), {});
-  CHECK(pass.input_gradients().empty());
+  CHECK(pass.take_input_gradients().empty());
   CHECK(gradients_of(layers.parameters()) == std::vector<Floats>(5));
   pass.run_weights();
   const std::vector<Floats> found = gradients_of(layers.parameters());
@@ -110,6 +110,21 @@ TEST_CASE("hooks are called once, each in the half that makes its gradient", "[a
                y.backward(dut.tensor({4, 4}, small_integers(16, 7)));
              }),
              Says("KB-A004"));
+}
+
+TEST_CASE("what checkpoint() has made has no halves", "[autograd][split][errors]") {
+  OperatorsUnderTest dut;
+  const Tensor weight = dut.leaf({4, 4}, 1);
+  const Tensor x = dut.leaf({4, 4}, 2);
+  const auto make = [&] {
+    return nn::utils::checkpoint([&](const auto& in) { return matmul(in[0], weight); }, {x});
+  };
+  const Tensor dy = dut.tensor({4, 4}, small_integers(16, 3));
+  CHECK_THAT(refusal([&] { const SplitBackward first(make(), dy, {x}); }), Says("KB-A031"));
+  CHECK_THAT(refusal([&] { autograd::grad({make()}, {x}, {dy}); }), Says("KB-A031"));
+  CHECK_FALSE(weight.grad().defined());
+  make().backward(dy);
+  CHECK(weight.grad().defined());
 }
 
 TEST_CASE("the first half multiplies for the input alone, and so does grad()",
