@@ -28,6 +28,12 @@ struct ShardWrite {
 void copy_from_host(const Tensor& target, std::vector<ShardWrite> writes, std::string_view function,
                     const std::source_location& location);
 
+// Takes the time in which the elements come to the host over the host link, from one holder each,
+// once what computes them is done.  A host read behind it has them at no further cost: host reads
+// themselves observe, and take no simulated time (ADR-0027).
+// REQUIRES: x is on a device, and all its elements are in use
+void carry_to_host(const Tensor& x);
+
 // Do what Tensor::copy_() and Tensor::copy_shard_() do, without autograd.
 // REQUIRES: both are defined, and of the same shape
 void copy_elements(const Tensor& into, const Tensor& source,
