@@ -69,14 +69,13 @@ void read(const Tensor& x, RoutingReader reader) {
 }
 
 Integers read_experts(const Tensor& topk_idx, const DispatchOptions& options) {
-  if (topk_idx.is_host()) return topk_idx.to_vector<std::int64_t>();
-  read(topk_idx, options.routing);
+  if (!topk_idx.is_host()) read(topk_idx, options.routing);
   if (options.experts) {
     if (std::ssize(*options.experts) == topk_idx.numel()) return *options.experts;
     throw CollectiveError("KB-C029", "dispatch: {} experts are given; topk_idx {} has {}",
                           options.experts->size(), to_string(topk_idx.shape()), topk_idx.numel());
   }
-  return read_indices(topk_idx);
+  return topk_idx.is_host() ? topk_idx.to_vector<std::int64_t>() : read_indices(topk_idx);
 }
 
 // The weights, where they decide what is dropped.

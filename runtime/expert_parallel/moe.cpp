@@ -54,7 +54,7 @@ Tensor ExpertImpl::forward(const Tensor& x) const {
   return functional::linear(silu(up) * functional::linear(x, w3), w2);
 }
 
-MoEImpl::MoEImpl(RuntimeContext& torch, const moe::MoEOptions& options,
+MoEImpl::MoEImpl(const RuntimeContext& torch, const moe::MoEOptions& options,
                  const TensorOptions& tensors)
     : torch_(torch),
       options_(checked(options, torch.distributed.get_world_size(options.dispatch.group))),

@@ -65,7 +65,8 @@ KERNBENCH_MODULE(Expert);
 // Throws CollectiveError KB-C029 as dispatch() and route() do.
 class MoEImpl : public Module {
  public:
-  MoEImpl(RuntimeContext& torch, const moe::MoEOptions& options, const TensorOptions& tensors = {});
+  MoEImpl(const RuntimeContext& torch, const moe::MoEOptions& options,
+          const TensorOptions& tensors = {});
 
   Tensor forward(const Tensor& x);
 
@@ -80,7 +81,7 @@ class MoEImpl : public Module {
  private:
   moe::LoadShape shape_of_load(std::int64_t tokens) const;
 
-  RuntimeContext& torch_;
+  const RuntimeContext& torch_;
   moe::MoEOptions options_;
   int ranks_ = 1;
   int rank_ = 0;

@@ -35,6 +35,19 @@ struct MixtureData {
         w2(by_formula({size.experts, size.dim, size.hidden}, 41, 4)),
         dy(by_formula({size.tokens, size.dim}, 13, 6)) {}
 
+  // The same experts, the last one first.
+  void reverse_experts(const MixtureSize& size) {
+    for (Floats* const of_experts : {&router, &w1, &w2}) {
+      const std::int64_t each = std::ssize(*of_experts) / size.experts;
+      Floats reversed;
+      for (std::int64_t e = size.experts; e-- > 0;) {
+        const auto first = of_experts->begin() + e * each;
+        reversed.insert(reversed.end(), first, first + each);
+      }
+      *of_experts = reversed;
+    }
+  }
+
   Floats x;
   Floats router;
   Floats w1;
