@@ -16,8 +16,8 @@ inline constexpr std::int64_t kNoRow = -1;
 
 // Returns the rows with these numbers, `width` elements each, of a matrix whose rows have one or
 // several of them: [n, width], or, of several side by side, [n / abreast, abreast width].  The
-// result lies on PEs as x does, and each PE loads its rows from where they lie: neighbours that
-// stay neighbours by one command.  It records nothing.
+// result lies on PEs as x does.  Each PE loads the rows that it has once and stores each where it
+// is wanted, on other PEs too: neighbours that stay neighbours by one command.  It records nothing.
 // REQUIRES: x is a contiguous matrix whose columns are whole; both numbers of columns are multiples
 // of the width, and `abreast` divides the number of rows
 Tensor move_rows(std::string_view name, const Tensor& x, std::int64_t width, RowSources sources,
