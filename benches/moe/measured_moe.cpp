@@ -30,6 +30,7 @@ MoEOptions options_of(const MoeInput& input, const distributed::ProcessGroup& gr
                        .routing = input.reader},
           .load = input.load,
           .seed = input.seed,
+          .first_step = input.step,
           .load_tokens = input.tokens};
 }
 
@@ -134,6 +135,11 @@ Time MeasuredMoe::combine() const {
 Time MeasuredMoe::experts() const {
   const auto length_of = [](const MoeRank& rank) { return rank.experts.length(); };
   return length_of(std::ranges::max(ranks, {}, length_of));
+}
+
+Time MeasuredMoe::host_reads() const {
+  const auto time_of = [](const MoeRank& rank) { return rank.sizes.host_reads; };
+  return time_of(std::ranges::max(ranks, {}, time_of));
 }
 
 MeasuredMoe measure_moe(PointContext& point, const MoeInput& input) {

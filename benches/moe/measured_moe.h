@@ -73,7 +73,8 @@ struct MeasuredMoe {
   // one's experts are done to the last one's end of combining.
   Time dispatch() const;
   Time combine() const;
-  Time experts() const;  // the longest rank's
+  Time experts() const;     // the longest rank's
+  Time host_reads() const;  // likewise; a part of dispatch
 };
 
 MeasuredMoe measure_moe(PointContext& point, const MoeInput& input);

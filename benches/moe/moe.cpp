@@ -24,16 +24,17 @@ namespace {
 constexpr std::array kColumns = {
     TableColumn{"routing", "", -13, "routing"},
     TableColumn{"ranks", "", 5, "ranks"},
-    TableColumn{"time", "(us)", 9, "time_ns", 1e-3, 1},
-    TableColumn{"dispatch", "(us)", 9, "dispatch_ns", 1e-3, 1},
-    TableColumn{"experts", "(us)", 9, "experts_ns", 1e-3, 1},
-    TableColumn{"combine", "(us)", 9, "combine_ns", 1e-3, 1},
-    TableColumn{"load", "max", 8, "load_max"},
-    TableColumn{"over-", "load", 6, "overload_factor", 1, 2},
+    TableColumn{"time", "(us)", 8, "time_ns", 1e-3, 1},
+    TableColumn{"dispatch", "(us)", 8, "dispatch_ns", 1e-3, 1},
+    TableColumn{"read", "(us)", 6, "read_ns", 1e-3, 1},
+    TableColumn{"experts", "(us)", 8, "experts_ns", 1e-3, 1},
+    TableColumn{"combine", "(us)", 8, "combine_ns", 1e-3, 1},
+    TableColumn{"load", "max", 7, "load_max"},
+    TableColumn{"over-", "load", 5, "overload_factor", 1, 2},
     TableColumn{"dropped", "(%)", 7, "dropped", 100, 1},
     TableColumn{"dispatch", "(GB/s)", 8, "dispatch_gbs", 1, 1},
     TableColumn{"combine", "(GB/s)", 8, "combine_gbs", 1, 1},
-    TableColumn{"links", "(B a rank)", 11, "link_bytes"},
+    TableColumn{"links", "(MB)", 7, "link_mb", 1, 1},
     TableColumn{"peak", "(%)", 5, "utilization", 100, 1},
 };
 
@@ -60,9 +61,7 @@ MoeInput read_input(const Settings& settings) {
                  .reader = settings.choice("read", kernbench::moe::kRoutingReaders),
                  .is_gated = settings.flag("gated"),
                  .has_backward = settings.flag("backward"),
-                 .dtype = settings.choice("dtype", kDTypes),
-                 .seed = static_cast<std::uint64_t>(integer("seed", 0)),
-                 .step = integer("step", 0)};
+                 .dtype = settings.choice("dtype", kDTypes)};
   if (!settings.text("capacity_factor").empty()) {
     input.capacity_factor = settings.number("capacity_factor", 0, 1e6);
   }
@@ -89,16 +88,21 @@ void check_point(const MoeInput& input) {
   }
 }
 
-std::vector<MoeInput> read_points(const Settings& settings, const Topology& topology) {
+std::vector<MoeInput> read_points(const Bench& bench) {
+  const Settings& settings = bench.settings();
   MoeInput input = read_input(settings);
+  input.seed = bench.seed();
   std::vector<MoeInput> points;
   for (const std::int64_t ranks : settings.integers("ranks", 1, train::kMostRanks)) {
     input.ranks = static_cast<int>(ranks);
-    input.on = train::read_pes(settings, topology, input.tokens);
+    input.on = train::read_pes(settings, bench.topology(), input.tokens);
     for (const std::string_view text : settings.list("routing")) {
       input.load = read_load(text);
       check_point(input);
-      points.push_back(input);
+      for (const std::int64_t step : settings.integers("step", 0, train::kMost)) {
+        input.step = step;
+        points.push_back(input);
+      }
     }
   }
   return points;
@@ -115,6 +119,12 @@ double peak_of_rank(const MoeInput& input, const Topology& topology) {
 // DeepEP's: all rows count, those that stay on their rank, too.
 double bandwidth(double bytes, Time time) {
   return time.count() == 0 ? 0 : bytes / to_ns(time);
+}
+
+// "W6 step 3"; the first step goes without saying.
+std::string label_of(const MoeInput& input) {
+  if (input.step == 0) return input.load.name();
+  return fmt::format("{} step {}", input.load.name(), input.step);
 }
 
 Row point_row(const MoeInput& input, const MeasuredMoe& measured, const Topology& topology) {
@@ -139,12 +149,17 @@ Row point_row(const MoeInput& input, const MeasuredMoe& measured, const Topology
     utilization = (rows + of_shared) / input.ranks * input.flops_of_row() / (experts * 1e-9) / peak;
   }
   std::optional<std::int64_t> link_bytes;
-  if (measured.link_bytes > 0) link_bytes = measured.link_bytes / input.ranks;
+  std::optional<double> link_mb;
+  if (measured.link_bytes > 0) {
+    link_bytes = measured.link_bytes / input.ranks;
+    link_mb = static_cast<double>(*link_bytes) * 1e-6;
+  }
   return Row()
-      .set("routing", input.load.name())
+      .set("routing", label_of(input))
       .set("ranks", input.ranks)
       .set("time_ns", to_ns(measured.time))
       .set("dispatch_ns", to_ns(measured.dispatch()))
+      .set("read_ns", to_ns(measured.host_reads()))
       .set("experts_ns", experts)
       .set("combine_ns", to_ns(measured.combine()))
       .set("load_avg", rows / input.ranks)
@@ -154,6 +169,7 @@ Row point_row(const MoeInput& input, const MeasuredMoe& measured, const Topology
       .set("dispatch_gbs", bandwidth(bytes, measured.dispatch()))
       .set("combine_gbs", bandwidth(bytes, measured.combine()))
       .set("link_bytes", link_bytes)
+      .set("link_mb", link_mb)
       .set("utilization", utilization);
 }
 
@@ -170,22 +186,25 @@ void describe_run(Bench& bench, const MoeInput& first) {
                  ? fmt::format("{} times the mean, dropped by {}{}", *first.capacity_factor,
                                name_of(first.policy), first.pad ? ", padded" : "")
                  : "none: nothing is dropped");
-  bench.note("routing", first.reader == RoutingReader::host
-                            ? "the host reads the choice over its link, which takes its time"
-                            : "read by nobody: what a host would wait for is not charged");
+  bench.note("routing",
+             first.reader == RoutingReader::host
+                 ? "the host reads the choice over its link: `read` is a part of dispatch"
+                 : "read by nobody: what a host would wait for is not charged");
+  bench.note("ranks", "each point has as many of these SIPs as ranks");
   bench.note("device", train::describe(first.on, bench.topology()));
+  bench.note("links", "bytes between SIPs, of a rank on average");
   bench.note("bandwidth", "DeepEP's: tokens x top_k x hidden bytes over the time, local rows too");
 }
 
 void run_moe(Bench& bench) {
   check_rank_is_sip(bench);
   check_ranks_begin_together(bench);
-  const std::vector<MoeInput> points = read_points(bench.settings(), bench.topology());
+  const std::vector<MoeInput> points = read_points(bench);
   describe_run(bench, points.front());
   Sweep sweep(bench, "moe");
   for (const MoeInput& input : points) {
     sweep.add(
-        fmt::format("ranks {} {}", input.ranks, input.load.name()), [input](PointContext& point) {
+        fmt::format("ranks {} {}", input.ranks, label_of(input)), [input](PointContext& point) {
           return std::vector{point_row(input, measure_moe(point, input), point.bench().topology())};
         });
   }
@@ -203,12 +222,12 @@ BenchInfo moe_bench() {
             "W0 balanced, W1 hot experts, W2 hot rank, W3 spread, W4 ragged, W5 idle ranks, W6 "
             "rotating, W7 burst, lognormal:SIGMA, trace:FILE, a list",
             SettingType::names},
-           {"ranks", "8", "that share the experts, a list", SettingType::integers},
-           {"tokens", "4096", "of each rank", SettingType::integer},
-           {"hidden", "2048", "features of a token", SettingType::integer},
-           {"ffn", "1408", "features inside of an expert", SettingType::integer},
-           {"experts", "64", "on all ranks", SettingType::integer},
-           {"top_k", "6", "experts of a token", SettingType::integer},
+           {"ranks", "4", "that share the experts, a list", SettingType::integers},
+           {"tokens", "1024", "of each rank", SettingType::integer},
+           {"hidden", "1024", "features of a token", SettingType::integer},
+           {"ffn", "512", "features inside of an expert", SettingType::integer},
+           {"experts", "32", "on all ranks", SettingType::integer},
+           {"top_k", "4", "experts of a token", SettingType::integer},
            {"shared", "0", "experts that all tokens go to", SettingType::integer},
            {"gated", "true", "false: two products an expert and relu", SettingType::flag},
            {"capacity_factor", "", "an expert takes so many times the mean at most; else all",
@@ -217,8 +236,7 @@ BenchInfo moe_bench() {
            {"policy", "probs", "probs, position: whom a full expert drops", SettingType::name},
            {"read", "host", "host: it reads the choice, timed; device: nothing is charged",
             SettingType::name},
-           {"seed", "0", "of the load", SettingType::integer},
-           {"step", "0", "of the load", SettingType::integer},
+           {"step", "0", "of the load, a list", SettingType::integers},
            {"backward", "false", "true: the gradients too", SettingType::flag},
            {"dtype", "bf16", "f16, bf16 or f32", SettingType::name},
            {"cubes", "", "of each SIP that share its rank's tokens; else as many as these fill",

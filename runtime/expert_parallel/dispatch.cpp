@@ -40,8 +40,9 @@ void check_dispatch(const Tensor& x, const Tensor& topk_idx, const Tensor& topk_
                           "{} experts and {} ranks",
                           num_experts, ranks);
   }
-  const bool fits = x.dim() == 2 && topk_idx.dim() == 2 && topk_idx.size(0) == x.size(0) &&
-                    topk_idx.shape() == topk_weights.shape() && topk_idx.size(1) >= 1;
+  const bool fits = x.dim() == 2 && x.size(1) >= 1 && topk_idx.dim() == 2 &&
+                    topk_idx.size(0) == x.size(0) && topk_idx.shape() == topk_weights.shape() &&
+                    topk_idx.size(1) >= 1;
   if (!fits) {
     throw CollectiveError("KB-C029",
                           "dispatch: x is [tokens, hidden], and topk_idx and topk_weights are "
@@ -63,13 +64,25 @@ void check_capacity_options(const DispatchOptions& options) {
                         "pad_to_capacity");
 }
 
-// What the host reads is there when this returns, in simulated time.
-void read(const Tensor& x, RoutingReader reader) {
-  if (reader == RoutingReader::host) runtime::carry_to_host(x);
-}
+// What the host reads of a dispatch, and the simulated time that this takes.
+class HostReads {
+ public:
+  explicit HostReads(RoutingReader reader) : is_host_(reader == RoutingReader::host) {}
 
-Integers read_experts(const Tensor& topk_idx, const DispatchOptions& options) {
-  if (!topk_idx.is_host()) read(topk_idx, options.routing);
+  // The elements are there when this returns.
+  void wait_for(const Tensor& x) {
+    if (is_host_) time_ += runtime::carry_to_host(contiguous(x.detach()));
+  }
+  bool is_host() const { return is_host_; }
+  Time time() const { return time_; }
+
+ private:
+  bool is_host_;
+  Time time_{0};
+};
+
+Integers read_experts(const Tensor& topk_idx, const DispatchOptions& options, HostReads& reads) {
+  if (!topk_idx.is_host()) reads.wait_for(topk_idx);
   if (options.experts) {
     if (std::ssize(*options.experts) == topk_idx.numel()) return *options.experts;
     throw CollectiveError("KB-C029", "dispatch: {} experts are given; topk_idx {} has {}",
@@ -79,26 +92,25 @@ Integers read_experts(const Tensor& topk_idx, const DispatchOptions& options) {
 }
 
 // The weights, where they decide what is dropped.
-std::vector<float> read_weights(const Tensor& topk_weights, const DispatchOptions& options) {
+std::vector<float> read_weights(const Tensor& topk_weights, const DispatchOptions& options,
+                                HostReads& reads) {
   if (!options.capacity_factor || options.drop_policy != DropPolicy::probs) return {};
-  read(topk_weights, options.routing);
+  reads.wait_for(topk_weights);
   if (!has_values(topk_weights)) return {};
   return topk_weights.to_vector();
 }
 
 // Returns how many rows each rank sends to each of the caller's experts, rank by rank.
-Integers exchange_counts(const Tensor& x, const Exchange& exchange, RoutingReader reader) {
+Integers exchange_counts(const Tensor& x, const Exchange& exchange, HostReads& reads) {
   RuntimeContext& torch = context_of_tensor(x);
   const Integers& own = exchange.sends.counts;
   const Shape shape{std::ssize(own)};
   const TensorOptions options{.dtype = DType::i32, .dp = DPPolicy::on_one_pe(), .name = "counts"};
   Tensor sent = torch.tensor(own, shape, options);
-  if (reader == RoutingReader::host) {
-    sent.copy_(RuntimeContext::tensor(own, shape));
-  }
+  if (reads.is_host()) sent.copy_(RuntimeContext::tensor(own, shape));
   const Tensor counts = torch.empty(shape, options);
   torch.distributed.all_to_all_single(counts, sent, {.group = exchange.group});
-  read(counts, reader);
+  reads.wait_for(counts);
   if (has_values(counts)) return read_indices(counts);
   // Without values the hosts tell each other what the message would have had.
   std::vector<Integers> all(static_cast<std::size_t>(exchange.ranks));
@@ -211,14 +223,15 @@ Dispatched dispatch(const Tensor& of, const Tensor& topk_idx, const Tensor& topk
   exchange->tokens = x.size(0);
   exchange->top_k = topk_idx.size(1);
   exchange->topk_weights = topk_weights;
-  const Integers experts = read_experts(topk_idx, options);
-  const std::vector<float> weights = read_weights(topk_weights, options);
+  HostReads reads(options.routing);
+  const Integers experts = read_experts(topk_idx, options, reads);
+  const std::vector<float> weights = read_weights(topk_weights, options, reads);
   exchange->sends = plan_sends({experts, weights, num_experts}, options);
   exchange->rows_of_slots = inverse_of(exchange->sends.slots, topk_idx.numel());
   exchange->sent = sums_of_groups(exchange->sends.counts, exchange->ranks);
   const bool are_known = exchange->ranks == 1 || options.pad_to_capacity;
-  exchange->receive(are_known ? exchange->sends.counts
-                              : exchange_counts(x, *exchange, options.routing));
+  exchange->receive(are_known ? exchange->sends.counts : exchange_counts(x, *exchange, reads));
+  exchange->host_reads = reads.time();
   const Tensor sent = send_tokens(exchange, x);
   const Tensor recv_x = autograd::record(
       "moe_dispatch", sent, {x},
@@ -230,7 +243,7 @@ Dispatched dispatch(const Tensor& of, const Tensor& topk_idx, const Tensor& topk
 
 Tensor combine(const Tensor& y, const Handle& handle) {
   const std::int64_t rows = std::ssize(handle->by_expert);
-  if (y.dim() != 2 || y.size(0) != rows) {
+  if (y.dim() != 2 || y.size(0) != rows || y.size(1) == 0) {
     throw CollectiveError("KB-C029",
                           "combine: y is {}; dispatch() gave this rank's experts {} rows",
                           to_string(y.shape()), rows);
@@ -249,8 +262,8 @@ Tensor combine(const Tensor& y, const Handle& handle) {
 }
 
 ExchangeSizes sizes_of(const Handle& handle) {
-  return {handle->tokens,         handle->top_k, handle->sends.kept,
-          handle->sends.capacity, handle->sent,  handle->received};
+  return {handle->tokens, handle->top_k,    handle->sends.kept, handle->sends.capacity,
+          handle->sent,   handle->received, handle->host_reads};
 }
 
 }  // namespace kernbench::moe

@@ -43,6 +43,7 @@ struct Exchange {
   RowSources by_expert;                   // received rows in the order of experts
   RowSources by_sender;                   // the inverse
   Tensor topk_weights;
+  Time host_reads{0};  // see ExchangeSizes
 
   // Rows of slots, in the order in which they are sent, to the experts, and the way back.
   Tensor to_experts(const Tensor& rows) const;

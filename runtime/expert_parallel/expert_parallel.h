@@ -18,6 +18,7 @@
 
 #include "runtime/distributed/process_group.h"
 #include "runtime/tensor/tensor.h"
+#include "sim_engine/base/units.h"
 
 namespace kernbench::moe {
 
@@ -118,6 +119,8 @@ struct ExchangeSizes {
   std::int64_t capacity = 0;                     // 0: there is none
   std::vector<std::int64_t> sent_rows = {};      // to each rank, padding included
   std::vector<std::int64_t> received_rows = {};  // from each rank
+  // The simulated time in which the choice, the counts and the weights came to the host.
+  Time host_reads{0};
 };
 ExchangeSizes sizes_of(const Handle& handle);
 

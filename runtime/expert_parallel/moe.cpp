@@ -60,6 +60,7 @@ MoEImpl::MoEImpl(const RuntimeContext& torch, const moe::MoEOptions& options,
       options_(checked(options, torch.distributed.get_world_size(options.dispatch.group))),
       ranks_(torch.distributed.get_world_size(options.dispatch.group)),
       rank_(torch.distributed.get_rank(options.dispatch.group)),
+      step_(options.first_step),
       router_(register_module(
           "router",
           Linear(torch, LinearOptions(options.dim, options.num_experts).bias(false), tensors))) {

@@ -31,9 +31,10 @@ struct MoEOptions {
   RouterOptions router = {};
   DispatchOptions dispatch = {};
   // A load takes the place of the router's choice, whose time stays; weights stay the router's.
-  // Each call is a step of it.  In a run without values, where there is no choice, W0 does.
+  // Each call is a step of it, from `first_step` on.  In a run without values, where there is no choice, W0 does.
   std::optional<RoutingLoad> load = {};
   std::uint64_t seed = 0;
+  std::int64_t first_step = 0;
   std::int64_t load_tokens = 0;  // LoadShape::tokens; 0: as many as the rank's input has
 };
 

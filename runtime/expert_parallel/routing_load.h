@@ -31,7 +31,7 @@ struct LoadShape {
 //   W0  balanced: each expert gets as many tokens
 //   W1  hot experts: num_experts / 32 of them, each on another rank
 //   W2  hot rank: all experts of rank 0
-//   W3  the heat of W2 spread: as many experts, on all ranks alike
+//   W3  the heat of W2 spread: as many experts, on as many ranks as they can be
 //   W4  ragged sources: rank r has 2 (r + 1) / (ranks + 1) times the tokens; balanced
 //   W5  idle ranks: the second half of the ranks has no tokens; balanced
 //   W6  rotating: W2, of rank step mod ranks

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <memory>
 #include <numeric>
+#include <set>
 #include <span>
 
 #include "runtime/functional/spread_matrix.h"
@@ -149,9 +150,29 @@ void fill_rest(tl::Context& tl, const tl::Pointer& to, std::int64_t width,
   }
 }
 
+struct RowsOfSource {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+
+// Rows of the source on PEs that have no row of the result, where no kernel runs.
+std::vector<RowsOfSource> find_orphans(const Tensor& x, const Tensor& result) {
+  std::vector<RowsOfSource> orphans;
+  std::set<std::int64_t> found;  // one copy of each
+  for (std::size_t i = 0; i < x.shards().size(); ++i) {
+    const ShardInfo& shard = x.shards()[i];
+    const bool is_orphan = shard.shape.numel() > 0 && result.shards()[i].shape.numel() == 0;
+    if (!is_orphan || !found.insert(shard.offset[0]).second) continue;
+    orphans.push_back({shard.offset[0], shard.offset[0] + shard.shape[0]});
+  }
+  return orphans;
+}
+
 // What all PEs of a launch know.
 struct MoveOfRows {
+  ops::SpreadMatrix source;
   ops::SpreadMatrix result;
+  std::vector<RowsOfSource> orphans;
   RowSources sources;
   Targets targets;
   std::int64_t width = 1;
@@ -168,10 +189,16 @@ void move(tl::Context& tl, const Tensor& result, const Tensor& x, const MoveOfRo
                   .subspan(static_cast<std::size_t>(into.offset[0] * of.abreast),
                            static_cast<std::size_t>(into.rows * of.abreast)));
   }
-  if (from.rows == 0) return;
   const HeldRowsOf held(of.result, tl.location(), result.size(0), of.abreast);
-  RowMove(tl, held, of.targets, of.width)
-      .run(from.data, from.offset[0] * of.abreast_in_source, from.rows * of.abreast_in_source);
+  RowMove rows(tl, held, of.targets, of.width);
+  if (from.rows > 0) {
+    rows.run(from.data, from.offset[0] * of.abreast_in_source, from.rows * of.abreast_in_source);
+  }
+  if (into.offset[0] != 0) return;
+  for (const auto& [begin, end] : of.orphans) {
+    const tl::Pointer data = of.source.rows_for(tl.location(), begin, end, 0).first();
+    rows.run(data, begin * of.abreast_in_source, (end - begin) * of.abreast_in_source);
+  }
 }
 
 }  // namespace
@@ -184,9 +211,9 @@ Tensor move_rows(std::string_view name, const Tensor& x, std::int64_t width, Row
   if (result.numel() == 0) return result;
   const std::int64_t abreast_in_source = x.size(1) / width;
   Targets targets(sources, x.size(0) * abreast_in_source);
-  const auto of = std::make_shared<const MoveOfRows>(
-      MoveOfRows{ops::SpreadMatrix(name, result), std::move(sources), std::move(targets), width,
-                 abreast, abreast_in_source});
+  const auto of = std::make_shared<const MoveOfRows>(MoveOfRows{
+      ops::SpreadMatrix(name, x), ops::SpreadMatrix(name, result), find_orphans(x, result),
+      std::move(sources), std::move(targets), width, abreast, abreast_in_source});
   ops::launch(name, {result}, {x}, [result, x, of](tl::Context& tl) { move(tl, result, x, *of); });
   return result;
 }

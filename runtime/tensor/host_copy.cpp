@@ -190,14 +190,16 @@ void copy_from_host(const Tensor& target, std::vector<ShardWrite> writes, std::s
   simulation.release(copy.get());
 }
 
-void carry_to_host(const Tensor& x) {
+Time carry_to_host(const Tensor& x) {
   Simulation& simulation = *x.storage()->simulation;
   begin_host_read(*x.storage(), HostRead::indices);
+  const Time begin = simulation.now();
   const auto fetch = std::make_shared<HostFetch>(x);
   // Transfers under way refer to it even when the caller is unwound.
   simulation.keep(fetch);
   fetch->run();
   simulation.release(fetch.get());
+  return simulation.now() - begin;
 }
 
 Tensor copy_on(const Tensor& x, int device) {

@@ -1,7 +1,10 @@
 // Tests that experts on ranks compute, bit by bit, what a dense model does with all experts.
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "runtime/functional/grouped_mm.h"
@@ -51,6 +54,11 @@ struct Results {
   Floats dw2 = Floats(kSize.experts * kWeights);
 
   friend bool operator==(const Results&, const Results&) = default;
+  // Which of them are equal, for reports.
+  friend std::string differences(const Results& a, const Results& b) {
+    return fmt::format("y {}, dx {}, dweights {}, dw1 {}, dw2 {}", a.y == b.y, a.dx == b.dx,
+                       a.dweights == b.dweights, a.dw1 == b.dw1, a.dw2 == b.dw2);
+  }
 };
 
 void put(Floats& into, std::int64_t first, const Floats& part) {
@@ -122,7 +130,21 @@ struct Way {
   UsedPes pes = {};
   std::optional<double> capacity_factor = {};  // one that drops nothing
   bool pad = false;
-  bool are_on_device = false;  // the experts of tokens, which the host knows otherwise
+  bool are_on_device = false;             // the experts of tokens, which the host knows otherwise
+  std::vector<std::int64_t> tokens = {};  // of each rank; as many for all if it is empty
+  bool is_replicated = false;             // each PE has a copy of everything
+
+  DPPolicy rows() const { return is_replicated ? DPPolicy{} : pes.rows(); }
+  TensorOptions weights() const { return is_replicated ? TensorOptions{} : pes.weights(); }
+
+  std::int64_t tokens_of(int rank) const {
+    return tokens.empty() ? kSize.tokens / ranks : tokens[static_cast<std::size_t>(rank)];
+  }
+  std::int64_t first_of(int rank) const {
+    std::int64_t first = 0;
+    for (int before = 0; before < rank; ++before) first += tokens_of(before);
+    return first;
+  }
 };
 
 Results compute_on_ranks(const Way& way) {
@@ -131,12 +153,12 @@ Results compute_on_ranks(const Way& way) {
   DataParallelWorld world(way.ranks, "ahbm", {}, way.pes.cubes);
   world.spawn([&](int rank) {
     RuntimeContext& torch = world.torch;
-    const std::int64_t tokens = kSize.tokens / way.ranks;
-    const std::int64_t first = rank * tokens;
+    const std::int64_t tokens = way.tokens_of(rank);
+    const std::int64_t first = way.first_of(rank);
     const std::int64_t on_rank = kSize.experts / way.ranks;
     const auto rows = [&](const Floats& whole, std::int64_t width) {
       return torch.tensor(part_of(whole, first, tokens, width), {tokens, width},
-                          {.dp = way.pes.rows()});
+                          {.dp = way.rows()});
     };
     const Tensor x = rows(kX, kSize.dim);
     const Tensor weights = rows(kTopWeights, kSize.top_k);
@@ -145,9 +167,9 @@ Results compute_on_ranks(const Way& way) {
     const std::vector<std::int64_t> own(all.begin() + first * kSize.top_k,
                                         all.begin() + (first + tokens) * kSize.top_k);
     const Shape pairs{tokens, kSize.top_k};
-    const Tensor experts = way.are_on_device ? torch.tensor(own, pairs, {.dp = way.pes.rows()})
+    const Tensor experts = way.are_on_device ? torch.tensor(own, pairs, {.dp = way.rows()})
                                              : RuntimeContext::tensor(own, pairs);
-    const ExpertTensors tensors(torch, rank * on_rank, on_rank, way.pes.weights());
+    const ExpertTensors tensors(torch, rank * on_rank, on_rank, way.weights());
     const moe::Dispatched sent =
         moe::dispatch(x, experts, weights, kSize.experts,
                       {.capacity_factor = way.capacity_factor, .pad_to_capacity = way.pad});
@@ -173,11 +195,96 @@ TEST_CASE("dense = ep 1 = ep 2 = ep 4, bit for bit, of whole numbers", "[expert_
     CHECK(compute_on_ranks({.ranks = ranks}) == dense);
     CHECK(compute_on_ranks({.ranks = ranks, .are_on_device = true}) == dense);
     CHECK(compute_on_ranks({.ranks = ranks, .pes = {2, 2}}) == dense);
+    CHECK(compute_on_ranks({.ranks = ranks, .pes = {2, 2}, .is_replicated = true}) == dense);
     const auto all = static_cast<double>(kSize.experts);
     CHECK(compute_on_ranks({.ranks = ranks, .capacity_factor = all, .pad = true}) == dense);
     CHECK(compute_on_ranks({.ranks = ranks, .pes = {2, 2}, .capacity_factor = all, .pad = true}) ==
           dense);
   }
+}
+
+TEST_CASE("ranks may have unequal numbers of tokens, or none", "[expert_parallel]") {
+  const Results dense = compute_dense();
+  for (const UsedPes& pes : {UsedPes{}, UsedPes{2, 2}}) {
+    for (const Way& way :
+         {Way{.ranks = 2, .tokens = {24, 0}}, Way{.ranks = 4, .tokens = {3, 0, 20, 1}},
+          Way{.ranks = 4, .are_on_device = true, .tokens = {0, 0, 1, 23}}}) {
+      Way on_pes = way;
+      on_pes.pes = pes;
+      const Results results = compute_on_ranks(on_pes);
+      CAPTURE(pes.cubes, way.tokens, differences(results, dense));
+      CHECK(results == dense);
+    }
+  }
+}
+
+// Some groups have no rows, and their weights gradients of zeros.
+TEST_CASE("grouped_mm is linear of each group, and so are its gradients", "[expert_parallel]") {
+  const std::vector<std::int64_t> sizes = {0, 7, 1, 0, 0, 11, 5, 0};
+  for (const UsedPes& pes : {UsedPes{}, UsedPes{2, 2}, UsedPes{1, 2}}) {
+    DataParallelWorld world(1, "ahbm", {}, 2);
+    world.spawn([&](int) {
+      const TensorOptions rows{.dp = pes.rows()};
+      const Tensor x = world.torch.tensor(kX, {kSize.tokens, kSize.dim}, rows);
+      x.requires_grad_();
+      const ExpertTensors grouped(world.torch, 0, kSize.experts, pes.weights());
+      const Tensor y = F::grouped_mm(x, sizes, grouped.w1);
+      const Floats dy = whole_numbers(y.numel(), 2, 4);
+      y.backward(world.torch.tensor(dy, y.shape(), rows));
+      std::int64_t first = 0;
+      for (std::size_t i = 0; i < sizes.size(); ++i) {
+        CAPTURE(i, pes.cubes, pes.pes);
+        const std::int64_t count = sizes[i];
+        if (count == 0) {
+          CHECK(grouped.w1[i].grad().to_vector() == Floats(kWeights));
+          continue;
+        }
+        const Tensor part = world.tensor(part_of(kX, first, count, kSize.dim), {count, kSize.dim});
+        part.requires_grad_();
+        const ExpertTensors alone(world.torch, static_cast<std::int64_t>(i), 1, kOnOnePe);
+        const Tensor of_group = F::linear(part, alone.w1[0]);
+        of_group.backward(world.tensor(part_of(dy, first, count, kSize.hidden), of_group.shape()));
+        CHECK(part_of(y.to_vector(), first, count, kSize.hidden) == of_group.to_vector());
+        CHECK(part_of(x.grad().to_vector(), first, count, kSize.dim) == part.grad().to_vector());
+        CHECK(grouped.w1[i].grad().to_vector() == alone.w1[0].grad().to_vector());
+        first += count;
+      }
+    });
+  }
+}
+
+TEST_CASE("a choice of -1 is none", "[expert_parallel]") {
+  DataParallelWorld world(2);
+  world.spawn([&](int rank) {
+    const Tensor x = world.tensor({1, 2, 3, 4}, {2, 2});
+    const std::vector<std::int64_t> experts = {rank == 0 ? 3 : -1, -1, 0, 1};
+    const moe::Dispatched sent = moe::dispatch(x, RuntimeContext::tensor(experts, {2, 2}),
+                                               world.tensor({2, 2, 2, 4}, {2, 2}), 4);
+    const Floats y = moe::combine(sent.recv_x, sent.handle).to_vector();
+    CHECK(y == (rank == 0 ? Floats{2, 4, 18, 24} : Floats{0, 0, 18, 24}));
+    CHECK(moe::sizes_of(sent.handle).kept == (rank == 0 ? 3 : 2));
+    CHECK(sent.recv_topk_idx ==
+          (rank == 0 ? std::vector<std::int64_t>{0, 0, 1, 1} : std::vector<std::int64_t>{1}));
+  });
+}
+
+TEST_CASE("a layer without values has a balanced load", "[expert_parallel]") {
+  DataParallelWorld world(2, "ahbm", {.data = false});
+  world.spawn([&](int) {
+    const nn::MoE layer(world.torch,
+                        moe::MoEOptions{.dim = 8,
+                                        .hidden_dim = 16,
+                                        .num_experts = 4,
+                                        .num_shared_experts = 1,
+                                        .router = {.top_k = 2}},
+                        kOnOnePe);
+    const Tensor x = world.torch.zeros({3, 4, 8}, kOnOnePe);
+    x.requires_grad_();
+    const Tensor y = layer(x);
+    CHECK(y.shape() == x.shape());
+    y.backward(world.torch.zeros_like(y));
+    CHECK(layer->last_sizes().received_rows == std::vector<std::int64_t>{12, 12});
+  });
 }
 
 }  // namespace

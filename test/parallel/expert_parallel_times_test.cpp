@@ -160,12 +160,16 @@ TEST_CASE("padded: each rank sends and receives E / ep C rows, in the time of an
 // T k integers, and the counts of E int32, come over the host link; the counts go there, too.
 TEST_CASE("the host's reading of the choice takes the time of its link; a device's takes none",
           "[expert_parallel][timing]") {
-  const auto time_of = [](moe::RoutingReader reader) {
+  struct Times {
+    Time all{0};
+    Time reads{0};
+  };
+  const auto times_of = [](moe::RoutingReader reader) {
     Topology topology = link_topology(SipTopology::ring_1d, 2);
     topology.system.host_link = {Bandwidth{1'000'000'000}, Time{7'000}};
     RuntimeContext torch(topology, {.data = false});
     torch.distributed.init_process_group("ahbm");
-    Time time{0};
+    Times times;
     run_on_devices(torch, 2, [&](int) {
       const Tensor x = torch.zeros({32, kHidden}, kOnOnePe);
       const Tensor weights = torch.zeros({32, 4}, kOnOnePe);
@@ -182,13 +186,18 @@ TEST_CASE("the host's reading of the choice takes the time of its link; a device
            .routing = reader,
            .experts = moe::RoutingLoad::parse("W0").experts({2, 16, 4, 32, 0, 0}, 0)});
       torch.ahbm.synchronize();
-      time = std::max(time, torch.engine().now() - begin);
+      times.all = std::max(times.all, torch.engine().now() - begin);
+      times.reads = moe::sizes_of(sent.handle).host_reads;
     });
-    return time;
+    return times;
   };
   // 32 x 4 integers of 8 bytes, at 1 byte a ns.
-  CHECK(time_of(moe::RoutingReader::host) - time_of(moe::RoutingReader::device) ==
-        Time{(7 + 32 * 4 * 8) * 1000});
+  const Time expected{(7 + 32 * 4 * 8) * 1000};
+  const Times host = times_of(moe::RoutingReader::host);
+  const Times device = times_of(moe::RoutingReader::device);
+  CHECK(host.all - device.all == expected);
+  CHECK(host.reads == expected);
+  CHECK(device.reads == Time{0});
 }
 
 }  // namespace
