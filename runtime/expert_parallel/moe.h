@@ -31,7 +31,8 @@ struct MoEOptions {
   RouterOptions router = {};
   DispatchOptions dispatch = {};
   // A load takes the place of the router's choice, whose time stays; weights stay the router's.
-  // Each call is a step of it, from `first_step` on.  In a run without values, where there is no choice, W0 does.
+  // Each call is a step of it, from `first_step` on.  In a run without values, where there is no
+  // choice, W0 does.
   std::optional<RoutingLoad> load = {};
   std::uint64_t seed = 0;
   std::int64_t first_step = 0;
@@ -61,8 +62,9 @@ KERNBENCH_MODULE(Expert);
 //
 // Each rank has its own tokens, row by row on its PEs, and parameters that these share
 // (DPPolicy::shared), or all lie on one PE.  Gradients of the experts are those of all ranks'
-// tokens; the router's and the shared experts' are of the rank's own: let them be reduced by
-// DistributedDataParallel, or all_reduce, over the group.
+// tokens; the router's and the shared experts' are of the rank's own: reduce them over the group,
+// by all_reduce or by a DistributedDataParallel that ignores the parameters `experts.N...`
+// (_set_params_and_buffers_to_ignore_for_model).
 // Throws CollectiveError KB-C029 as dispatch() and route() do.
 class MoEImpl : public Module {
  public:

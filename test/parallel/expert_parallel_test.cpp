@@ -21,6 +21,7 @@ struct Run {
   bool pre_softmax = true;
   MixtureSize size = {};
   bool is_reversed = false;
+  bool is_in_ddp = false;  // which ignores the experts
 
   MixtureData data() const {
     MixtureData numbers(size);
@@ -64,6 +65,16 @@ void add(std::vector<double>& to, std::int64_t first, const Floats& from) {
   }
 }
 
+Tensor call_in_ddp(const nn::MoE& layer, const Tensor& x) {
+  std::vector<std::string> experts;
+  for (const auto& item : layer->named_parameters()) {
+    if (item.key().starts_with("experts.")) experts.push_back(item.key());
+  }
+  nn::parallel::_set_params_and_buffers_to_ignore_for_model(layer, experts);
+  nn::parallel::DistributedDataParallel ddp(layer);
+  return ddp(x);
+}
+
 // What the ranks have, put together.
 Mixture run(const Run& of) {
   const MixtureData data = of.data();
@@ -84,7 +95,7 @@ Mixture run(const Run& of) {
     };
     const Tensor x = rows(data.x);
     x.requires_grad_();
-    const Tensor y = layer(x);
+    const Tensor y = of.is_in_ddp ? call_in_ddp(layer, x) : layer(x);
     y.backward(rows(data.dy));
     add(all.y, first * of.size.dim, y.to_vector());
     add(all.dx, first * of.size.dim, x.grad().to_vector());
@@ -194,6 +205,12 @@ TEST_CASE("each rank's tokens are dropped by its own capacity", "[expert_paralle
     }
     check_equals_whole({.ranks = ranks, .pes = {2, 2}, .capacity_factor = 0.5, .pad = true});
   }
+}
+
+// The mean of the router's gradients on each rank: their sum over ranks is the whole's.
+TEST_CASE("data parallel training ignores the experts", "[expert_parallel]") {
+  check_equals_whole({.ranks = 2, .is_in_ddp = true});
+  check_equals_whole({.ranks = 4, .pes = {2, 2}, .is_in_ddp = true});
 }
 
 TEST_CASE("more experts, choices and tokens than PEs divide", "[expert_parallel]") {
