@@ -14,6 +14,7 @@
 #include "runtime/distributed/local_backend.h"
 #include "runtime/expert_parallel/expert_parallel.h"
 #include "runtime/expert_parallel/moe.h"
+#include "runtime/functional/grouped_mm.h"
 #include "runtime/nn/convolution.h"
 #include "runtime/nn/layers.h"
 #include "runtime/nn/module.h"
@@ -184,6 +185,11 @@ void shares_its_tokens(kb::RuntimeContext& torch) {
   CHECK(kb::experimental::context_parallel_unshard(mesh, {x}, {1}).front().to_vector() == whole);
 }
 
+kb::Tensor multiply_groups(const kb::Tensor& x, const std::vector<std::int64_t>& sizes,
+                           const std::vector<kb::Tensor>& weights) {
+  return kb::nn::functional::grouped_mm(x, sizes, weights);
+}
+
 void shares_its_experts(kb::RuntimeContext& torch) {
   kb::nn::MoE moe(torch, kb::moe::MoEOptions{.dim = 8, .hidden_dim = 16, .num_experts = 4});
   const kb::Tensor x = torch.randn({6, 8});
@@ -192,8 +198,8 @@ void shares_its_experts(kb::RuntimeContext& torch) {
   const auto sent = kb::moe::dispatch(x, routed.topk_idx, routed.topk_weights, 4);
   CHECK(sent.recv_x.size(0) == 6 * 2);
   const std::vector<kb::Tensor> weights(4, torch.zeros({3, 8}));
-  const auto& sizes = sent.num_recv_tokens_per_expert_list;
-  const kb::Tensor y = kb::nn::functional::grouped_mm(sent.recv_x, sizes, weights);
+  const kb::Tensor y =
+      multiply_groups(sent.recv_x, sent.num_recv_tokens_per_expert_list, weights);
   CHECK(kb::moe::combine(y, sent.handle).shape() == kb::Shape{6, 3});
 }
 
