@@ -198,8 +198,7 @@ void shares_its_experts(kb::RuntimeContext& torch) {
   const auto sent = kb::moe::dispatch(x, routed.topk_idx, routed.topk_weights, 4);
   CHECK(sent.recv_x.size(0) == 6 * 2);
   const std::vector<kb::Tensor> weights(4, torch.zeros({3, 8}));
-  const kb::Tensor y =
-      multiply_groups(sent.recv_x, sent.num_recv_tokens_per_expert_list, weights);
+  const kb::Tensor y = multiply_groups(sent.recv_x, sent.num_recv_tokens_per_expert_list, weights);
   CHECK(kb::moe::combine(y, sent.handle).shape() == kb::Shape{6, 3});
 }
 
