@@ -31,8 +31,8 @@ struct MoEOptions {
   RouterOptions router = {};
   DispatchOptions dispatch = {};
   // A load takes the place of the router's choice, whose time stays; weights stay the router's.
-  // Each call is a step of it, from `first_step` on.  In a run without values, where there is no
-  // choice, W0 does.
+  // Each call is a step of it, from `first_step` on, also one that checkpoint() repeats.  In a run
+  // without values, where there is no choice, W0 does.
   std::optional<RoutingLoad> load = {};
   std::uint64_t seed = 0;
   std::int64_t first_step = 0;
