@@ -79,6 +79,15 @@ TEST_CASE("padding makes all loads alike", "[cli][moe]") {
   CHECK(rows[0]["link_bytes"] == rows[1]["link_bytes"]);
 }
 
+// (ep - 1) / ep E C h e each way, over one link of a ring of two.
+TEST_CASE("padded: the bytes on links are exactly those of an even exchange, twice", "[cli][moe]") {
+  const Json rows = rows_of({"run", "--bench", "moe", "--topology", "tiny", "--set", "ranks=2",
+                             "tokens=64", "hidden=32", "ffn=16", "experts=16", "top_k=4",
+                             "routing=W0,W2,lognormal:2", "capacity_factor=1.5", "pad=true"});
+  REQUIRE(rows.size() == 3);
+  for (const Json& row : rows) CHECK(row["link_bytes"] == 2 * (16 / 2) * 24 * 32 * 2);
+}
+
 TEST_CASE("the host's reading, gradients, shared experts and steps cost or change something",
           "[cli][moe]") {
   const auto only = [](const std::vector<std::string>& more) { return rows_of(command(more))[0]; };
