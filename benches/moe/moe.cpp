@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <filesystem>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -38,12 +39,18 @@ constexpr std::array kColumns = {
     TableColumn{"peak", "(%)", 5, "utilization", 100, 1},
 };
 
-RoutingLoad read_load(std::string_view text) {
+// What is wrong with a load is a wrong setting here.
+template <class Use>
+auto use_load(const Use& use) {
   try {
-    return RoutingLoad::parse(text);
+    return use();
   } catch (const CollectiveError& error) {
     throw UsageError("KB-U012", "--set routing: {}", error.what());
   }
+}
+
+bool is_trace(const RoutingLoad& load) {
+  return load.name().starts_with("trace:");
 }
 
 MoeInput read_input(const Settings& settings) {
@@ -97,10 +104,13 @@ std::vector<MoeInput> read_points(const Bench& bench) {
     input.ranks = static_cast<int>(ranks);
     input.on = train::read_pes(settings, bench.topology(), input.tokens);
     for (const std::string_view text : settings.list("routing")) {
-      input.load = read_load(text);
+      input.load = use_load([&] { return RoutingLoad::parse(text); });
       check_point(input);
       for (const std::int64_t step : settings.integers("step", 0, train::kMost)) {
         input.step = step;
+        // Its lines are read as far as they are used.
+        if (is_trace(input.load))
+          use_load([&] { return expert_loads(input.load, input.load_shape()); });
         points.push_back(input);
       }
     }
@@ -121,10 +131,12 @@ double bandwidth(double bytes, Time time) {
   return time.count() == 0 ? 0 : bytes / to_ns(time);
 }
 
-// "W6 step 3"; the first step goes without saying.
+// "W6 step 3"; the first step goes without saying, and so does a trace's folder.
 std::string label_of(const MoeInput& input) {
-  if (input.step == 0) return input.load.name();
-  return fmt::format("{} step {}", input.load.name(), input.step);
+  const std::string& name = input.load.name();
+  const std::string shown =
+      is_trace(input.load) ? "trace:" + std::filesystem::path(name).filename().string() : name;
+  return input.step == 0 ? shown : fmt::format("{} step {}", shown, input.step);
 }
 
 Row point_row(const MoeInput& input, const MeasuredMoe& measured, const Topology& topology) {

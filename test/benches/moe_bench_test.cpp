@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <cstdint>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -114,6 +115,20 @@ TEST_CASE("loads and layers that do not fit are refused", "[cli][moe]") {
   CHECK_THAT(refusal({"pad=true"}), Says("KB-U012", "wants a capacity_factor"));
   CHECK_THAT(refusal({"pad=true", "capacity_factor=1", "routing=W4"}),
              Says("KB-U012", "ranks of routing W4 have unequal numbers of tokens"));
+}
+
+TEST_CASE("a trace is run, and a wrong line of it is a wrong setting", "[cli][moe]") {
+  const TemporaryFolder folder;
+  std::ofstream(folder.path("good.txt")) << "0 1 2 3\n4 5 6 7\n";
+  std::ofstream(folder.path("bad.txt")) << "0 1 2 3\n\n4 5 6 16\n";
+  const Json rows = rows_of(command({"routing=trace:" + folder.path("good.txt")}));
+  REQUIRE(rows.size() == 1);
+  CHECK(rows[0]["routing"] == "trace:good.txt");
+  // Ranks 0 and 1 of 4 have half of the rows each.
+  CHECK(rows[0]["overload_factor"] == 2);
+  const ProgramResult refused = run_program(command({"routing=trace:" + folder.path("bad.txt")}));
+  CHECK(refused.exit_code == 2);
+  CHECK_THAT(refused.err, Says("KB-U012", "bad.txt:3: expert 16; there are 0 to 15"));
 }
 
 TEST_CASE("experts are divided by ranks, and are enough for each token", "[cli][moe]") {
