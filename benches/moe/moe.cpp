@@ -39,7 +39,7 @@ constexpr std::array kColumns = {
     TableColumn{"peak", "(%)", 5, "utilization", 100, 1},
 };
 
-// What is wrong with a load is a wrong setting here.
+// A load that is refused is a wrong setting here.
 template <class Use>
 auto use_load(const Use& use) {
   try {

@@ -64,7 +64,7 @@ void check_capacity_options(const DispatchOptions& options) {
                         "pad_to_capacity");
 }
 
-// What the host reads of a dispatch, and the simulated time that this takes.
+// The host reads for a dispatch, and the simulated time that they take.
 class HostReads {
  public:
   explicit HostReads(RoutingReader reader) : is_host_(reader == RoutingReader::host) {}

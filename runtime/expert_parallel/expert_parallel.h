@@ -46,14 +46,14 @@ struct Routed {
 // KB-C029 for another shape, and for a top_k that is not from 1 to num_experts.
 Routed route(const Tensor& logits, const RouterOptions& options = {});
 
-// Which tokens an expert that is full does not take: those of the smallest weights, of equal ones
-// the later; or the last ones (Megatron's moe_token_drop_policy).
+// The tokens that an expert which is full does not take: those of the smallest weights, of equal
+// ones the later; or the last ones (Megatron's moe_token_drop_policy).
 enum class DropPolicy : std::uint8_t { probs, position };
 inline constexpr std::array kDropPolicies = {DropPolicy::probs, DropPolicy::position};
 std::string_view name_of(DropPolicy policy);
 
-// Who reads the router's choice.  A kernel's addresses cannot depend on values, and so the host
-// does, for which top_k integers of each token come over the host link, in simulated time; so do
+// The reader of the router's choice.  A kernel's addresses cannot depend on values, and so the host
+// reads it: top_k integers of each token come over the host link, in simulated time; so do
 // the counts of what other ranks send, and the weights where a capacity drops by them.  `device`
 // stands for a device that needs no host for that: nothing is charged.
 enum class RoutingReader : std::uint8_t { host, device };
@@ -79,7 +79,7 @@ struct DispatchOptions {
 // get_capacity.  Throws CollectiveError KB-C029 if that is below 1.
 std::int64_t expert_capacity(std::int64_t slots, std::int64_t num_experts, double factor);
 
-// What combine() needs of its dispatch().
+// A dispatch, as combine() needs it.
 struct Exchange;
 using Handle = std::shared_ptr<const Exchange>;
 
@@ -111,7 +111,7 @@ Dispatched dispatch(const Tensor& x, const Tensor& topk_idx, const Tensor& topk_
 // Gradients flow to y and to the weights.  Throws CollectiveError KB-C029 for other rows.
 Tensor combine(const Tensor& y, const Handle& handle);
 
-// What a dispatch did on this rank.
+// The numbers of a dispatch on this rank.
 struct ExchangeSizes {
   std::int64_t tokens = 0;
   std::int64_t top_k = 0;

@@ -78,7 +78,8 @@ class MoEImpl : public Module {
   Tensor compute_experts(const moe::Dispatched& sent) const;
   Tensor compute_shared(const Tensor& x) const;  // undefined without shared experts
 
-  // What the last forward() or dispatch() sent; throws CollectiveError KB-C029 if there was none.
+  // The numbers of the last forward() or dispatch(); throws CollectiveError KB-C029 if there was
+  // none.
   moe::ExchangeSizes last_sizes() const;
 
  private:

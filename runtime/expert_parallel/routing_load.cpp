@@ -29,7 +29,7 @@ constexpr std::string_view kNames =
   throw CollectiveError("KB-C029", text);
 }
 
-// Of ranks that have experts, where there are more ranks than experts.
+// The number of ranks that have experts, where there are more ranks than experts.
 std::int64_t ranks_with_experts(const LoadShape& shape) {
   return std::min<std::int64_t>(shape.ranks, shape.num_experts);
 }

@@ -15,7 +15,7 @@
 
 namespace kernbench::moe {
 
-// What a load is asked for.  `ranks` are the sources of tokens and those over which the experts
+// The question to a load.  `ranks` are the sources of tokens and those over which the experts
 // lie, in order; a program that lays the same tokens out on fewer ranks asks for the same.
 struct LoadShape {
   int ranks = 1;

@@ -48,8 +48,8 @@ struct HeldRows {
   tl::Pointer data;
 };
 
-// Where the result's rows lie that one PE writes: of copies, in the one that belongs to its copy of
-// the source.
+// The places of the result's rows that one PE writes: of copies, in the one that belongs to its
+// copy of the source.
 class HeldRowsOf {
  public:
   HeldRowsOf(const ops::SpreadMatrix& matrix, const sim::PeLocation& pe, std::int64_t rows,
@@ -168,7 +168,7 @@ std::vector<RowsOfSource> find_orphans(const Tensor& x, const Tensor& result) {
   return orphans;
 }
 
-// What all PEs of a launch know.
+// A move, as all PEs of its launch know it.
 struct MoveOfRows {
   ops::SpreadMatrix source;
   ops::SpreadMatrix result;

@@ -1,4 +1,4 @@
-// Which row is sent for which slot.
+// The plan of the row that is sent for each slot.
 
 #include <fmt/format.h>
 

@@ -72,7 +72,8 @@ TEST_CASE("padding makes all loads alike", "[cli][moe]") {
     CHECK(row["overload_factor"] == 1);
   }
   CHECK(rows[0]["dropped"] == 0);
-  // Of half of the tokens, 4 hot experts take 16 rows of a rank in all, where 128 / 4 + 8 come.
+  // Each of 4 hot experts takes 16 rows of a rank, where half of the tokens give 32 and the
+  // others 8.
   CHECK(rows[1]["dropped"] == 4 * (32 + 8 - 16) / 256.0);
   for (const std::string phase : {"time_ns", "dispatch_ns", "experts_ns", "combine_ns"}) {
     CHECK(rows[0][phase] == rows[1][phase]);

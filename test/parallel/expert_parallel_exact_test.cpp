@@ -54,7 +54,7 @@ struct Results {
   Floats dw2 = Floats(kSize.experts * kWeights);
 
   friend bool operator==(const Results&, const Results&) = default;
-  // Which of them are equal, for reports.
+  // The text says of each whether it is equal, for reports.
   friend std::string differences(const Results& a, const Results& b) {
     return fmt::format("y {}, dx {}, dweights {}, dw1 {}, dw2 {}", a.y == b.y, a.dx == b.dx,
                        a.dweights == b.dweights, a.dw1 == b.dw1, a.dw2 == b.dw2);

@@ -75,7 +75,7 @@ Tensor call_in_ddp(const nn::MoE& layer, const Tensor& x) {
   return ddp(x);
 }
 
-// What the ranks have, put together.
+// Returns the results of all ranks, put together.
 Mixture run(const Run& of) {
   const MixtureData data = of.data();
   Mixture all = WholeMixture(of.size, data, 1, 0).result();
@@ -121,8 +121,9 @@ double squares_of(const std::vector<double>& elements) {
   return std::inner_product(elements.begin(), elements.end(), elements.begin(), 0.0);
 }
 
-// Of real torch 1.13.1, in one process.  A token's four logits are equal, and torch gave it to the
-// last two experts, where the first two are taken here: so experts count from the last one.
+// The sums are those of real torch 1.13.1, in one process.  A token's four logits are equal, and
+// torch gave it to the last two experts, where the first two are taken here: so experts count from
+// the last one.
 struct Golden {
   std::optional<double> capacity_factor = {};
   std::int64_t kept = 64;

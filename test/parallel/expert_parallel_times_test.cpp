@@ -88,7 +88,7 @@ TEST_CASE("without a capacity all pairs are sent, and arrive where they are sent
   }
 }
 
-// What an expert has no room for, counted by itself.
+// Counts by itself the pairs that experts have no room for.
 std::int64_t count_dropped(const Sending& of, int rank, std::int64_t capacity) {
   Integers loads(static_cast<std::size_t>(of.shape.num_experts));
   std::int64_t dropped = 0;

@@ -61,7 +61,7 @@ inline Floats part_of(const Floats& whole, std::int64_t first, std::int64_t coun
   return {whole.begin() + first * each, whole.begin() + (first + count) * each};
 }
 
-// What all ranks have together, of the whole.
+// The results of all ranks together.
 struct Mixture {
   std::vector<double> y;
   std::vector<double> dx;
