@@ -9,6 +9,7 @@
 #include "benches/gemm/gemm.h"
 #include "benches/ipcq/ipcq.h"
 #include "benches/kernels/kernels.h"
+#include "benches/moe/moe.h"
 #include "benches/numerics/numerics.h"
 #include "benches/pipeline/pipeline.h"
 #include "benches/stragglers/stragglers.h"
@@ -22,7 +23,7 @@ void register_shipped_benches() {
        {collectives::calibrate_bench, collectives::ccl_allreduce_bench,
         collectives::collectives_bench, context::context_bench, gemm::gemm_bench, ipcq::ipcq_bench,
         kernels::kernels_bench, evaluation::milestone_1h_ccl, evaluation::milestone_1h_gemm,
-        numerics::numerics_bench, collectives::overlap_bench, ddp::ddp_bench,
+        moe::moe_bench, numerics::numerics_bench, collectives::overlap_bench, ddp::ddp_bench,
         pipeline::pipeline_bench, stragglers::stragglers_bench, tensor_parallel::tp_mlp_bench,
         tensor_parallel::tp_transformer_bench, train::train_bench}) {
     register_bench(bench());

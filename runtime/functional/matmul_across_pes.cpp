@@ -62,10 +62,22 @@ struct SpreadProduct {
   SpreadMatrix b;
   SpreadMatrix c;
   std::vector<Team> teams;
+  MatrixRows depth;             // of those summed over
   bool has_cut_rows = false;  // teams compute different rows of c
 };
 
-std::vector<Team> find_teams(const Tensor& c) {
+// Leaves each team its rows of these, and no team without rows.
+void clip(std::vector<Team>& teams, const MatrixRows& rows) {
+  for (Team& team : teams) {
+    const std::int64_t end = std::min(team.row + team.rows, rows.end);
+    team.row = std::max(team.row, rows.begin);
+    team.rows = std::max<std::int64_t>(end - team.row, 0);
+  }
+  std::erase_if(teams, [](const Team& team) { return team.rows == 0; });
+}
+
+// The teams that compute these rows of c.
+std::vector<Team> find_teams(const Tensor& c, const MatrixRows& rows) {
   const bool share_rows = placement_of(c).pe.is_cut();
   const std::int64_t per_index = rows_per_index(c.shape());
   std::vector<Team> teams;
@@ -77,6 +89,7 @@ std::vector<Team> find_teams(const Tensor& c) {
     team.pes.push_back({shard.sip, shard.cube, shard.pe});
     team.rows += shard.shape[0] * per_index;
   }
+  clip(teams, rows);
   const GemmSpec& array = c.storage()->simulation->machine().topology().pe.gemm;
   for (Team& team : teams) {
     team.grid = choose_grid(team.rows, c.size(-1), static_cast<int>(std::ssize(team.pes)), array);
@@ -84,15 +97,21 @@ std::vector<Team> find_teams(const Tensor& c) {
   return teams;
 }
 
-SpreadProduct make_product(const Tensor& c, const GemmOperands& operands) {
-  const std::string_view name = operands.name();
+MatrixRows all_rows(const Tensor& matrix) {
+  return {0, matrix.numel() / std::max<std::int64_t>(matrix.size(-1), 1)};
+}
+
+SpreadProduct make_product(std::string_view name, const GemmOfRows& of) {
+  const auto& [c, operands, rows] = of;
+  const bool sums_over_rows = operands.transpose_a;
   const Placement placement = placement_of(c);
   check_is_whole(name, operands.a);
   check_is_whole(name, operands.b);
   return {{name, operands.a, operands.transpose_a},
           {name, operands.b, operands.transpose_b},
           {name, c, false},
-          find_teams(c),
+          find_teams(c, sums_over_rows ? all_rows(c) : rows),
+          sums_over_rows ? rows : MatrixRows{0, operands.depth()},
           placement.cube.is_cut() || placement.pe.is_cut()};
 }
 
@@ -110,9 +129,11 @@ tl::CompositeGemm::Readers count_readers(const SpreadProduct& product, const Spr
 void multiply(tl::Context& tl, const Tensor& c, const GemmOperands& operands,
               const SpreadProduct& product) {
   const sim::PeLocation& pe = tl.location();
-  const Team& team = *std::ranges::find_if(product.teams, [&](const Team& each) {
+  const auto found = std::ranges::find_if(product.teams, [&](const Team& each) {
     return std::ranges::find(each.pes, pe) != each.pes.end();
   });
+  if (found == product.teams.end()) return;
+  const Team& team = *found;
   const Grid& grid = team.grid;
   const std::int64_t index = std::ranges::find(team.pes, pe) - team.pes.begin();
   if (index >= grid.along_rows * grid.along_columns) return;
@@ -120,13 +141,13 @@ void multiply(tl::Context& tl, const Tensor& c, const GemmOperands& operands,
   const std::int64_t column = index % grid.along_columns * grid.width;
   const std::int64_t m = std::min(grid.height, team.rows - row);
   const std::int64_t n = std::min(grid.width, c.size(-1) - column);
-  const std::int64_t k = operands.depth();
+  const auto& [first, last] = product.depth;
   const std::int64_t first_row = team.row + row;
   const SpreadRows a = product.a.is_transposed()
-                           ? product.a.rows_for(pe, 0, k, first_row)
+                           ? product.a.rows_for(pe, first, last, first_row)
                            : product.a.rows_for(pe, first_row, first_row + m, 0);
   const SpreadRows b = product.b.is_transposed() ? product.b.rows_for(pe, column, column + n, 0)
-                                                 : product.b.rows_for(pe, 0, k, column);
+                                                 : product.b.rows_for(pe, first, last, column);
   const SpreadRows into = product.c.rows_for(pe, first_row, first_row + m, column);
   tl::CompositeGemm gemm{
       .a = a.first(),
@@ -134,7 +155,7 @@ void multiply(tl::Context& tl, const Tensor& c, const GemmOperands& operands,
       .c = into.first(),
       .m = m,
       .n = n,
-      .k = k,
+      .k = product.depth.count(),
       .a_pitch = product.a.pitch(),
       .b_pitch = product.b.pitch(),
       .c_pitch = product.c.pitch(),
@@ -155,10 +176,27 @@ void multiply(tl::Context& tl, const Tensor& c, const GemmOperands& operands,
 void gemm_across_pes(const Tensor& c, const GemmOperands& operands) {
   std::vector<Tensor> uses = {operands.a, operands.b};
   if (operands.bias.defined()) uses.push_back(operands.bias);
-  launch_on_views(
-      operands.name(), {c}, uses,
-      [c, operands, product = std::make_shared<const SpreadProduct>(make_product(c, operands))](
-          tl::Context& tl) { multiply(tl, c, operands, *product); });
+  const GemmOfRows whole{c, operands,
+                         operands.transpose_a ? MatrixRows{0, operands.depth()} : all_rows(c)};
+  const auto product = std::make_shared<const SpreadProduct>(make_product(operands.name(), whole));
+  launch_on_views(operands.name(), {c}, uses,
+                  [=](tl::Context& tl) { multiply(tl, c, operands, *product); });
+}
+
+void gemms_across_pes(std::string_view name, const std::vector<GemmOfRows>& products) {
+  std::vector<Tensor> results;
+  std::vector<Tensor> uses;
+  auto spread = std::make_shared<std::vector<SpreadProduct>>();
+  for (const GemmOfRows& of : products) {
+    results.push_back(of.c);
+    uses.insert(uses.end(), {of.operands.a, of.operands.b});
+    spread->push_back(make_product(name, of));
+  }
+  launch_on_views(name, results, uses, [=](tl::Context& tl) {
+    for (std::size_t i = 0; i < products.size(); ++i) {
+      multiply(tl, products[i].c, products[i].operands, (*spread)[i]);
+    }
+  });
 }
 
 }  // namespace kernbench::ops

@@ -2,6 +2,10 @@
 
 #pragma once
 
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
 #include "runtime/functional/matmul_kernel.h"
 
 namespace kernbench::ops {
@@ -12,5 +16,25 @@ namespace kernbench::ops {
 // REQUIRES: c's columns are whole; a and b are folded, are read in place and lie on c's holders;
 // the product sums over at least one element
 void gemm_across_pes(const Tensor& c, const GemmOperands& operands);
+
+// Rows [begin, end) of a matrix.
+struct MatrixRows {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+
+  std::int64_t count() const { return end - begin; }
+};
+
+// A product of some rows of its matrices: c's and a's, or, where a is transposed, those of a and b
+// in memory, over which it sums.
+struct GemmOfRows {
+  Tensor c;
+  GemmOperands operands;
+  MatrixRows rows;
+};
+
+// Does the same for each of several products in one launch, in the name of an operator.
+// REQUIRES: there is one; each has at least one row, and no bias; all tensors have the same holders
+void gemms_across_pes(std::string_view name, const std::vector<GemmOfRows>& products);
 
 }  // namespace kernbench::ops

@@ -5,13 +5,16 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "runtime/simulation/call_site.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/stream/rank_streams.h"
 #include "runtime/stream/stream_races.h"
+#include "runtime/tensor/host_read.h"
 #include "runtime/tensor/memory_space.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
@@ -105,6 +108,44 @@ void HostCopy::landed(std::uint64_t index) {
   if (--under_way_ == 0) done_.signal();
 }
 
+// The parts of a tensor on their way to the host.
+class HostFetch {
+ public:
+  explicit HostFetch(Tensor source) : source_(std::move(source)) {
+    source_.storage()->begin_use();
+  }
+  ~HostFetch() { source_.storage()->end_use(); }
+
+  void run() {
+    Tensor::Storage& storage = *source_.storage();
+    std::set<std::vector<std::int64_t>> fetched;
+    for (std::size_t i = 0; i < storage.shards.size(); ++i) {
+      const ShardInfo& shard = storage.shards[i];
+      if (shard.shape.numel() == 0 || !fetched.insert(shard.offset).second) continue;
+      send(storage.buffers()[i].home, shard.shape.numel() * size_of(storage.dtype));
+    }
+    if (under_way_ == 0) return;
+    storage.simulation->wait(
+        done_, [&] { return fmt::format("tensor '{}' to come to the host", storage.name); });
+  }
+
+ private:
+  void send(const sim::PeLocation& home, Bytes bytes) {
+    sim::Fabric& fabric = source_.storage()->simulation->machine().fabric();
+    const sim::Path& path = fabric.path({sim::Endpoint::Kind::hbm, home},
+                                        {sim::Endpoint::Kind::host, {home.sip, 0, 0}});
+    ++under_way_;
+    fabric.send(path, bytes, sim::Engine::call<&HostFetch::landed>(this, 0));
+  }
+  void landed(std::uint64_t /*part*/) {
+    if (--under_way_ == 0) done_.signal();
+  }
+
+  const Tensor source_;
+  std::size_t under_way_ = 0;
+  Completion done_{*source_.storage()->simulation};
+};
+
 // Without a `dp` each PE of the device has a copy, which few programs need and each copy_ pays for.
 void hint_at_placement(const Tensor& target, std::size_t transfers) {
   if (transfers < 2 || target.dp() != DPPolicy{} || std::getenv("KERNBENCH_DEBUG") == nullptr) {
@@ -147,6 +188,18 @@ void copy_from_host(const Tensor& target, std::vector<ShardWrite> writes, std::s
   simulation.keep(copy);
   copy->run();
   simulation.release(copy.get());
+}
+
+Time carry_to_host(const Tensor& x) {
+  Simulation& simulation = *x.storage()->simulation;
+  begin_host_read(*x.storage(), HostRead::indices);
+  const Time begin = simulation.now();
+  const auto fetch = std::make_shared<HostFetch>(x);
+  // Transfers under way refer to it even when the caller is unwound.
+  simulation.keep(fetch);
+  fetch->run();
+  simulation.release(fetch.get());
+  return simulation.now() - begin;
 }
 
 Tensor copy_on(const Tensor& x, int device) {

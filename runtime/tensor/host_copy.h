@@ -10,6 +10,7 @@
 
 #include "runtime/tensor/host_elements.h"
 #include "runtime/tensor/tensor.h"
+#include "sim_engine/base/units.h"
 
 namespace kernbench::runtime {
 
@@ -27,6 +28,12 @@ struct ShardWrite {
 // KB-G003 if an operation under way uses the target (runtime/tensor/data_under_way.h).
 void copy_from_host(const Tensor& target, std::vector<ShardWrite> writes, std::string_view function,
                     const std::source_location& location);
+
+// Takes the time in which the elements come to the host over the host link, from one holder each,
+// once what computes them is done, and returns it.  A host read behind it has them at no further
+// cost: host reads themselves observe, and take no simulated time (ADR-0027).
+// REQUIRES: x is on a device, and no strided view
+Time carry_to_host(const Tensor& x);
 
 // Do what Tensor::copy_() and Tensor::copy_shard_() do, without autograd.
 // REQUIRES: both are defined, and of the same shape

@@ -41,7 +41,7 @@ double time_of(const Json& report) {
 
 TEST_CASE("benches whose clock starts when all ranks have begun refuse a late start",
           "[cli][faults]") {
-  for (const std::string bench : {"ddp", "pipeline", "context"}) {
+  for (const std::string bench : {"ddp", "pipeline", "context", "moe"}) {
     const ProgramResult refused =
         run_program({"run", "--bench", bench, "--fault", "rank=1 start=+1us"});
     CHECK(refused.exit_code == 2);

@@ -12,6 +12,9 @@
 #include "runtime/context_parallel/context_parallel.h"
 #include "runtime/data/data_loader.h"
 #include "runtime/distributed/local_backend.h"
+#include "runtime/expert_parallel/expert_parallel.h"
+#include "runtime/expert_parallel/moe.h"
+#include "runtime/functional/grouped_mm.h"
 #include "runtime/nn/convolution.h"
 #include "runtime/nn/layers.h"
 #include "runtime/nn/module.h"
@@ -182,6 +185,23 @@ void shares_its_tokens(kb::RuntimeContext& torch) {
   CHECK(kb::experimental::context_parallel_unshard(mesh, {x}, {1}).front().to_vector() == whole);
 }
 
+kb::Tensor multiply_groups(const kb::Tensor& x, const std::vector<std::int64_t>& sizes,
+                           const std::vector<kb::Tensor>& weights) {
+  return kb::nn::functional::grouped_mm(x, sizes, weights);
+}
+
+void shares_its_experts(kb::RuntimeContext& torch) {
+  kb::nn::MoE moe(torch, kb::moe::MoEOptions{.dim = 8, .hidden_dim = 16, .num_experts = 4});
+  const kb::Tensor x = torch.randn({6, 8});
+  CHECK(moe(x).shape() == x.shape());
+  const auto routed = kb::moe::route(torch.randn({6, 4}), {.top_k = 2});
+  const auto sent = kb::moe::dispatch(x, routed.topk_idx, routed.topk_weights, 4);
+  CHECK(sent.recv_x.size(0) == 6 * 2);
+  const std::vector<kb::Tensor> weights(4, torch.zeros({3, 8}));
+  const kb::Tensor y = multiply_groups(sent.recv_x, sent.num_recv_tokens_per_expert_list, weights);
+  CHECK(kb::moe::combine(y, sent.handle).shape() == kb::Shape{6, 3});
+}
+
 TEST_CASE("what the guide says of training works", "[guide]") {
   OperatorsUnderTest dut;
   kb::RuntimeContext& torch = dut.torch;
@@ -238,6 +258,7 @@ TEST_CASE("what the guide says of training works", "[guide]") {
   schedule.step(torch.randn({8, 8}), {.target = torch.randn({8, 4})});
   CHECK(other->fc->weight.grad().defined());
   shares_its_tokens(torch);
+  shares_its_experts(torch);
   kb::distributed::fsdp::fully_shard(net);
   CHECK(net(x).to_vector() == whole);
 }

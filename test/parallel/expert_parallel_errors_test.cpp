@@ -1,0 +1,119 @@
+// Tests what expert parallelism refuses.
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "runtime/functional/grouped_mm.h"
+#include "test/parallel/expert_parallel_world.h"
+
+namespace kernbench::test::expert_parallel_errors_test {
+namespace {
+
+namespace F = nn::functional;
+
+// Runs `use(torch)` on two ranks.
+template <class Use>
+std::string refusal_on_ranks(const Use& use) {
+  DataParallelWorld world(2);
+  return world.refusal([&](int) { use(world.torch); });
+}
+
+std::string refused_layer(const moe::MoEOptions& options) {
+  return refusal_on_ranks([&](RuntimeContext& torch) { nn::MoE(torch, options, kOnOnePe); });
+}
+
+struct Call {
+  Shape x{4, 8};
+  Shape pairs{4, 2};
+  std::int64_t num_experts = 4;
+  std::int64_t expert = 1;
+  moe::DispatchOptions options = {};
+};
+
+std::string refused_dispatch(const Call& call) {
+  return refusal_on_ranks([&](RuntimeContext& torch) {
+    const std::vector<std::int64_t> experts(static_cast<std::size_t>(call.pairs.numel()),
+                                            call.expert);
+    moe::dispatch(torch.zeros(call.x, kOnOnePe), RuntimeContext::tensor(experts, call.pairs),
+                  torch.zeros(call.pairs, kOnOnePe), call.num_experts, call.options);
+  });
+}
+
+TEST_CASE("experts that ranks do not divide, and too many choices, are refused",
+          "[expert_parallel][errors]") {
+  const moe::MoEOptions options{.dim = 8, .hidden_dim = 8, .num_experts = 3};
+  CHECK_THAT(refused_layer(options), Says("KB-C029",
+                                          "Number of experts should be a multiple of expert model "
+                                          "parallel_size: 3 experts and 2 ranks"));
+  CHECK_THAT(refused_layer({.dim = 8, .num_experts = 4, .router = {.top_k = 5}}),
+             Says("KB-C029", "selected index k out of range: top_k is 5, and there are 4 experts"));
+  CHECK_THAT(refused_dispatch({.num_experts = 3}), Says("KB-C029", "3 experts and 2 ranks"));
+  CHECK_THAT(refused_dispatch({.pairs = {4, 6}}), Says("KB-C029", "top_k 6 exceeds the 4 experts"));
+  CHECK_THAT(refusal_on_ranks([](RuntimeContext& torch) {
+               moe::route(torch.zeros({4, 4}, kOnOnePe), {.top_k = 0});
+             }),
+             Says("KB-C029", "selected index k out of range: top_k is 0"));
+}
+
+TEST_CASE("shapes and experts that do not fit are refused", "[expert_parallel][errors]") {
+  CHECK_THAT(refused_dispatch({.pairs = {3, 2}}),
+             Says("KB-C029", "they are [4, 8], [3, 2] and [3, 2]"));
+  CHECK_THAT(refused_dispatch({.expert = 4}),
+             Says("KB-C029", "expert 4 of a token; there are 0 to 3, and -1 for none"));
+  CHECK_THAT(refused_dispatch({.options = {.experts = std::vector<std::int64_t>{1}}}),
+             Says("KB-C029", "1 experts are given; topk_idx [4, 2] has 8"));
+}
+
+TEST_CASE("capacities below 1 are refused", "[expert_parallel][errors]") {
+  CHECK_THAT(refused_dispatch({.options = {.capacity_factor = 0}}),
+             Says("KB-C029",
+                  "expert capacity 0: 8 tokens of experts times capacity_factor 0, over "
+                  "4 experts, is below 1"));
+  CHECK_THAT(refused_dispatch({.options = {.capacity_factor = -1}}), Says("KB-C029", "is below 1"));
+  CHECK_THAT(refused_dispatch({.options = {.pad_to_capacity = true}}),
+             Says("KB-C029",
+                  "moe_expert_capacity_factor must be set to use "
+                  "moe_pad_expert_input_to_capacity"));
+  CHECK(moe::expert_capacity(4096 * 8, 64, 1.25) == 640);
+  CHECK(moe::expert_capacity(100, 1, 1.1) == 110);
+  CHECK(moe::expert_capacity(10, 64, 0.1) == 1);
+}
+
+TEST_CASE("combine refuses other rows than dispatch gave", "[expert_parallel][errors]") {
+  CHECK_THAT(refusal_on_ranks([](RuntimeContext& torch) {
+               const moe::Dispatched sent = moe::dispatch(
+                   torch.zeros({4, 8}, kOnOnePe),
+                   RuntimeContext::tensor(std::vector<std::int64_t>{0, 1, 2, 3}, {4, 1}),
+                   torch.zeros({4, 1}, kOnOnePe), 4);
+               moe::combine(torch.zeros({3, 8}, kOnOnePe), sent.handle);
+             }),
+             Says("KB-C029", "y is [3, 8]; dispatch() gave this rank's experts 4 rows"));
+}
+
+std::string refused_groups(const Shape& x, const std::vector<std::int64_t>& sizes,
+                           const std::vector<Shape>& weights,
+                           const TensorOptions& options = kOnOnePe) {
+  DataParallelWorld world(1);
+  return world.refusal([&](int) {
+    std::vector<Tensor> tensors;
+    for (const Shape& weight : weights) tensors.push_back(world.torch.zeros(weight, kOnOnePe));
+    F::grouped_mm(world.torch.zeros(x, options), sizes, tensors);
+  });
+}
+
+TEST_CASE("grouped_mm refuses groups and weights that do not fit", "[expert_parallel][errors]") {
+  CHECK_THAT(refused_groups({4, 8}, {4}, {}), Says("KB-F001", "1 groups and 0 weights"));
+  CHECK_THAT(refused_groups({4, 8}, {2, 1}, {{6, 8}, {6, 8}}),
+             Says("KB-F001",
+                  "groups of 4 rows in all, none of them negative, are wanted of x "
+                  "[4, 8]; these have 3"));
+  CHECK_THAT(refused_groups({4, 8}, {5, -1}, {{6, 8}, {6, 8}}),
+             Says("KB-F001", "none of them negative"));
+  CHECK_THAT(refused_groups({4, 8}, {2, 2}, {{6, 8}, {6, 7}}),
+             Says("KB-F001", "contraction dimension of mat_a and mat_b must match"));
+  CHECK_THAT(refused_groups({4, 8}, {2, 2}, {{6, 8}, {5, 8}}), Says("KB-F001", "a weight [5, 8]"));
+}
+
+}  // namespace
+}  // namespace kernbench::test::expert_parallel_errors_test
