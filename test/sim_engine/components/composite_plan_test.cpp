@@ -184,6 +184,15 @@ TEST_CASE("one step takes its loads, its product and its store", "[composite]") 
   CHECK(estimate_time(plan, kPe, shared) == 4 * kTile + kLatency + kProduct + kTile + kLatency);
 }
 
+TEST_CASE("an estimate that breaks off is longer than what it may be", "[composite]") {
+  const GemmSize tile = GENERATE(GemmSize{32, 32, 1024}, GemmSize{96, 64, 1000}, GemmSize{1, 1, 1});
+  const CompositePlan plan = plan_of({1000, 700, 1024}, tile);
+  const Wide whole = estimate_time(plan, kPe, kWay);
+  CHECK(estimate_time(plan, kPe, kWay, whole) == whole);
+  for (Wide most = whole - 1; most > 0; most /= 2)
+    CHECK(estimate_time(plan, kPe, kWay, most) > most);
+}
+
 // The products of 32 x 32 x 1024 take 1,086 ns each, and their loads 1,311 ns.
 TEST_CASE("each step in the middle takes as long as its loads, if those take longest",
           "[composite]") {
