@@ -33,7 +33,7 @@ bool touch(const sim::MatrixAt& a, const sim::ElementRange& in_a, const sim::Mat
 std::string_view overlapped_operand(const sim::CompositePlan& plan) {
   const auto& [m, n, k] = plan.size;
   std::vector<std::pair<const sim::MatrixAt*, sim::ElementRange>> in_c;
-  plan.c.for_each_part(0, 0, m, n,
+  plan.c.for_each_part(plan.c.rows_at(0, 0, m, n),
                        [&](const sim::MatrixAt& block, const sim::ElementRange& elements) {
                          in_c.emplace_back(&block, elements);
                        });
@@ -44,7 +44,7 @@ std::string_view overlapped_operand(const sim::CompositePlan& plan) {
   };
   const auto reads_c = [&](const sim::OperandAt& operand, std::int64_t rows, std::int64_t columns) {
     bool overlaps = false;
-    operand.for_each_part(0, 0, rows, columns,
+    operand.for_each_part(operand.rows_at(0, 0, rows, columns),
                           [&](const sim::MatrixAt& block, const sim::ElementRange& elements) {
                             overlaps = overlaps || overlaps_c(block, elements);
                           });
@@ -230,7 +230,7 @@ void Context::composite(const CompositeGemm& gemm) {
   set_tile(plan, {gemm.tile_m, gemm.tile_n, gemm.tile_k});
   count_parts(plan);
   make_room("tl.composite", working_set(plan));
-  run_.composite(plan);
+  run_.composite(std::move(plan));
 }
 
 }  // namespace kernbench::tl

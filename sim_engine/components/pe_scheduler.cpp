@@ -97,10 +97,12 @@ void PeScheduler::start(Command& command, work::Load& load) {
   // while the bytes are under way.
   if (load.blocks.empty()) {
     begin_access(load, Access::read);
-    services_.memory.bind(command.result->value, load_value(services_.memory, load));
+    if (services_.memory.has_data()) {
+      services_.memory.bind(command.result->value, load_value(services_.memory, load));
+    }
   }
   for (work::ChosenBlock& block : load.blocks) {
-    block.id = begin_access(block, Access::read, *load.kernel);
+    block.id = begin_access(block, Access::read, load.kernel);
     services_.memory.bind(block.value, services_.memory.load(block.buffer.region, block.elements));
   }
   if (load.is_shared) return load_shared(command, load);
@@ -203,7 +205,7 @@ const Path& PeScheduler::store_path(const PeLocation& home) {
 void PeScheduler::begin_access(work::HbmAccess& access, Access kind) {
   // A part of a composite is not tracked by itself: the composite has begun its accesses as a
   // whole.
-  if (access.kernel) access.id = begin_access(access, kind, *access.kernel);
+  if (access.kernel != 0) access.id = begin_access(access, kind, access.kernel);
 }
 
 AccessId PeScheduler::begin_access(const HbmPart& part, Access kind, std::uint64_t kernel) {
@@ -213,7 +215,7 @@ AccessId PeScheduler::begin_access(const HbmPart& part, Access kind, std::uint64
 }
 
 void PeScheduler::end_access(const work::HbmAccess& access) {
-  if (access.kernel) services_.accesses.end(access.id);
+  if (access.kernel != 0) services_.accesses.end(access.id);
 }
 
 // PE_MATH and PE_GEMM

@@ -79,9 +79,11 @@ TEST_CASE("blocks of one slice of HBM take one transfer", "[composite]") {
   }
   CHECK(plan.a.further_transfers() == 1);
   std::vector<std::vector<std::int64_t>> transfers;  // the rows of each
-  for_each_transfer(plan.a, 4, 0, 24, 24, [&](std::span<const PartOfBlock> parts) {
+  plan.a.for_each_transfer(plan.a.rows_at(4, 0, 24, 24), [&](const OperandAt::Rows& transfer) {
     std::vector<std::int64_t>& rows = transfers.emplace_back();
-    for (const PartOfBlock& part : parts) rows.push_back(part.elements.count() / 24);
+    plan.a.for_each_part(transfer, [&](const MatrixAt&, const ElementRange& elements) {
+      rows.push_back(elements.count() / 24);
+    });
   });
   CHECK(transfers == std::vector<std::vector<std::int64_t>>{{4, 8}, {8, 4}});
   // Loads of a in 3 transfers at most, of b once for each of two tiles, two products and stores.
