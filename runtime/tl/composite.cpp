@@ -33,7 +33,7 @@ bool touch(const sim::MatrixAt& a, const sim::ElementRange& in_a, const sim::Mat
 std::string_view overlapped_operand(const sim::CompositePlan& plan) {
   const auto& [m, n, k] = plan.size;
   std::vector<std::pair<const sim::MatrixAt*, sim::ElementRange>> in_c;
-  plan.c.for_each_part(0, 0, m, n,
+  plan.c.for_each_part(plan.c.rows_at(0, 0, m, n),
                        [&](const sim::MatrixAt& block, const sim::ElementRange& elements) {
                          in_c.emplace_back(&block, elements);
                        });
@@ -44,7 +44,7 @@ std::string_view overlapped_operand(const sim::CompositePlan& plan) {
   };
   const auto reads_c = [&](const sim::OperandAt& operand, std::int64_t rows, std::int64_t columns) {
     bool overlaps = false;
-    operand.for_each_part(0, 0, rows, columns,
+    operand.for_each_part(operand.rows_at(0, 0, rows, columns),
                           [&](const sim::MatrixAt& block, const sim::ElementRange& elements) {
                             overlaps = overlaps || overlaps_c(block, elements);
                           });
@@ -74,10 +74,9 @@ void Context::check_sizes(const CompositeGemm& gemm) const {
   }
 }
 
-sim::MatrixAt Context::matrix_at(std::string_view operand, const Pointer& pointer,
+sim::MatrixAt Context::matrix_at(std::string_view operation, const Pointer& pointer,
                                  const Shape& shape, DType dtype, std::int64_t pitch) const {
   const std::int64_t distance = pitch == 0 ? shape[1] : pitch;
-  const std::string operation = fmt::format("tl.composite ({})", operand);
   show(operation, pointer, rows_at(operation, pointer, shape, dtype, distance), false);
   return {pointer.buffer_, pointer.offset(), distance};
 }
@@ -93,6 +92,7 @@ void Context::check_readers(std::string_view operand, const CompositeGemm::Reade
 sim::OperandAt Context::operand_at(std::string_view operand, const Pointer& first,
                                    const std::vector<RowBlock>& further, const Shape& shape,
                                    DType dtype, std::int64_t pitch) const {
+  const std::string operation = fmt::format("tl.composite ({})", operand);
   const auto end_of = [&](std::size_t block) {
     return block < further.size() ? further[block].row : shape[0];
   };
@@ -103,9 +103,10 @@ sim::OperandAt Context::operand_at(std::string_view operand, const Pointer& firs
                         "ascending order, below {}, are wanted",
                         where("tl.composite"), operand, row, end_of(next), shape[0]);
     }
-    return matrix_at(operand, pointer, {end_of(next) - row, shape[1]}, dtype, pitch);
+    return matrix_at(operation, pointer, {end_of(next) - row, shape[1]}, dtype, pitch);
   };
   sim::OperandAt whole{at(first, 0, 0)};
+  whole.further.reserve(further.size());
   const Topology& topology = run_.pe().services().topology;
   const auto slice_of = [&](const sim::MatrixAt& block) {
     const sim::PeLocation& home = block.buffer.home;
@@ -143,7 +144,9 @@ sim::CompositePlan Context::make_plan(const CompositeGemm& gemm) const {
   plan.b.readers = {gemm.b_readers.in_cube, gemm.b_readers.in_launch};
   plan.a.is_transposed = gemm.transpose_a;
   plan.b.is_transposed = gemm.transpose_b;
-  if (gemm.bias) plan.bias = matrix_at("bias", *gemm.bias, {1, gemm.n}, gemm.bias->dtype(), 0);
+  if (gemm.bias) {
+    plan.bias = matrix_at("tl.composite (bias)", *gemm.bias, {1, gemm.n}, gemm.bias->dtype(), 0);
+  }
   plan.scale = static_cast<float>(gemm.scale);
   if (!is_enumerator(gemm.activation, kActivationCount)) {
     throw DeviceError("KB-K036",
@@ -230,7 +233,7 @@ void Context::composite(const CompositeGemm& gemm) {
   set_tile(plan, {gemm.tile_m, gemm.tile_n, gemm.tile_k});
   count_parts(plan);
   make_room("tl.composite", working_set(plan));
-  run_.composite(plan);
+  run_.composite(std::move(plan));
 }
 
 }  // namespace kernbench::tl

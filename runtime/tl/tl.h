@@ -303,7 +303,7 @@ class Context {
   sim::OperandAt operand_at(std::string_view operand, const Pointer& first,
                             const std::vector<RowBlock>& further, const Shape& shape, DType dtype,
                             std::int64_t pitch) const;
-  sim::MatrixAt matrix_at(std::string_view operand, const Pointer& pointer, const Shape& shape,
+  sim::MatrixAt matrix_at(std::string_view operation, const Pointer& pointer, const Shape& shape,
                           DType dtype, std::int64_t pitch) const;
   sim::CompositePlan make_plan(const CompositeGemm& gemm) const;
   void check_sizes(const CompositeGemm& gemm) const;

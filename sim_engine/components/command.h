@@ -75,8 +75,6 @@ struct Gemm {
 struct Composite {
   const CompositePlan* plan = nullptr;
   Event start;  // called when the command is dispatched
-  // The ids that MemoryOrder has given to its accesses, in the order of list_memory_uses().
-  std::span<AccessIndex::Id> noted = {};
 };
 struct Message {
   IpcqChannel* channel = nullptr;

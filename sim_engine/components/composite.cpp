@@ -63,33 +63,26 @@ class EpilogueOps {
   std::int64_t lane_operations_ = 0;
 };
 
-std::int64_t count_elements(std::span<const PartOfBlock> parts) {
-  std::int64_t count = 0;
-  for (const PartOfBlock& part : parts) count += part.elements.count();
-  return count;
-}
-
-work::HbmAccess access_to(std::span<const PartOfBlock> parts) {
-  const auto in_hbm = [](const PartOfBlock& part) -> HbmPart {
-    return {part.block->buffer, part.elements.simplified()};
-  };
-  work::HbmAccess access{in_hbm(parts.front()), {}};
-  for (const PartOfBlock& part : parts.subspan(1)) access.further.push_back(in_hbm(part));
+work::HbmAccess access_to(const OperandAt& operand, const OperandAt::Rows& rows) {
+  work::HbmAccess access{
+      {operand.matrix_of(rows.block).buffer, operand.in_first_block(rows).simplified()}};
+  if (access.elements.count() == rows.count()) return access;
+  access.operand = &operand;
+  access.rows = rows;
   return access;
 }
 
 }  // namespace
 
-Composite::Composite(PeScheduler& scheduler, Command& command, const CompositePlan& plan,
-                     Tile scratch, std::uint64_t kernel, Waits& waits)
+Composite::Composite(PeScheduler& scheduler, Command& command, CompositePlan plan, Tile scratch,
+                     std::uint64_t kernel, Waits& waits)
     : scheduler_(scheduler),
       command_(command),
-      plan_(plan),
+      plan_(std::move(plan)),
       kernel_(kernel),
       waits_(waits),
-      counts_(tile_counts(plan.size, plan.tile)),
+      counts_(tile_counts(plan_.size, plan_.tile)),
       scratch_(std::move(scratch)),
-      noted_(list_memory_uses(plan).size(), AccessIndex::kNone),
       step_count_(counts_.m * counts_.n * counts_.k) {}
 
 Composite::Step Composite::step_at(std::int64_t index) const {
@@ -109,11 +102,12 @@ Composite::Step Composite::step_at(std::int64_t index) const {
 
 void Composite::open_accesses() {
   PeServices& services = scheduler_.services();
-  for (const MemoryUse& use : list_memory_uses(plan_)) {
+  accesses_.reserve(count_memory_uses(plan_));
+  for_each_memory_use(plan_, [&](const MemoryUse& use) {
     accesses_.push_back(services.accesses.begin(
         use.region, use.elements, use.writes ? Access::write : Access::read,
         {"tl.composite", scheduler_.location(), kernel_}, services.engine.now()));
-  }
+  });
 }
 
 void Composite::close_accesses() {
@@ -152,8 +146,8 @@ void Composite::issue_step(const Step& step) {
   // The result reuses the scratch of the result before the last, so it waits for that one's store.
   Tile& place = stored_[static_cast<std::size_t>(results_issued_ % 2)];
   if (step.begins_result && plan_.bias) {
-    const PartOfBlock bias{&*plan_.bias, plan_.bias->block(0, step.column, 1, n)};
-    bias_ = load(std::span(&bias, 1), false, place);
+    const HbmPart bias{plan_.bias->buffer, plan_.bias->block(0, step.column, 1, n)};
+    bias_ = load({{bias}}, n, place);
   }
   const Tile product = multiply(step, a, b);
   if (step.ends_result) issue_end_of_result(step, product);
@@ -166,11 +160,12 @@ Tile Composite::load_tile(const OperandAt& operand, std::int64_t row, std::int64
                           std::int64_t rows, std::int64_t columns) {
   std::vector<Tile> parts;
   std::vector<Value> values;
-  for_each_transfer(operand, row, column, rows, columns,
-                    [&](std::span<const PartOfBlock> transfer) {
-                      parts.push_back(load(transfer, operand.is_shared(), {}));
-                      values.push_back(parts.back()->value);
-                    });
+  operand.for_each_transfer(
+      operand.rows_at(row, column, rows, columns), [&](const OperandAt::Rows& transfer) {
+        parts.push_back(
+            load({access_to(operand, transfer), operand.is_shared()}, transfer.count(), {}));
+        values.push_back(parts.back()->value);
+      });
   if (parts.size() == 1 && !operand.is_transposed) return parts.front();
   PeServices& services = scheduler_.services();
   const Tile whole = services.tiles.make_view(operand.buffer.dtype, rows * columns, parts);
@@ -181,16 +176,15 @@ Tile Composite::load_tile(const OperandAt& operand, std::int64_t row, std::int64
   return whole;
 }
 
-Tile Composite::load(std::span<const PartOfBlock> parts, bool is_shared, const Tile& not_before) {
+Tile Composite::load(const work::Load& access, std::int64_t count, const Tile& not_before) {
   PeServices& services = scheduler_.services();
-  const std::int64_t count = count_elements(parts);
-  const DType dtype = parts.front().block->buffer.dtype;
+  const DType dtype = access.buffer.dtype;
   Command& command = make_command();
   const Tile result = services.tiles.make_view(dtype, count, {});
   result->value = services.memory.declare(dtype, count);
   command.result = result;
   command.bytes = result->bytes;
-  command.work = work::Load{access_to(parts), is_shared};
+  command.work = access;
   scheduler_.issue(command, std::span(&not_before, 1));
   return result;
 }
@@ -222,28 +216,29 @@ void Composite::issue_end_of_result(const Step& step, Tile sum) {
   PeServices& services = scheduler_.services();
   std::vector<Tile> done;
   std::int64_t offset = 0;
-  for_each_transfer(plan_.c, step.row, step.column, step.size.m, step.size.n,
-                    [&](std::span<const PartOfBlock> transfer) {
-                      const std::int64_t count = count_elements(transfer);
-                      Tile part = sum;
-                      if (count < sum->element_count) {
-                        part = services.tiles.make_view(sum->dtype, count, std::span(&sum, 1));
-                        part->value = services.memory.slice(sum->value, offset, count);
-                      }
-                      offset += count;
-                      done.push_back(store(transfer, part));
-                    });
+  plan_.c.for_each_transfer(plan_.c.rows_at(step.row, step.column, step.size.m, step.size.n),
+                            [&](const OperandAt::Rows& transfer) {
+                              const std::int64_t count = transfer.count();
+                              Tile part = sum;
+                              if (count < sum->element_count) {
+                                part =
+                                    services.tiles.make_view(sum->dtype, count, std::span(&sum, 1));
+                                part->value = services.memory.slice(sum->value, offset, count);
+                              }
+                              offset += count;
+                              done.push_back(store(transfer, part));
+                            });
   stored_[static_cast<std::size_t>(results_issued_++ % 2)] =
       done.size() == 1 ? done.front() : services.tiles.make_view(DType::f32, 0, done);
 }
 
-Tile Composite::store(std::span<const PartOfBlock> parts, const Tile& tile) {
+Tile Composite::store(const OperandAt::Rows& rows, const Tile& tile) {
   Command& command = make_command();
   const Tile done = scheduler_.services().tiles.make_view(DType::f32, 0, {});
   command.operands[0] = tile;
   command.result = done;
   command.bytes = tile->bytes;
-  command.work = work::Store{access_to(parts)};
+  command.work = work::Store{access_to(plan_.c, rows)};
   scheduler_.issue(command);
   ++stores_issued_;
   return done;

@@ -17,7 +17,6 @@
 
 #include <array>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "sim_engine/components/command.h"
@@ -30,14 +29,15 @@ class Composite final : private CommandIssuer {
  public:
   // `scratch` holds the working set until the composite ends.  `command` is finished then.  Its
   // accesses are those of `kernel`, and so are the waits of its parts.
-  Composite(PeScheduler& scheduler, Command& command, const CompositePlan& plan, Tile scratch,
+  Composite(PeScheduler& scheduler, Command& command, CompositePlan plan, Tile scratch,
             std::uint64_t kernel, Waits& waits);
   Composite(const Composite&) = delete;
   Composite& operator=(const Composite&) = delete;
 
   const CompositePlan& plan() const { return plan_; }
-  // For MemoryOrder: an id for each of list_memory_uses().
-  std::span<AccessIndex::Id> noted() { return noted_; }
+  Command& command() { return command_; }
+  // For MemoryOrder: an id for each of for_each_memory_use(); none before they are noted.
+  std::vector<AccessIndex::Id>& noted() { return noted_; }
 
   // Bytes of shared tiles that HBM gave because of this composite.
   Bytes shared_from_hbm() const { return shared_from_hbm_; }
@@ -63,10 +63,10 @@ class Composite final : private CommandIssuer {
   void issue_end_of_result(const Step& step, Tile sum);
   Tile load_tile(const OperandAt& operand, std::int64_t row, std::int64_t column, std::int64_t rows,
                  std::int64_t columns);
-  Tile load(std::span<const PartOfBlock> parts, bool is_shared, const Tile& not_before);
+  Tile load(const work::Load& access, std::int64_t count, const Tile& not_before);
   Tile multiply(const Step& step, const Tile& a, const Tile& b);
   Tile run_epilogue(const Step& step, const Tile& sum);
-  Tile store(std::span<const PartOfBlock> parts, const Tile& tile);
+  Tile store(const OperandAt::Rows& rows, const Tile& tile);
   Command& make_command();
   void completed(const Command& part) override;
   Waits& waits() override { return waits_; }

@@ -17,22 +17,9 @@ Wide count_transfers(const OperandAt& operand, std::int64_t along_rows, Wide oth
 
 }  // namespace
 
-std::vector<MemoryUse> list_memory_uses(const CompositePlan& plan) {
-  const auto& [m, n, k] = plan.size;
-  std::vector<MemoryUse> uses;
-  const auto add = [&](const MatrixAt& matrix, const ElementRange& elements, bool writes) {
-    uses.push_back({matrix.buffer.region, elements.simplified(), writes});
-  };
-  const auto read = [&](const MatrixAt& matrix, const ElementRange& elements) {
-    add(matrix, elements, false);
-  };
-  plan.a.for_each_part(0, 0, m, k, read);
-  plan.b.for_each_part(0, 0, k, n, read);
-  plan.c.for_each_part(0, 0, m, n, [&](const MatrixAt& matrix, const ElementRange& elements) {
-    add(matrix, elements, true);
-  });
-  if (plan.bias) add(*plan.bias, plan.bias->block(0, 0, 1, n), false);
-  return uses;
+std::size_t count_memory_uses(const CompositePlan& plan) {
+  return 3 + plan.a.further.size() + plan.b.further.size() + plan.c.further.size() +
+         (plan.bias ? 1 : 0);
 }
 
 GemmSize tile_counts(const GemmSize& size, const GemmSize& tile) {

@@ -4,10 +4,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <optional>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -58,50 +57,67 @@ struct OperandAt : MatrixAt {
                                  [](const Block& block) { return !block.at.joins_previous; });
   }
 
-  // Calls use(matrix, elements) for what each block has of `rows` x `columns` elements of the
-  // operand at (row, column), in the order of rows in memory.
-  template <class Use>
-  void for_each_part(std::int64_t row, std::int64_t column, std::int64_t rows, std::int64_t columns,
-                     const Use& use) const {
+  // Rows in memory.
+  struct Rows {
+    std::size_t block = 0;  // that the first one lies in: 0 is the matrix, 1 the first further one
+    std::int64_t row = 0;
+    std::int64_t column = 0;
+    std::int64_t rows = 0;
+    std::int64_t columns = 0;
+
+    std::int64_t count() const { return rows * columns; }
+  };
+  // Those of `rows` x `columns` elements of the operand at (row, column).
+  Rows rows_at(std::int64_t row, std::int64_t column, std::int64_t rows,
+               std::int64_t columns) const {
     if (is_transposed) {
       std::swap(row, column);
       std::swap(rows, columns);
     }
-    auto next = std::ranges::upper_bound(further, row, {}, &Block::row);
-    for (std::int64_t at = row; at < row + rows;) {
-      const bool is_first = next == further.begin();
-      const MatrixAt& home = is_first ? *this : std::prev(next)->at;
-      const std::int64_t first = is_first ? 0 : std::prev(next)->row;
-      const std::int64_t end = next == further.end() ? row + rows : std::min(row + rows, next->row);
-      use(home, home.block(at - first, column, end - at, columns));
-      at = end;
-      if (next != further.end()) ++next;
+    const auto behind = std::ranges::upper_bound(further, row, {}, &Block::row);
+    return {static_cast<std::size_t>(behind - further.begin()), row, column, rows, columns};
+  }
+
+  const MatrixAt& matrix_of(std::size_t block) const {
+    return block == 0 ? *this : further[block - 1].at;
+  }
+  ElementRange in_first_block(const Rows& rows) const {
+    const std::int64_t first = rows.block == 0 ? 0 : further[rows.block - 1].row;
+    const std::int64_t stop = end_of(rows.block, rows.row + rows.rows);
+    return matrix_of(rows.block)
+        .block(rows.row - first, rows.column, stop - rows.row, rows.columns);
+  }
+
+  // Calls use(matrix, elements) for what each block has of the rows, in their order.
+  template <class Use>
+  void for_each_part(Rows left, const Use& use) const {
+    const std::int64_t end = left.row + left.rows;
+    for (; left.row < end; ++left.block) {
+      use(matrix_of(left.block), in_first_block(left));
+      left.row = end_of(left.block, end);
+      left.rows = end - left.row;
     }
   }
-};
 
-// Elements of a block.
-struct PartOfBlock {
-  const MatrixAt* block;
-  ElementRange elements;
-};
+  // Calls use(rows) for each transfer of the rows, in their order.
+  template <class Use>
+  void for_each_transfer(Rows left, const Use& use) const {
+    const std::int64_t end = left.row + left.rows;
+    while (left.row < end) {
+      std::size_t last = left.block;
+      while (end_of(last, end) < end && further[last].at.joins_previous) ++last;
+      const std::int64_t stop = end_of(last, end);
+      use(Rows{left.block, left.row, left.column, stop - left.row, left.columns});
+      left.row = stop;
+      left.block = last + 1;
+    }
+  }
 
-// Calls use(parts) for each transfer of `rows` x `columns` elements of the operand at (row,
-// column), in the order of rows in memory.
-template <class Use>
-void for_each_transfer(const OperandAt& operand, std::int64_t row, std::int64_t column,
-                       std::int64_t rows, std::int64_t columns, const Use& use) {
-  std::vector<PartOfBlock> parts;
-  operand.for_each_part(row, column, rows, columns,
-                        [&](const MatrixAt& block, const ElementRange& elements) {
-                          if (!parts.empty() && !block.joins_previous) {
-                            use(std::span<const PartOfBlock>(parts));
-                            parts.clear();
-                          }
-                          parts.push_back({&block, elements});
-                        });
-  if (!parts.empty()) use(std::span<const PartOfBlock>(parts));
-}
+ private:
+  std::int64_t end_of(std::size_t block, std::int64_t most) const {
+    return block < further.size() ? std::min(most, further[block].row) : most;
+  }
+};
 
 // c = activation(scale (a b) + bias), with the products summed and the rest computed in f32, and
 // one rounding to c's type.
@@ -126,7 +142,24 @@ struct MemoryUse {
   ElementRange elements;
   bool writes;
 };
-std::vector<MemoryUse> list_memory_uses(const CompositePlan& plan);
+// Calls use(MemoryUse) for each block that a matrix lies in, so often as count_memory_uses() says.
+template <class Use>
+void for_each_memory_use(const CompositePlan& plan, const Use& use) {
+  const auto& [m, n, k] = plan.size;
+  const auto for_each_of = [&](const OperandAt& operand, std::int64_t rows, std::int64_t columns,
+                               bool writes) {
+    operand.for_each_part(operand.rows_at(0, 0, rows, columns),
+                          [&](const MatrixAt& matrix, const ElementRange& elements) {
+                            use(MemoryUse{matrix.buffer.region, elements.simplified(), writes});
+                          });
+  };
+  for_each_of(plan.a, m, k, false);
+  for_each_of(plan.b, k, n, false);
+  for_each_of(plan.c, m, n, true);
+  if (!plan.bias) return;
+  use(MemoryUse{plan.bias->buffer.region, plan.bias->block(0, 0, 1, n).simplified(), false});
+}
+std::size_t count_memory_uses(const CompositePlan& plan);
 
 // The number of tiles along each dimension.
 GemmSize tile_counts(const GemmSize& size, const GemmSize& tile);

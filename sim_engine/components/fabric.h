@@ -142,20 +142,21 @@ class Fabric {
     Time head{0};
     Time tail{0};
   };
-  struct Transfer {
+  struct alignas(64) Transfer {
     const Path* path = nullptr;
     std::uint64_t number = 0;  // in the order of send()
     Bytes bytes = 0;
-    Time sent{0};
-    Priority priority = Priority::bulk;
     std::uint32_t hop = 0;  // the first that is not booked
-    EventHandle pending{};  // its entering of `hop`, or its delivery
-    CauseLog::Id cause{};   // of its sending
-    Time slowed{0};         // by a fault of a link, if links have any
-    LinkId slow_link = 0;   // which that is
-    Event delivered;
+    Priority priority = Priority::bulk;
+    EventHandle pending{};          // its entering of `hop`, or its delivery
+    CauseLog::Id cause{};           // of its sending
     std::vector<Arrival> arrivals;  // by hop, up to `hop`; behind the last hop, the delivery
+    // What follows is not needed at each link.
+    Event delivered;
     Transfer* next_free = nullptr;
+    Time sent{0};
+    Time slowed{0};        // by a fault of a link, if links have any
+    LinkId slow_link = 0;  // which that is
 
     Link& link(std::vector<Link>& links) const { return links[path->hops[hop]]; }
   };

@@ -48,9 +48,9 @@ void Fabric::decide(std::uint64_t id) {
     if (next == nullptr) break;
     begin_waiting(static_cast<LinkId>(id), *static_cast<Visit*>(next), meeting);
   }
-  if (!meeting.arbiter.is_waited_for()) return;
-  const Time delay = meeting.arbiter.next_decision(now) - now;
-  meeting.decision = engine_.schedule(delay, Engine::call<&Fabric::due>(this, id));
+  const Time next = meeting.arbiter.next_decision();
+  if (next == Time::max()) return;
+  meeting.decision = engine_.schedule(next - now, Engine::call<&Fabric::due>(this, id));
 }
 
 void Fabric::due(std::uint64_t id) {

@@ -1,11 +1,11 @@
-// An access of one command to HBM: elements of a buffer, and of others in the same slice.
+// An access of one command to HBM: elements of a buffer, or rows of a composite's matrix, which lie
+// in several buffers of one slice.
 
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <vector>
 
+#include "sim_engine/components/composite_plan.h"
 #include "sim_engine/values/access_tracker.h"
 #include "sim_engine/values/device_buffer.h"
 #include "sim_engine/values/element_range.h"
@@ -22,10 +22,13 @@ struct HbmPart {
 namespace work {
 
 struct HbmAccess : HbmPart {
-  std::optional<std::uint64_t> kernel;  // none: a part of a composite, which has begun its own
-  AccessId id{};                        // while it is under way
+  std::uint64_t kernel = 0;                    // 0: a part of a composite, which has begun its own
+  AccessId id{};                               // while it is under way
   AccessIndex::Id noted = AccessIndex::kNone;  // by MemoryOrder
-  std::vector<HbmPart> further = {};           // moved by the same transfer, behind the elements
+  // The rows that a part of a composite moves, of which the elements are those in the first block;
+  // null if there are no others.
+  const OperandAt* operand = nullptr;
+  OperandAt::Rows rows = {};
   // If it is not 0, the access moves so many rows among the elements, which values choose.
   std::int64_t chosen_rows = 0;
 };

@@ -37,7 +37,7 @@ void KernelRun::load_chosen(std::span<const HbmPart> blocks, std::span<const std
     chosen.blocks[block] = services.memory.declare(part.buffer.dtype, part.elements.count());
     load.blocks.push_back({part, chosen.blocks[block]});
     uses.push_back({part.buffer.region, part.elements.simplified(), false});
-    order.find(accesses_, uses.back(), hazards_);
+    find_hazards(uses.back());
   }
   hazards_.push_back(indices);  // the addresses follow from them
 

@@ -63,10 +63,26 @@ void KernelRun::submit(Command& command) {
 // Commands on overlapping elements run in the order of their issue, so the new one waits for those
 // before it.
 void KernelRun::submit(Command& command, const MemoryUse& use, AccessIndex::Id& noted) {
-  MemoryOrder& order = pe_.services().memory_order;
-  order.find(accesses_, use, hazards_);
+  find_hazards(use);
   submit(command);
-  order.note(accesses_, use, command, noted);
+  pe_.services().memory_order.note(accesses_, use, command, noted);
+}
+
+// A composite is noted only when another access follows.  Mostly none does, and the matrices of a
+// product on many PEs lie in as many blocks.
+void KernelRun::find_hazards(const MemoryUse& use) {
+  for (const auto& composite : composites_) note(*composite);
+  pe_.services().memory_order.find(accesses_, use, hazards_);
+}
+
+void KernelRun::note(Composite& composite) {
+  std::vector<AccessIndex::Id>& noted = composite.noted();
+  if (!noted.empty()) return;
+  noted.resize(count_memory_uses(composite.plan()), AccessIndex::kNone);
+  auto id = noted.begin();
+  for_each_memory_use(composite.plan(), [&](const MemoryUse& use) {
+    pe_.services().memory_order.note(accesses_, use, composite.command(), *id++);
+  });
 }
 
 Tile KernelRun::load(const DeviceBuffer& buffer, const ElementRange& elements, bool is_shared) {
@@ -186,27 +202,21 @@ std::optional<GemmSize> KernelRun::choose_tile(const CompositePlan& plan, const 
   return services.tile_choices.choose(plan, wanted, services.topology.pe, ways, scratch);
 }
 
-void KernelRun::composite(const CompositePlan& plan) {
+void KernelRun::composite(CompositePlan plan) {
   PeServices& services = pe_.services();
-  const std::vector<MemoryUse> uses = list_memory_uses(plan);
-  MemoryOrder& order = services.memory_order;
-  for (const MemoryUse& use : uses) order.find(accesses_, use, hazards_);
+  for_each_memory_use(plan, [&](const MemoryUse& use) { find_hazards(use); });
 
   Command& command = issue_next();
   const Tile done = make_signal();
   // The working set is reserved at once, because a composite that waited for scratch half-way could
   // hold it up for ever.
   Tile scratch = services.tiles.make_scratch(working_set(plan), &account());
-  composites_.push_back(
-      std::make_unique<Composite>(pe_.scheduler(), command, plan, std::move(scratch), id_, waits_));
+  composites_.push_back(std::make_unique<Composite>(pe_.scheduler(), command, std::move(plan),
+                                                    std::move(scratch), id_, waits_));
   Composite& composite = *composites_.back();
-  command.work = work::Composite{&composite.plan(), Engine::call<&Composite::start>(&composite),
-                                 composite.noted()};
+  command.work = work::Composite{&composite.plan(), Engine::call<&Composite::start>(&composite)};
   command.result = done;
   submit(command);
-  for (std::size_t i = 0; i < uses.size(); ++i) {
-    order.note(accesses_, uses[i], command, composite.noted()[i]);
-  }
 }
 
 template <class Kind>
@@ -365,9 +375,11 @@ void KernelRun::end(const work::Composite& composite, Time started) {
   traffic_.stored += stored_bytes(*composite.plan);
   const GemmSize& size = composite.plan->size;
   traffic_.operations += 2 * size.m * size.n * size.k;
-  const std::vector<MemoryUse> uses = list_memory_uses(*composite.plan);
-  for (std::size_t i = 0; i < uses.size(); ++i) {
-    pe_.services().memory_order.forget(accesses_, uses[i].writes, composite.noted[i]);
+  if (const std::vector<AccessIndex::Id>& noted = (*ended)->noted(); !noted.empty()) {
+    auto id = noted.begin();
+    for_each_memory_use(*composite.plan, [&](const MemoryUse& use) {
+      pe_.services().memory_order.forget(accesses_, use.writes, *id++);
+    });
   }
   composites_.erase(ended);
 }

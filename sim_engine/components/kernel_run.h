@@ -82,7 +82,7 @@ class KernelRun final : public ReceiveIssuer {
   std::optional<GemmSize> choose_tile(const CompositePlan& plan, const GemmSize& wanted,
                                       Bytes scratch);
   // REQUIRES: the working set is free in scratch; c overlaps none of the others
-  void composite(const CompositePlan& plan);
+  void composite(CompositePlan plan);
   void send(IpcqChannel& channel, const Tile& tile);     // REQUIRES: it has a credit at clock()
   void copy_to(IpcqChannel& channel, const Tile& tile);  // REQUIRES: channel.next_post()
 
@@ -160,6 +160,8 @@ class KernelRun final : public ReceiveIssuer {
   CauseLog::Id cause_of_clock() const;
   Command& issue_next();
   void submit(Command& command);
+  void find_hazards(const MemoryUse& use);
+  void note(Composite& composite);
   // The result of loads of chosen rows: their tiles, and for each block the value of all elements.
   struct ChosenRows {
     std::vector<Tile> tiles;

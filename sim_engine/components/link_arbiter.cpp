@@ -49,17 +49,13 @@ Time LinkArbiter::earliest(std::size_t priority, Time now) const {
   return std::min(anchor_ + packets * packet_, last.end);
 }
 
-Time LinkArbiter::next_decision(Time now) const {
-  Time next = Time::max();
-  for (std::size_t priority = 0; priority < kPriorityCount; ++priority) {
-    if (!waiting_[priority].empty()) next = std::min(next, earliest(priority, now));
-  }
-  return next;
-}
-
 void* LinkArbiter::begin_next(Time now) {
+  next_decision_ = Time::max();
   for (std::size_t priority = 0; priority < kPriorityCount; ++priority) {
-    if (waiting_[priority].empty() || earliest(priority, now) > now) continue;
+    if (waiting_[priority].empty()) continue;
+    const Time begin = earliest(priority, now);
+    next_decision_ = std::min(next_decision_, begin);
+    if (begin > now) continue;
     const bool continues = continues_turn(priority, now);
     Entry next = waiting_[priority].front();
     waiting_[priority].pop_front();

@@ -62,14 +62,15 @@ class LinkArbiter {
   }
 
   // Begins the transfer that is due now, and prolongs those that it interrupts; nullptr if none is
-  // due.  REQUIRES: take_ended(now) is nullptr
+  // due, and then next_decision() is known.  REQUIRES: take_ended(now) is nullptr
   void* begin_next(Time now);
   // Returns the entries under way that the last one to begin has interrupted.
   std::span<const Entry> interrupted() const {
     return std::span<const Entry>(under_way_).first(under_way_.size() - 1);
   }
-  // The time at which begin_next() must be called again.  REQUIRES: is_waited_for()
-  Time next_decision(Time now) const;
+  // The time at which begin_next() must be called again; Time::max() if nobody waits.
+  // REQUIRES: begin_next() has returned nullptr, and nobody has come since
+  Time next_decision() const { return next_decision_; }
 
  private:
   static std::size_t index(Priority priority) { return static_cast<std::size_t>(priority); }
@@ -78,6 +79,7 @@ class LinkArbiter {
   bool continues_turn(std::size_t priority, Time now) const;
 
   const Time packet_;
+  Time next_decision_ = Time::max();
   Time anchor_{0};                // a packet of the last one under way begins here
   std::vector<Entry> under_way_;  // each has interrupted the one before it
   std::array<std::deque<Entry>, kPriorityCount> waiting_;

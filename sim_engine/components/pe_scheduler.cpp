@@ -97,10 +97,12 @@ void PeScheduler::start(Command& command, work::Load& load) {
   // while the bytes are under way.
   if (load.blocks.empty()) {
     begin_access(load, Access::read);
-    services_.memory.bind(command.result->value, load_value(services_.memory, load));
+    if (services_.memory.has_data()) {
+      services_.memory.bind(command.result->value, load_value(services_.memory, load));
+    }
   }
   for (work::ChosenBlock& block : load.blocks) {
-    block.id = begin_access(block, Access::read, *load.kernel);
+    block.id = begin_access(block, Access::read, load.kernel);
     services_.memory.bind(block.value, services_.memory.load(block.buffer.region, block.elements));
   }
   if (load.is_shared) return load_shared(command, load);
@@ -148,38 +150,6 @@ Time PeScheduler::reserve_dma(Channel channel, Command& command) {
   const Time start = dma_[channel].reserve(now, services_.topology.pe.dma_setup);
   if (start > now) command.issuer->waits()[WaitCause::dma] += start - now;
   return start;
-}
-
-// The tile is asked for when the descriptor is set up and its pages are translated.
-void PeScheduler::load_shared(Command& command, const work::Load& load) {
-  const Time start = reserve_dma(kLoad, command);
-  const Time at = start + services_.topology.pe.dma_setup + translation_time(load);
-  services_.engine.schedule_after(cause_of_service(start, at, Cause::dma),
-                                  at - services_.engine.now(),
-                                  Engine::call<&PeScheduler::ask_for_tile>(this, command));
-}
-
-void PeScheduler::ask_for_tile(Command& command) {
-  work::Load& load = std::get<work::Load>(command.work);
-  SharedTiles& tiles = services_.shared_tiles;
-  const Bytes read_before = tiles.bytes_read();
-  load.asked = services_.engine.now();
-  const SharedTiles::Tile tile{load.buffer.region, count_writes(services_.memory, load),
-                               load.elements, load.buffer.home, command.bytes};
-  const bool comes =
-      tiles.bring(tile, location_, Engine::call<&PeScheduler::take_tile>(this, command));
-  if (!comes) tiles.count_read(command.bytes);
-  load.from_hbm = tiles.bytes_read() - read_before;
-  if (comes) return;
-  const Path& path = load_path(load.buffer.home);
-  services_.fabric.send(path, command.bytes, end_of_transfer(path, command));
-}
-
-void PeScheduler::take_tile(Command& command) {
-  const Time waited = services_.engine.now() - std::get<work::Load>(command.work).asked;
-  if (waited > Time{0}) command.issuer->waits()[WaitCause::hbm] += waited;
-  const Path& path = services_.shared_tiles.path_to(location_);
-  services_.fabric.send(path, command.bytes, end_of_transfer(path, command));
 }
 
 void PeScheduler::submit_dma(Channel channel, Command& command, const Path& path, Bytes bytes,
@@ -235,7 +205,7 @@ const Path& PeScheduler::store_path(const PeLocation& home) {
 void PeScheduler::begin_access(work::HbmAccess& access, Access kind) {
   // A part of a composite is not tracked by itself: the composite has begun its accesses as a
   // whole.
-  if (access.kernel) access.id = begin_access(access, kind, *access.kernel);
+  if (access.kernel != 0) access.id = begin_access(access, kind, access.kernel);
 }
 
 AccessId PeScheduler::begin_access(const HbmPart& part, Access kind, std::uint64_t kernel) {
@@ -245,7 +215,7 @@ AccessId PeScheduler::begin_access(const HbmPart& part, Access kind, std::uint64
 }
 
 void PeScheduler::end_access(const work::HbmAccess& access) {
-  if (access.kernel) services_.accesses.end(access.id);
+  if (access.kernel != 0) services_.accesses.end(access.id);
 }
 
 // PE_MATH and PE_GEMM

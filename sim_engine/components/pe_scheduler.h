@@ -106,6 +106,7 @@ class PeScheduler {
   Time translation_time(const work::HbmAccess& access) const;
   const Path& load_path(const PeLocation& home);
   const Path& store_path(const PeLocation& home);
+  const Path& shared_tile_path();
   void begin_access(work::HbmAccess& access, Access kind);
   AccessId begin_access(const HbmPart& part, Access kind, std::uint64_t kernel);
   void end_access(const work::HbmAccess& access);
@@ -123,10 +124,11 @@ class PeScheduler {
   ComputeUnit math_;
   ComputeUnit gemm_;
   ComputeTraffic compute_traffic_;
-  // The paths from and to the PE's own slice of the HBM, cached since most loads and stores take
-  // them.
+  // The paths from and to the PE's own slice of the HBM, and from its cube's SRAM, cached since
+  // most loads and stores take them.
   const Path* own_load_path_ = nullptr;
   const Path* own_store_path_ = nullptr;
+  const Path* shared_tile_path_ = nullptr;
 };
 
 }  // namespace kernbench::sim

@@ -34,22 +34,23 @@ namespace kernbench::sim {
 
 using LinkId = std::uint32_t;
 
-struct Path {
-  std::vector<LinkId> links;
+// What each message needs lies in one line of the host's cache.
+struct alignas(64) Path {
   std::vector<LinkId> hops;    // the links that can cost time; the others are passed at once
   Time latency{0};             // sum over the links
-  Bandwidth bottleneck;        // the slowest link's
-  Time hbm_latency{0};         // the part of `latency` that is HBM's
-  LinkId slowest = 0;          // the first link with the least bandwidth
-  int hbm_hop = -1;            // the port of HBM among the hops; -1: none
   Time turn{0};                // what a write takes of its last hop, a port of HBM, besides bytes
-  Bandwidth port;              // that port's, where `turn` is not 0
-  bool is_of_kernels = false;  // from or to a TCM, where only kernels' commands lead
-  bool is_of_launch = false;   // from and to processors: launches, and the news of their ends
-  bool is_hbm_bound = false;   // `slowest` is a port of HBM
+  int hbm_hop = -1;            // the port of HBM among the hops; -1: none
   int from_sip = 0;
   int to_sip = 0;
   std::uint32_t from_place = 0;  // a number of the sender, unique within its SIP
+  bool is_of_kernels = false;    // from or to a TCM, where only kernels' commands lead
+  bool is_of_launch = false;     // from and to processors: launches, and the news of their ends
+  bool is_hbm_bound = false;     // `slowest` is a port of HBM
+  LinkId slowest = 0;            // the first link with the least bandwidth
+  std::vector<LinkId> links;
+  Bandwidth bottleneck;  // the slowest link's
+  Time hbm_latency{0};   // the part of `latency` that is HBM's
+  Bandwidth port;        // of the port of HBM, where `turn` is not 0
   // The sender's SIP as the SIP of each hop counts it, and at the end the receiver's
   // (SipNetwork::place_seen_from()).  None: the path stays in one SIP.
   std::vector<int> seen_places;

@@ -26,14 +26,14 @@ SharedTiles::SharedTiles(const Topology& topology, Fabric& fabric, const QueueMe
       queues_(queues),
       srams_(static_cast<std::size_t>(topology.system.sip_count * topology.cube_count())) {}
 
-std::size_t SharedTiles::HashOfKey::operator()(const Key& key) const {
+std::size_t SharedTiles::HashOfTile::operator()(const Tile* tile) const {
   constexpr std::uint64_t kPrime = 0x9e3779b97f4a7c15;
-  std::uint64_t hash = key.region.index;
+  std::uint64_t hash = tile->region.index;
   for (const auto part :
-       {std::uint64_t{key.region.generation}, key.version,
-        static_cast<std::uint64_t>(key.elements.begin),
-        static_cast<std::uint64_t>(key.elements.columns),
-        static_cast<std::uint64_t>(key.elements.rows), static_cast<std::uint64_t>(key.bytes)}) {
+       {std::uint64_t{tile->region.generation}, tile->version,
+        static_cast<std::uint64_t>(tile->elements.begin),
+        static_cast<std::uint64_t>(tile->elements.columns),
+        static_cast<std::uint64_t>(tile->elements.rows), static_cast<std::uint64_t>(tile->bytes)}) {
     hash = (hash ^ part) * kPrime;
     hash ^= hash >> 32;
   }
@@ -47,33 +47,42 @@ SharedTiles::Sram& SharedTiles::sram_of(const PeLocation& at) {
 bool SharedTiles::bring(const Tile& tile, const PeLocation& to, const Event& ready) {
   const PeLocation cube = cube_of(to);
   Sram& sram = sram_of(cube);
-  if (const auto found = sram.places.find(key_of(tile)); found != sram.places.end()) {
+  if (const auto found = sram.places.find(&tile); found != sram.places.end()) {
     Entry& entry = *found->second;
     sram.entries.splice(sram.entries.end(), sram.entries, found->second);
     entry.has_come ? call(ready) : entry.waiters.push_back(ready);
     return true;
   }
   if (!make_room(sram, cube, tile.bytes)) return false;
-  Entry& entry = sram.entries.emplace_back(Entry{tile, cube, false, {ready}});
-  sram.places.emplace(key_of(tile), std::prev(sram.entries.end()));
-  sram.held += tile.bytes;
+  Entry& entry = add(sram, tile);
+  entry.cube = cube;
+  entry.waiters.push_back(ready);
   const bool lies_here = cube_of(tile.home) == cube;
   const Event at_home = Engine::call<&SharedTiles::cross>(this, entry);
   if (lies_here || !bring(tile, tile.home, at_home)) read_from_hbm(entry);
   return true;
 }
 
+SharedTiles::Entry& SharedTiles::add(Sram& sram, const Tile& tile) {
+  if (spare_.empty()) spare_.emplace_back();
+  sram.entries.splice(sram.entries.end(), spare_, spare_.begin());
+  Entry& added = sram.entries.back();
+  added.tile = tile;
+  added.has_come = false;
+  sram.places.emplace(&added.tile, std::prev(sram.entries.end()));
+  sram.held += tile.bytes;
+  return added;
+}
+
 bool SharedTiles::make_room(Sram& sram, const PeLocation& at, Bytes bytes) {
   const Bytes capacity = topology_.cube.sram.capacity - queues_.sram_held(at);
-  for (auto entry = sram.entries.begin();
-       entry != sram.entries.end() && sram.held + bytes > capacity;) {
-    if (!entry->has_come) {
-      ++entry;
-      continue;
-    }
+  for (auto next = sram.entries.begin();
+       next != sram.entries.end() && sram.held + bytes > capacity;) {
+    const auto entry = next++;
+    if (!entry->has_come) continue;
     sram.held -= entry->tile.bytes;
-    sram.places.erase(key_of(entry->tile));
-    entry = sram.entries.erase(entry);
+    sram.places.erase(&entry->tile);
+    spare_.splice(spare_.begin(), sram.entries, entry);
   }
   return sram.held + bytes <= capacity;
 }
@@ -94,7 +103,11 @@ void SharedTiles::cross(Entry& entry) {
 // Who waited may ask for other tiles at once, for which this one may have to go.
 void SharedTiles::arrive(Entry& entry) {
   entry.has_come = true;
-  for (const Event& waiter : std::exchange(entry.waiters, {})) call(waiter);
+  std::vector<Event> waiters = std::move(called_);
+  waiters.swap(entry.waiters);
+  for (const Event& waiter : waiters) call(waiter);
+  waiters.clear();
+  called_ = std::move(waiters);
 }
 
 const Path& SharedTiles::path_to(const PeLocation& pe) {

@@ -35,6 +35,8 @@ class SharedTiles {
     ElementRange elements;      // the first of its elements, which may lie in several regions
     PeLocation home;
     Bytes bytes = 0;
+
+    friend bool operator==(const Tile&, const Tile&) = default;
   };
 
   // REQUIRES: all outlive this
@@ -57,17 +59,6 @@ class SharedTiles {
   void reset();
 
  private:
-  struct Key {
-    RegionId region;
-    std::uint64_t version;
-    ElementRange elements;
-    Bytes bytes;
-
-    friend bool operator==(const Key&, const Key&) = default;
-  };
-  struct HashOfKey {
-    std::size_t operator()(const Key& key) const;
-  };
   struct Entry {
     Tile tile;
     PeLocation cube;
@@ -75,16 +66,21 @@ class SharedTiles {
     std::vector<Event> waiters;
   };
   using Entries = std::list<Entry>;  // addresses stay
+  struct HashOfTile {
+    std::size_t operator()(const Tile* tile) const;
+  };
+  struct IsSameTile {
+    bool operator()(const Tile* a, const Tile* b) const { return *a == *b; }
+  };
   struct Sram {
     Bytes held = 0;
-    Entries entries;                                               // the last asked for is last
-    std::unordered_map<Key, Entries::iterator, HashOfKey> places;  // never iterated
+    Entries entries;  // the last asked for is last
+    // By the entries' own tiles; never iterated.
+    std::unordered_map<const Tile*, Entries::iterator, HashOfTile, IsSameTile> places;
   };
 
-  static Key key_of(const Tile& tile) {
-    return {tile.region, tile.version, tile.elements, tile.bytes};
-  }
   Sram& sram_of(const PeLocation& at);
+  Entry& add(Sram& sram, const Tile& tile);
   bool make_room(Sram& sram, const PeLocation& at, Bytes bytes);
   void read_from_hbm(Entry& entry);
   void cross(Entry& entry);
@@ -94,6 +90,9 @@ class SharedTiles {
   Fabric& fabric_;
   const QueueMemory& queues_;
   std::vector<Sram> srams_;  // by SIP and cube
+  // What entries that have gone leave for the next ones, so that nothing is allocated for them.
+  Entries spare_;
+  std::vector<Event> called_;
   Bytes bytes_read_ = 0;
 };
 

@@ -67,13 +67,15 @@ std::optional<GemmSize> choose_tile(const CompositePlan& plan, const GemmSize& w
     Bytes moved;
   };
   std::vector<Candidate> fitting;
+  Wide good_enough = kNoLimit;
   CompositePlan tried = plan;
   const auto consider = [&](const GemmSize& tile) {
     tried.tile = tile;
-    if (working_set(tried) <= scratch) {
-      fitting.push_back(
-          {tile, estimate_time(tried, pe, ways), loaded_bytes(tried) + stored_bytes(tried)});
-    }
+    if (working_set(tried) > scratch) return;
+    const Wide time = estimate_time(tried, pe, ways, good_enough);
+    if (time > good_enough) return;
+    good_enough = std::min(good_enough, time + time / kTolerance);
+    fitting.push_back({tile, time, loaded_bytes(tried) + stored_bytes(tried)});
   };
   for (const std::int64_t m : candidates(plan.size.m, pe.gemm.rows, wanted.m)) {
     for (const std::int64_t n : candidates(plan.size.n, pe.gemm.columns, wanted.n)) {
@@ -88,8 +90,6 @@ std::optional<GemmSize> choose_tile(const CompositePlan& plan, const GemmSize& w
     }
   }
   if (fitting.empty()) return std::nullopt;
-  const Wide least = std::ranges::min_element(fitting, {}, &Candidate::time)->time;
-  const Wide good_enough = least + least / kTolerance;
   std::erase_if(fitting, [&](const Candidate& c) { return c.time > good_enough; });
   // The first of equals is taken, since large tiles come first.
   return std::ranges::min_element(fitting, {}, &Candidate::moved)->tile;

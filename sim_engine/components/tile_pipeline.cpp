@@ -69,7 +69,7 @@ struct Cut {
 
 class Pipeline {
  public:
-  Pipeline(const CompositePlan& plan, const Topology::Pe& pe, const WaysOfTiles& ways);
+  Pipeline(const CompositePlan& plan, const Topology::Pe& pe, const WaysOfTiles& ways, Wide most);
 
   Wide run();
 
@@ -101,6 +101,7 @@ class Pipeline {
   const CompositePlan& plan_;
   const Topology::Pe& pe_;
   const WaysOfTiles& ways_;
+  const Wide most_;
   const TileTraffic traffic_;
   const Cut along_m_;
   const Cut along_n_;
@@ -126,10 +127,12 @@ class Pipeline {
   Wide skipped_ = 0;
 };
 
-Pipeline::Pipeline(const CompositePlan& plan, const Topology::Pe& pe, const WaysOfTiles& ways)
+Pipeline::Pipeline(const CompositePlan& plan, const Topology::Pe& pe, const WaysOfTiles& ways,
+                   Wide most)
     : plan_(plan),
       pe_(pe),
       ways_(ways),
+      most_(most),
       traffic_(plan, ways),
       along_m_(plan.size.m, plan.tile.m),
       along_n_(plan.size.n, plan.tile.n),
@@ -160,11 +163,12 @@ Wide Pipeline::cost_of_product(const GemmSize& size) const {
                    to_picoseconds(traffic.read, port), to_picoseconds(traffic.written, port)});
 }
 
-// Calls body(kind, index is the first, index is the last) for tiles along a dimension.
+// Calls body(kind, index is the first, index is the last) for tiles along a dimension, as long as
+// the time, which never shrinks, may count.
 template <class Body>
 void Pipeline::for_each_tile(const Cut& cut, const Body& body) {
   std::array<Wide, 2> before{};  // the latest two tiles
-  for (std::int64_t i = 0; i < cut.count; ++i) {
+  for (std::int64_t i = 0; i < cut.count && now() <= most_; ++i) {
     before = {before[1], now()};
     body(cut.kind_of(i), i == 0, i == cut.count - 1);
     const std::int64_t others = cut.count - 2 - i;
@@ -259,13 +263,14 @@ Wide Pipeline::run() {
   });
   store_next();
   store_next();
-  return stored_.last + skipped_;
+  return std::max(ends_[1].last, stored_.last) + skipped_;
 }
 
 }  // namespace
 
-Wide estimate_time(const CompositePlan& plan, const Topology::Pe& pe, const WaysOfTiles& ways) {
-  return Pipeline(plan, pe, ways).run();
+Wide estimate_time(const CompositePlan& plan, const Topology::Pe& pe, const WaysOfTiles& ways,
+                   Wide most) {
+  return Pipeline(plan, pe, ways, most).run();
 }
 
 }  // namespace kernbench::sim

@@ -18,8 +18,12 @@
 
 namespace kernbench::sim {
 
-// The time from the composite's start on the first PE to its end on the last one, in picoseconds.
+inline constexpr Wide kNoLimit = Wide{1} << 126;
+
+// The time from the composite's start on the first PE to its end on the last one, in picoseconds;
+// once it is known to be more than `most`, any time that is more.
 // REQUIRES: the tile's sizes are positive
-Wide estimate_time(const CompositePlan& plan, const Topology::Pe& pe, const WaysOfTiles& ways);
+Wide estimate_time(const CompositePlan& plan, const Topology::Pe& pe, const WaysOfTiles& ways,
+                   Wide most = kNoLimit);
 
 }  // namespace kernbench::sim

@@ -58,7 +58,7 @@ void AccessIndex::sort_in(Set& set) {
     Node& node = nodes_[id];
     node.is_sorted = true;
     node.left = node.right = kNone;
-    node.end = node.limit = {node.region, node.elements.end()};
+    node.limit = node.end();
     Id before = kNone;
     Id after = kNone;
     split(set.tree, id, before, after);
@@ -72,7 +72,7 @@ bool AccessIndex::comes_before(Id a, Id b) const {
 
 void AccessIndex::update(Id id) {
   Node& node = nodes_[id];
-  node.limit = node.end;
+  node.limit = node.end();
   if (node.left != kNone) node.limit = std::max(node.limit, nodes_[node.left].limit);
   if (node.right != kNone) node.limit = std::max(node.limit, nodes_[node.right].limit);
 }

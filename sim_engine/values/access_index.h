@@ -66,10 +66,10 @@ class AccessIndex {
     Id left = kNone;   // in the list: the previous one
     Id right = kNone;  // in the list: the next one; when free: the next free one
     bool is_sorted = false;
-    Place end{{}, 0};    // behind its last element; in the tree only
     Place limit{{}, 0};  // the largest end in the subtree; in the tree only
 
     Place begin() const { return {region, elements.begin}; }
+    Place end() const { return {region, elements.end()}; }  // behind its last element
   };
   struct Query {
     RegionId region;

@@ -79,9 +79,11 @@ TEST_CASE("blocks of one slice of HBM take one transfer", "[composite]") {
   }
   CHECK(plan.a.further_transfers() == 1);
   std::vector<std::vector<std::int64_t>> transfers;  // the rows of each
-  for_each_transfer(plan.a, 4, 0, 24, 24, [&](std::span<const PartOfBlock> parts) {
+  plan.a.for_each_transfer(plan.a.rows_at(4, 0, 24, 24), [&](const OperandAt::Rows& transfer) {
     std::vector<std::int64_t>& rows = transfers.emplace_back();
-    for (const PartOfBlock& part : parts) rows.push_back(part.elements.count() / 24);
+    plan.a.for_each_part(transfer, [&](const MatrixAt&, const ElementRange& elements) {
+      rows.push_back(elements.count() / 24);
+    });
   });
   CHECK(transfers == std::vector<std::vector<std::int64_t>>{{4, 8}, {8, 4}});
   // Loads of a in 3 transfers at most, of b once for each of two tiles, two products and stores.
@@ -182,6 +184,15 @@ TEST_CASE("one step takes its loads, its product and its store", "[composite]") 
   shared.hbm.share = Bandwidth{kWay.hbm.alone.bandwidth.per_second / 2};
   shared.pes_in_cube = 2;
   CHECK(estimate_time(plan, kPe, shared) == 4 * kTile + kLatency + kProduct + kTile + kLatency);
+}
+
+TEST_CASE("an estimate that breaks off is longer than what it may be", "[composite]") {
+  const GemmSize tile = GENERATE(GemmSize{32, 32, 1024}, GemmSize{96, 64, 1000}, GemmSize{1, 1, 1});
+  const CompositePlan plan = plan_of({1000, 700, 1024}, tile);
+  const Wide whole = estimate_time(plan, kPe, kWay);
+  CHECK(estimate_time(plan, kPe, kWay, whole) == whole);
+  for (Wide most = whole - 1; most > 0; most /= 2)
+    CHECK(estimate_time(plan, kPe, kWay, most) > most);
 }
 
 // The products of 32 x 32 x 1024 take 1,086 ns each, and their loads 1,311 ns.

@@ -15,12 +15,12 @@ HbmPart part_at(Bytes address, const ElementRange& elements) {
   return {{{}, {}, address, DType::f32, 1 << 20}, elements};
 }
 
-HbmPart in_region(RegionId region, const ElementRange& elements) {
-  return {{region, {}, 0, DType::f32, 0}, elements};
+MatrixAt matrix_at(RegionId region, Bytes address, std::int64_t begin) {
+  return {{region, {}, address, DType::f32, 1 << 20}, begin, 3};
 }
 
 TEST_CASE("an access translates each page that its elements touch once", "[hbm]") {
-  work::HbmAccess access{part_at(0, {0, 1024, 1, 0}), {}};
+  work::HbmAccess access{part_at(0, {0, 1024, 1, 0})};
   CHECK(count_pages(access, kPage) == 1);
   access.elements = {1000, 100, 1, 0};  // over the end of a page
   CHECK(count_pages(access, kPage) == 2);
@@ -30,16 +30,22 @@ TEST_CASE("an access translates each page that its elements touch once", "[hbm]"
   CHECK(count_pages(access, kPage) == 3);
   access.elements = {0, 0, 1, 0};
   CHECK(count_pages(access, kPage) == 0);
-  access.further = {part_at(kPage, {0, 1, 1, 0}), part_at(3 * kPage, {1020, 8, 1, 0})};
-  CHECK(count_pages(access, kPage) == 3);
+  // Three rows, of which each lies in a page, and the last one in two.
+  const OperandAt operand{matrix_at({}, 0, 0),
+                          {{1, matrix_at({}, kPage, 0)}, {2, matrix_at({}, 3 * kPage, 1020)}}};
+  access.operand = &operand;
+  access.rows = {0, 0, 0, 3, 8};
+  CHECK(count_pages(access, kPage) == 4);
 }
 
 TEST_CASE("an access to several buffers has their elements one after the other", "[hbm]") {
   ExecutorUnderTest dut;
   const RegionId a = dut.store.create_region(DType::f32, 6);
   const RegionId b = dut.store.create_region(DType::f32, 4);
-  work::HbmAccess access{in_region(a, {1, 2, 2, 3}), {}};
-  access.further = {in_region(b, {2, 2, 1, 0})};
+  const OperandAt operand{matrix_at(a, 0, 1), {{2, matrix_at(b, 0, 2)}}};
+  work::HbmAccess access{{operand.buffer, operand.in_first_block({0, 0, 0, 3, 2})}};
+  access.operand = &operand;
+  access.rows = {0, 0, 0, 3, 2};
   const std::uint64_t before = count_writes(dut.store, access);
   store_value(dut.store, access, dut.store.ramp(DType::f32, 1, 6));
   CHECK(count_writes(dut.store, access) > before);

@@ -45,13 +45,14 @@ class LinkUnderTest {
     now_ = Time{first.at};
   }
   void decide_until(Time end) {
-    while (arbiter_.is_waited_for() && arbiter_.next_decision(now_) <= end) {
-      now_ = arbiter_.next_decision(now_);
+    while (now_ <= end) {
       take_ended();
       while (void* const begun = arbiter_.begin_next(now_)) {
         begins.emplace_back(static_cast<Arrival*>(begun)->name, now_.count());
         take_ended();
       }
+      if (arbiter_.next_decision() > end) break;
+      now_ = arbiter_.next_decision();
     }
     if (end > now_) now_ = end;
     take_ended();
