@@ -1,11 +1,12 @@
 // Trains a small transformer on a mesh of four axes, pipeline, sharded data, context and tensor
-// parallel, to the losses of one rank.
+// parallel, to the losses of one rank; with experts on the ranks that share a sequence, too.
 
 #include <cmath>
 #include <string>
 #include <vector>
 
 #include "runtime/context_parallel/context_parallel.h"
+#include "runtime/expert_parallel/moe.h"
 #include "runtime/functional/shape_operators.h"
 #include "runtime/optim/optimizer.h"
 #include "test/parallel/fsdp_world.h"
@@ -43,8 +44,28 @@ tp::InitMethod formula(std::int64_t k) {
       [k](const Shape& shape, tp::Generator&) { return by_formula(shape.numel(), k); });
 }
 
+// Experts whose parameters depend on their names among all alone.
+nn::MoE make_experts(RuntimeContext& torch, const distributed::DeviceMesh& mesh, std::int64_t k) {
+  nn::MoE experts(torch,
+                  moe::MoEOptions{.dim = kHidden,
+                                  .hidden_dim = kWide,
+                                  .num_experts = 4,
+                                  .router = {.top_k = 2, .route_norm = true},
+                                  .dispatch = {.group = mesh["cp"].get_group()}},
+                  kOnOnePe);
+  for (const auto& item : experts->named_parameters()) {
+    std::int64_t seed = k;
+    for (const char letter : item.key()) seed = (31 * seed + letter) % 97;
+    const Tensor& parameter = item.value();
+    parameter.detach().copy_(
+        RuntimeContext::tensor(by_formula(parameter.numel(), seed), parameter.shape()));
+  }
+  return experts;
+}
+
 struct BlockImpl : nn::Module {
-  BlockImpl(RuntimeContext& torch, const distributed::DeviceMesh& mesh, std::int64_t k)
+  BlockImpl(RuntimeContext& torch, const distributed::DeviceMesh& mesh, std::int64_t k,
+            bool has_experts)
       : group_(mesh["tp"].get_group()),
         query(torch, column(kHidden, k)),
         key(torch, column(kHidden, k + 2)),
@@ -58,6 +79,7 @@ struct BlockImpl : nn::Module {
     register_module("out", out);
     register_module("up", up);
     register_module("down", down);
+    if (has_experts) experts = register_module("experts", make_experts(torch, mesh, k));
   }
 
   // [b, s, hidden]: the sequence is the rank's part of it.
@@ -70,7 +92,22 @@ struct BlockImpl : nn::Module {
                                                         heads(value(x)), {.is_causal = true});
     const Tensor joined = reshape(contiguous(transpose(seen, 1, 2)), {x.size(0), x.size(1), -1});
     const Tensor y = x + out(joined);
-    return y + down(F::gelu(up(y)));
+    const Tensor z = y + down(F::gelu(up(y)));
+    return experts.is_empty() ? z : z + experts(z);
+  }
+
+  // Gradients of the rank's own losses are summed over the ranks that have the same parameters; an
+  // expert's have come from all ranks of its group.
+  void reduce_gradients_of_experts(RuntimeContext& torch, const distributed::DeviceMesh& mesh,
+                                   const distributed::DeviceMesh& shards) const {
+    if (experts.is_empty()) return;
+    for (const auto& item : experts->named_parameters()) {
+      const bool is_router = item.key().starts_with("router");
+      torch.distributed.all_reduce(
+          item.value().grad(), ReduceOp::sum,
+          {.group = is_router ? shards.get_group() : mesh.get_group("dp_shard")});
+      item.value().grad().div_(shards.size());
+    }
   }
 
  private:
@@ -96,6 +133,9 @@ struct BlockImpl : nn::Module {
   tp::RowParallelLinear out;
   tp::ColumnParallelLinear up;
   tp::RowParallelLinear down;
+
+ public:
+  nn::MoE experts = nullptr;
 };
 KERNBENCH_MODULE(Block);
 
@@ -104,6 +144,7 @@ struct Axes {
   int dp = 1;
   int cp = 1;
   int tp = 1;
+  bool has_experts = false;
 
   int ranks() const { return pp * dp * cp * tp; }
 };
@@ -135,8 +176,10 @@ class Training {
     std::vector<Tensor> parameters;
     for (int i = 0; i < kStages; ++i) {
       if (i % axes_.pp != mesh.get_local_rank("pp")) continue;
-      blocks.emplace_back(world_.torch, mesh, 7 + 12 * i);
-      fully_shard(blocks.back(), {.mesh = shards});
+      blocks.emplace_back(world_.torch, mesh, 7 + 12 * i, axes_.has_experts);
+      std::vector<Tensor> of_experts;
+      if (axes_.has_experts) of_experts = blocks.back()->experts->parameters();
+      fully_shard(blocks.back(), {.mesh = shards, .ignored_params = of_experts});
       for (const Tensor& each : blocks.back()->parameters()) parameters.push_back(each);
       stages.emplace_back(world_.torch, blocks.back(), i, kStages,
                           pipelining::PipelineStageOptions{.group = mesh.get_group("pp")});
@@ -155,6 +198,9 @@ class Training {
       for (const Tensor& loss : own) {
         losses[step] += loss.item<double>() / (kMicrobatches * axes_.dp * axes_.cp * axes_.tp);
       }
+      for (const Block& block : blocks) {
+        block->reduce_gradients_of_experts(world_.torch, mesh, shards);
+      }
       optimizer.step();
       optimizer.zero_grad();
     }
@@ -164,14 +210,15 @@ class Training {
   DataParallelWorld world_;
 };
 
-TEST_CASE("16 ranks on four axes train to the losses of one rank",
-          "[pipelining][fsdp][context_parallel][tp]") {
+void check_losses(bool has_experts) {
   const auto size = [](int ranks) {
     return PipelineSize{.stages = kStages, .ranks = ranks, .microbatches = kMicrobatches};
   };
-  const std::vector<double> expected = Training({}, looped_bfs(size(1))).losses;
+  const std::vector<double> expected =
+      Training({.has_experts = has_experts}, looped_bfs(size(1))).losses;
   REQUIRE(expected.back() < 0.98 * expected.front());
-  const auto check = [&](const Axes& axes, const ActionLists& lists) {
+  const auto check = [&](Axes axes, const ActionLists& lists) {
+    axes.has_experts = has_experts;
     const std::vector<double> found = Training(axes, lists).losses;
     for (std::size_t step = 0; step < kSteps; ++step) {
       CAPTURE(axes.pp, axes.dp, axes.cp, axes.tp, step);
@@ -182,6 +229,16 @@ TEST_CASE("16 ranks on four axes train to the losses of one rank",
   check({.dp = 2, .cp = 2}, looped_bfs(size(1)));
   check({.pp = 2, .dp = 2, .cp = 2, .tp = 2}, one_f_one_b(size(2)));
   check({.pp = 2, .dp = 2, .cp = 2, .tp = 2}, zb_h1(size(2)));
+}
+
+TEST_CASE("16 ranks on four axes train to the losses of one rank",
+          "[pipelining][fsdp][context_parallel][tp]") {
+  check_losses(false);
+}
+
+TEST_CASE("16 ranks on four axes with experts among them train to the losses of one rank",
+          "[pipelining][fsdp][context_parallel][tp][expert_parallel]") {
+  check_losses(true);
 }
 
 }  // namespace
