@@ -146,7 +146,7 @@ void Composite::issue_step(const Step& step) {
   // The result reuses the scratch of the result before the last, so it waits for that one's store.
   Tile& place = stored_[static_cast<std::size_t>(results_issued_ % 2)];
   if (step.begins_result && plan_.bias) {
-    const HbmPart bias{plan_.bias->buffer, plan_.bias->block(0, step.column, 1, n)};
+    const HbmPart bias{plan_.bias->buffer, plan_.bias->block(0, step.column, 1, n).simplified()};
     bias_ = load({{bias}}, n, place);
   }
   const Tile product = multiply(step, a, b);

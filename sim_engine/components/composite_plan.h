@@ -57,7 +57,7 @@ struct OperandAt : MatrixAt {
                                  [](const Block& block) { return !block.at.joins_previous; });
   }
 
-  // Rows in memory.
+  // A rectangle of the matrix as it lies in memory.
   struct Rows {
     std::size_t block = 0;  // that the first one lies in: 0 is the matrix, 1 the first further one
     std::int64_t row = 0;
@@ -67,7 +67,7 @@ struct OperandAt : MatrixAt {
 
     std::int64_t count() const { return rows * columns; }
   };
-  // Those of `rows` x `columns` elements of the operand at (row, column).
+  // Returns the rectangle of `rows` x `columns` elements of the operand at (row, column).
   Rows rows_at(std::int64_t row, std::int64_t column, std::int64_t rows,
                std::int64_t columns) const {
     if (is_transposed) {
@@ -142,7 +142,7 @@ struct MemoryUse {
   ElementRange elements;
   bool writes;
 };
-// Calls use(MemoryUse) for each block that a matrix lies in, so often as count_memory_uses() says.
+// Calls use(MemoryUse) for each block that a matrix lies in, as often as count_memory_uses() says.
 template <class Use>
 void for_each_memory_use(const CompositePlan& plan, const Use& use) {
   const auto& [m, n, k] = plan.size;

@@ -151,7 +151,7 @@ class Fabric {
     EventHandle pending{};          // its entering of `hop`, or its delivery
     CauseLog::Id cause{};           // of its sending
     std::vector<Arrival> arrivals;  // by hop, up to `hop`; behind the last hop, the delivery
-    // What follows is not needed at each link.
+    // The members below are not needed at each link.
     Event delivered;
     Transfer* next_free = nullptr;
     Time sent{0};

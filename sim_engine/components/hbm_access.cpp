@@ -68,11 +68,13 @@ Value load_value(MemoryStore& memory, const work::HbmAccess& access) {
 }
 
 void store_value(MemoryStore& memory, const work::HbmAccess& access, const Value& value) {
+  if (access.operand == nullptr) {
+    return memory.store(access.buffer.region, access.elements, value);
+  }
   std::int64_t offset = 0;
   for_each_part(access, [&](const DeviceBuffer& buffer, const ElementRange& elements) {
     const std::int64_t count = elements.count();
-    const bool is_all = count == value.element_count();
-    memory.store(buffer.region, elements, is_all ? value : memory.slice(value, offset, count));
+    memory.store(buffer.region, elements, memory.slice(value, offset, count));
     offset += count;
   });
 }

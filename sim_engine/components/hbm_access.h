@@ -25,8 +25,8 @@ struct HbmAccess : HbmPart {
   std::uint64_t kernel = 0;                    // 0: a part of a composite, which has begun its own
   AccessId id{};                               // while it is under way
   AccessIndex::Id noted = AccessIndex::kNone;  // by MemoryOrder
-  // The rows that a part of a composite moves, of which the elements are those in the first block;
-  // null if there are no others.
+  // If the rows that a part of a composite moves lie in several blocks: their matrix, which is the
+  // composite's and outlives the access; else null.  `elements` are those in the first block.
   const OperandAt* operand = nullptr;
   OperandAt::Rows rows = {};
   // If it is not 0, the access moves so many rows among the elements, which values choose.

@@ -97,7 +97,8 @@ void PeScheduler::start(Command& command, work::Load& load) {
   // while the bytes are under way.
   if (load.blocks.empty()) {
     begin_access(load, Access::read);
-    if (services_.memory.has_data()) {
+    // A load of several blocks is put together for its values alone; another one checks its place.
+    if (load.operand == nullptr || services_.memory.has_data()) {
       services_.memory.bind(command.result->value, load_value(services_.memory, load));
     }
   }

@@ -34,7 +34,7 @@ namespace kernbench::sim {
 
 using LinkId = std::uint32_t;
 
-// What each message needs lies in one line of the host's cache.
+// The members that every link needs of a path come first, in one line of the host's cache.
 struct alignas(64) Path {
   std::vector<LinkId> hops;    // the links that can cost time; the others are passed at once
   Time latency{0};             // sum over the links

@@ -75,7 +75,7 @@ class SharedTiles {
   struct Sram {
     Bytes held = 0;
     Entries entries;  // the last asked for is last
-    // By the entries' own tiles; never iterated.
+    // Keys are the entries' own tiles.  It is never iterated.
     std::unordered_map<const Tile*, Entries::iterator, HashOfTile, IsSameTile> places;
   };
 
@@ -90,9 +90,8 @@ class SharedTiles {
   Fabric& fabric_;
   const QueueMemory& queues_;
   std::vector<Sram> srams_;  // by SIP and cube
-  // What entries that have gone leave for the next ones, so that nothing is allocated for them.
-  Entries spare_;
-  std::vector<Event> called_;
+  Entries spare_;              // entries that have gone, whose memory the next ones use
+  std::vector<Event> called_;  // the memory of the waiters called last
   Bytes bytes_read_ = 0;
 };
 

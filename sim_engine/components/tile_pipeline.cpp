@@ -163,8 +163,8 @@ Wide Pipeline::cost_of_product(const GemmSize& size) const {
                    to_picoseconds(traffic.read, port), to_picoseconds(traffic.written, port)});
 }
 
-// Calls body(kind, index is the first, index is the last) for tiles along a dimension, as long as
-// the time, which never shrinks, may count.
+// Calls body(kind, index is the first, index is the last) for tiles along a dimension, until the
+// time, which never shrinks, exceeds the longest that counts.
 template <class Body>
 void Pipeline::for_each_tile(const Cut& cut, const Body& body) {
   std::array<Wide, 2> before{};  // the latest two tiles

@@ -21,7 +21,7 @@ namespace kernbench::sim {
 inline constexpr Wide kNoLimit = Wide{1} << 126;
 
 // The time from the composite's start on the first PE to its end on the last one, in picoseconds;
-// once it is known to be more than `most`, any time that is more.
+// or a time longer than `most` once it is known to be longer.
 // REQUIRES: the tile's sizes are positive
 Wide estimate_time(const CompositePlan& plan, const Topology::Pe& pe, const WaysOfTiles& ways,
                    Wide most = kNoLimit);

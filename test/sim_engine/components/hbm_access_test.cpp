@@ -30,7 +30,7 @@ TEST_CASE("an access translates each page that its elements touch once", "[hbm]"
   CHECK(count_pages(access, kPage) == 3);
   access.elements = {0, 0, 1, 0};
   CHECK(count_pages(access, kPage) == 0);
-  // Three rows, of which each lies in a page, and the last one in two.
+  // Three rows: two lie in a page each, the last one in two.
   const OperandAt operand{matrix_at({}, 0, 0),
                           {{1, matrix_at({}, kPage, 0)}, {2, matrix_at({}, 3 * kPage, 1020)}}};
   access.operand = &operand;
