@@ -3,14 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <fstream>
 #include <iterator>
 #include <numeric>
-#include <optional>
-#include <span>
 #include <utility>
 
 #include "runtime/random/generator.h"
