@@ -197,8 +197,9 @@ constexpr std::array kCCodes = std::to_array<ErrorCode>({
      "can run in its groups any more.",
      "Catch DistBackendError, and go on in the group that shrink_group(error.ranks()) makes."},
     {"KB-C029", ExitCode::collective_misuse,
-     "Expert parallelism is given experts that the ranks do not divide, more choices than "
-     "experts, a capacity below 1, rows that do not fit, or a load or trace that is none.",
+     "Expert parallelism is called on a rank outside of its group, or is given experts that the "
+     "ranks do not divide, more choices than experts, a capacity below 1, rows that do not fit, or "
+     "a load or trace that is none.",
      "Give what the message wants; of a trace it names the line."},
 });
 

@@ -30,7 +30,7 @@ MoEOptions options_of(const MoeInput& input, const distributed::ProcessGroup& gr
                        .routing = input.reader},
           .load = input.load,
           .seed = input.seed,
-          .first_step = input.step,
+          .step = input.step,
           .load_tokens = input.tokens};
 }
 

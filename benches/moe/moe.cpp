@@ -126,7 +126,7 @@ double peak_of_rank(const MoeInput& input, const Topology& topology) {
          input.on.count();
 }
 
-// DeepEP's: all rows count, those that stay on their rank, too.
+// DeepEP's: all rows count, also those that stay on their rank, and those that are dropped.
 double bandwidth(double bytes, Time time) {
   return time.count() == 0 ? 0 : bytes / to_ns(time);
 }
@@ -158,7 +158,9 @@ Row point_row(const MoeInput& input, const MeasuredMoe& measured, const Topology
   std::optional<double> utilization;
   if (peak > 0 && experts > 0) {
     const double of_shared = static_cast<double>(tokens * input.shared);
-    utilization = (rows + of_shared) / input.ranks * input.flops_of_row() / (experts * 1e-9) / peak;
+    // Padding is no work.
+    utilization = (static_cast<double>(kept) + of_shared) / input.ranks * input.flops_of_row() /
+                  (experts * 1e-9) / peak;
   }
   std::optional<std::int64_t> link_bytes;
   std::optional<double> link_mb;
@@ -195,8 +197,9 @@ void describe_run(Bench& bench, const MoeInput& first) {
              fmt::format("{} a rank{}", first.tokens, first.has_backward ? ", with backward" : ""));
   bench.note("capacity",
              first.capacity_factor
-                 ? fmt::format("{} times the mean, dropped by {}{}", *first.capacity_factor,
-                               name_of(first.policy), first.pad ? ", padded" : "")
+                 ? fmt::format("{} times the mean{}; without values the last ones are dropped{}",
+                               *first.capacity_factor, first.pad ? ", padded" : "",
+                               first.policy == DropPolicy::probs ? ", and weights are read" : "")
                  : "none: nothing is dropped");
   bench.note("routing",
              first.reader == RoutingReader::host
@@ -205,7 +208,9 @@ void describe_run(Bench& bench, const MoeInput& first) {
   bench.note("ranks", "each point has as many of these SIPs as ranks");
   bench.note("device", train::describe(first.on, bench.topology()));
   bench.note("links", "bytes between SIPs, of a rank on average");
-  bench.note("bandwidth", "DeepEP's: tokens x top_k x hidden bytes over the time, local rows too");
+  bench.note("bandwidth",
+             "DeepEP's: tokens x top_k x hidden bytes over the time, local and dropped rows too");
+  bench.note("peak", "of the experts' products: rows that are kept, and those of shared experts");
 }
 
 void run_moe(Bench& bench) {
@@ -245,7 +250,10 @@ BenchInfo moe_bench() {
            {"capacity_factor", "", "an expert takes so many times the mean at most; else all",
             SettingType::number},
            {"pad", "false", "true: each expert gets as many rows as it takes", SettingType::flag},
-           {"policy", "probs", "probs, position: whom a full expert drops", SettingType::name},
+           {"policy", "probs",
+            "probs, position: both drop the last, without values; probs has the weights read, "
+            "timed",
+            SettingType::name},
            {"read", "host", "host: it reads the choice, timed; device: nothing is charged",
             SettingType::name},
            {"step", "0", "of the load, a list", SettingType::integers},

@@ -1,17 +1,20 @@
 // dispatch() and combine().
 
-#include <fmt/format.h>
-
 #include <iterator>
+#include <memory>
 #include <numeric>
 #include <span>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "runtime/autograd/autograd.h"
 #include "runtime/distributed/distributed.h"
+#include "runtime/expert_parallel/checks.h"
 #include "runtime/expert_parallel/exchange.h"
 #include "runtime/functional/operators.h"
 #include "runtime/functional/shape_operators.h"
+#include "runtime/ops/placement.h"
 #include "runtime/tensor/host_copy.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "runtime/torch/context_of.h"
@@ -32,14 +35,29 @@ bool has_values(const Tensor& x) {
   return x.storage()->simulation->machine().memory().has_data();
 }
 
+// The choice may also be on the host.
+void check_tensors(const Tensor& x, const Tensor& topk_idx, const Tensor& topk_weights) {
+  constexpr std::string_view kUser = "dispatch";
+  runtime::check_on_device(x, kUser);
+  const runtime::Simulation& simulation = *x.storage()->simulation;
+  runtime::check_on_device(topk_weights, simulation, kUser);
+  if (topk_idx.defined() && topk_idx.is_host()) return;
+  runtime::check_on_device(topk_idx, simulation, kUser);
+}
+
+// Rows are moved whole, and none is the sum of several.
+void check_rows(std::string_view user, const Tensor& x) {
+  ops::check_is_whole(user, x);
+  ops::check_is_uncut(user, x, 1);
+}
+
+void check_handle(std::string_view user, const Handle& handle) {
+  if (handle) return;
+  throw CollectiveError("KB-C029", "{}: the handle is none: give that of a Dispatched", user);
+}
+
 void check_dispatch(const Tensor& x, const Tensor& topk_idx, const Tensor& topk_weights,
-                    std::int64_t num_experts, int ranks) {
-  if (num_experts < 1 || num_experts % ranks != 0) {
-    throw CollectiveError("KB-C029",
-                          "Number of experts should be a multiple of expert model parallel_size: "
-                          "{} experts and {} ranks",
-                          num_experts, ranks);
-  }
+                    std::int64_t num_experts) {
   const bool fits = x.dim() == 2 && x.size(1) >= 1 && topk_idx.dim() == 2 &&
                     topk_idx.size(0) == x.size(0) && topk_idx.shape() == topk_weights.shape() &&
                     topk_idx.size(1) >= 1;
@@ -50,10 +68,8 @@ void check_dispatch(const Tensor& x, const Tensor& topk_idx, const Tensor& topk_
                           to_string(x.shape()), to_string(topk_idx.shape()),
                           to_string(topk_weights.shape()));
   }
-  if (topk_idx.size(1) > num_experts) {
-    throw CollectiveError("KB-C029", "dispatch: top_k {} exceeds the {} experts", topk_idx.size(1),
-                          num_experts);
-  }
+  check_top_k("dispatch", topk_idx.size(1), num_experts);
+  check_rows("dispatch", x);
 }
 
 void check_capacity_options(const DispatchOptions& options) {
@@ -213,11 +229,11 @@ void Exchange::receive(std::span<const std::int64_t> counts) {
 
 Dispatched dispatch(const Tensor& of, const Tensor& topk_idx, const Tensor& topk_weights,
                     std::int64_t num_experts, const DispatchOptions& options) {
-  RuntimeContext& torch = context_of_tensor(of);
+  check_tensors(of, topk_idx, topk_weights);
   auto exchange = std::make_shared<Exchange>();
   exchange->group = options.group;
-  exchange->ranks = torch.distributed.get_world_size(options.group);
-  check_dispatch(of, topk_idx, topk_weights, num_experts, exchange->ranks);
+  exchange->ranks = check_experts("dispatch", context_of_tensor(of), options.group, num_experts);
+  check_dispatch(of, topk_idx, topk_weights, num_experts);
   check_capacity_options(options);
   const Tensor x = contiguous(of);
   exchange->tokens = x.size(0);
@@ -242,12 +258,15 @@ Dispatched dispatch(const Tensor& of, const Tensor& topk_idx, const Tensor& topk
 }
 
 Tensor combine(const Tensor& y, const Handle& handle) {
+  check_handle("combine", handle);
+  runtime::check_on_device(y, *handle->topk_weights.storage()->simulation, "combine");
   const std::int64_t rows = std::ssize(handle->by_expert);
   if (y.dim() != 2 || y.size(0) != rows || y.size(1) == 0) {
     throw CollectiveError("KB-C029",
                           "combine: y is {}; dispatch() gave this rank's experts {} rows",
                           to_string(y.shape()), rows);
   }
+  check_rows("combine", y);
   Tensor of_slots;
   {
     const NoGradGuard no_grad(y);
@@ -262,6 +281,7 @@ Tensor combine(const Tensor& y, const Handle& handle) {
 }
 
 ExchangeSizes sizes_of(const Handle& handle) {
+  check_handle("sizes_of", handle);
   return {handle->tokens, handle->top_k,    handle->sends.kept, handle->sends.capacity,
           handle->sent,   handle->received, handle->host_reads};
 }

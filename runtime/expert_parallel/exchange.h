@@ -22,7 +22,7 @@ struct SendPlan {
 
 struct Slots {
   std::span<const std::int64_t> experts;  // of each slot; -1: none
-  std::span<const float> weights;         // of each slot, or none: all are equal
+  std::span<const float> weights;         // of each slot; empty: all are equal
   std::int64_t num_experts = 1;
 };
 SendPlan plan_sends(const Slots& slots, const DispatchOptions& options);

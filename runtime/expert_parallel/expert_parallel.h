@@ -32,7 +32,7 @@ struct RouterOptions {
   // moe_router_pre_softmax false); of a sigmoid it is the same.
   bool pre_softmax = true;
   // Each token's weights are divided by their sum (torchtitan's route_norm, Hugging Face's
-  // norm_topk_prob).
+  // norm_topk_prob); of sigmoids by their sum + 1e-20, as torchtitan does.
   bool route_norm = false;
   double route_scale = 1;  // a factor of all weights
 };
@@ -47,7 +47,9 @@ struct Routed {
 Routed route(const Tensor& logits, const RouterOptions& options = {});
 
 // The tokens that an expert which is full does not take: those of the smallest weights, of equal
-// ones the later; or the last ones (Megatron's moe_token_drop_policy).
+// ones the later; or the last ones (Megatron's moe_token_drop_policy).  In a run without values,
+// which has no weights, both drop the last ones, and `probs` differs by the time in which the host
+// reads the weights.
 enum class DropPolicy : std::uint8_t { probs, position };
 inline constexpr std::array kDropPolicies = {DropPolicy::probs, DropPolicy::position};
 std::string_view name_of(DropPolicy policy);
@@ -67,6 +69,7 @@ struct DispatchOptions {
   std::optional<double> capacity_factor = {};
   // Each rank sends each expert as many rows as its capacity, zeros behind the tokens (Megatron's
   // moe_pad_expert_input_to_capacity).  Sizes are known beforehand: no counts are exchanged.
+  // REQUIRES: all ranks of the group have as many tokens, and so one capacity
   bool pad_to_capacity = false;
   DropPolicy drop_policy = DropPolicy::probs;
   RoutingReader routing = RoutingReader::host;
@@ -101,14 +104,18 @@ struct Dispatched {
 // topk_idx is a tensor on the device, or one of the host, whose elements are known there at no
 // cost; an expert of -1 is none.  In a run without values a tensor on the device has no choice:
 // give `experts`.  All ranks of the group call it.
-// Throws CollectiveError KB-C029, in words of Megatron where it has any, for experts that the ranks
-// do not divide, shapes that do not fit, experts that there are not, and capacities below 1.
+// Throws CollectiveError KB-C029, in words of Megatron where it has any, on a rank outside of the
+// group, for experts that the ranks do not divide, shapes that do not fit, experts that there are
+// not, and capacities below 1; DeviceError KB-M001, KB-M013, KB-M019 for tensors that are
+// undefined, of another context, or, but for topk_idx, on the host; KB-F003 for an x whose columns
+// are cut, or that is partial.
 Dispatched dispatch(const Tensor& x, const Tensor& topk_idx, const Tensor& topk_weights,
                     std::int64_t num_experts, const DispatchOptions& options = {});
 
 // Returns for each token of dispatch() the sum of its experts' rows of y [n, hidden_out], which are
 // in recv_x's order, times topk_weights: [tokens, hidden_out].  What was dropped counts as 0.
-// Gradients flow to y and to the weights.  Throws CollectiveError KB-C029 for other rows.
+// Gradients flow to y and to the weights.  Throws CollectiveError KB-C029 for other rows and for no
+// handle, and DeviceError for y as dispatch() does for x.
 Tensor combine(const Tensor& y, const Handle& handle);
 
 // The numbers of a dispatch on this rank.
@@ -122,6 +129,6 @@ struct ExchangeSizes {
   // The simulated time in which the choice, the counts and the weights came to the host.
   Time host_reads{0};
 };
-ExchangeSizes sizes_of(const Handle& handle);
+ExchangeSizes sizes_of(const Handle& handle);  // throws CollectiveError KB-C029 for none
 
 }  // namespace kernbench::moe

@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <memory>
+#include <string_view>
 
+#include "runtime/expert_parallel/checks.h"
 #include "runtime/functional/functional.h"
 #include "runtime/functional/grouped_mm.h"
 #include "runtime/functional/operators.h"
 #include "runtime/functional/shape_operators.h"
+#include "runtime/tensor/tensor_storage.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/error.h"
 
@@ -22,21 +26,7 @@ Tensor make_weight(const RuntimeContext& torch, std::int64_t out, std::int64_t i
   return torch.empty({out, in}, tensors).uniform_(-bound, bound);
 }
 
-moe::MoEOptions checked(const moe::MoEOptions& options, int ranks) {
-  if (options.num_experts < 1 || options.num_experts % ranks != 0) {
-    throw CollectiveError("KB-C029",
-                          "Number of experts should be a multiple of expert model parallel_size: "
-                          "{} experts and {} ranks",
-                          options.num_experts, ranks);
-  }
-  if (options.router.top_k < 1 || options.router.top_k > options.num_experts) {
-    throw CollectiveError("KB-C029",
-                          "MoE: selected index k out of range: top_k is {}, and there are {} "
-                          "experts",
-                          options.router.top_k, options.num_experts);
-  }
-  return options;
-}
+constexpr std::string_view kMoE = "MoE";
 
 }  // namespace
 
@@ -57,13 +47,13 @@ Tensor ExpertImpl::forward(const Tensor& x) const {
 MoEImpl::MoEImpl(const RuntimeContext& torch, const moe::MoEOptions& options,
                  const TensorOptions& tensors)
     : torch_(torch),
-      options_(checked(options, torch.distributed.get_world_size(options.dispatch.group))),
-      ranks_(torch.distributed.get_world_size(options.dispatch.group)),
+      options_(options),
+      ranks_(moe::check_experts(kMoE, torch, options.dispatch.group, options.num_experts)),
       rank_(torch.distributed.get_rank(options.dispatch.group)),
-      step_(options.first_step),
       router_(register_module(
           "router",
           Linear(torch, LinearOptions(options.dim, options.num_experts).bias(false), tensors))) {
+  moe::check_top_k(kMoE, options.router.top_k, options.num_experts);
   const auto experts = register_module("experts", std::make_shared<Module>());
   const std::int64_t on_rank = options.num_experts / ranks_;
   for (std::int64_t e = rank_ * on_rank; e < (rank_ + 1) * on_rank; ++e) {
@@ -78,18 +68,18 @@ MoEImpl::MoEImpl(const RuntimeContext& torch, const moe::MoEOptions& options,
 
 moe::LoadShape MoEImpl::shape_of_load(std::int64_t tokens) const {
   const std::int64_t of_load = options_.load_tokens > 0 ? options_.load_tokens : tokens;
-  return {ranks_, options_.num_experts, options_.router.top_k, of_load, options_.seed, step_};
+  return {ranks_,  options_.num_experts, options_.router.top_k,
+          of_load, options_.seed,        options_.step};
 }
 
 moe::Dispatched MoEImpl::dispatch(const Tensor& x) {
   const moe::Routed routed = moe::route(router_(x), options_.router);
   moe::DispatchOptions how = options_.dispatch;
   const bool lacks_values = !torch_.options().data;
-  if (options_.load || lacks_values) {
+  if (options_.load || (lacks_values && !how.experts)) {
     const moe::RoutingLoad load = options_.load ? *options_.load : moe::RoutingLoad::parse("W0");
     how.experts = load.experts(shape_of_load(x.size(0)), rank_);
   }
-  ++step_;
   moe::Dispatched sent =
       moe::dispatch(x, routed.topk_idx, routed.topk_weights, options_.num_experts, how);
   last_ = moe::sizes_of(sent.handle);
@@ -112,7 +102,8 @@ Tensor MoEImpl::compute_shared(const Tensor& x) const {
 }
 
 Tensor MoEImpl::forward(const Tensor& of) {
-  const Tensor x = of.dim() == 2 ? of : reshape(contiguous(of), {-1, options_.dim});
+  runtime::check_on_device(of, kMoE);
+  const Tensor x = of.dim() == 2 ? of : reshape(contiguous(of), {-1, of.size(-1)});
   const moe::Dispatched sent = dispatch(x);
   const Tensor shared = compute_shared(x);
   const Tensor y = moe::combine(compute_experts(sent), sent.handle);

@@ -30,12 +30,12 @@ struct MoEOptions {
   bool is_gated = true;
   RouterOptions router = {};
   DispatchOptions dispatch = {};
-  // A load takes the place of the router's choice, whose time stays; weights stay the router's.
-  // Each call is a step of it, from `first_step` on, also one that checkpoint() repeats.  In a run
-  // without values, where there is no choice, W0 does.
+  // A load takes the place of the router's choice, and of dispatch.experts; the choice's time
+  // stays, and weights stay the router's.  Calls do not count steps: set_step() tells the layer.
+  // In a run without values, where there is no choice, W0 does, unless there are dispatch.experts.
   std::optional<RoutingLoad> load = {};
   std::uint64_t seed = 0;
-  std::int64_t first_step = 0;
+  std::int64_t step = 0;
   std::int64_t load_tokens = 0;  // LoadShape::tokens; 0: as many as the rank's input has
 };
 
@@ -61,10 +61,12 @@ KERNBENCH_MODULE(Expert);
 // together are that of one rank alone.  The experts' products are grouped_mm()s.
 //
 // Each rank has its own tokens, row by row on its PEs, and parameters that these share
-// (DPPolicy::shared), or all lie on one PE.  Gradients of the experts are those of all ranks'
-// tokens; the router's and the shared experts' are of the rank's own: reduce them over the group,
-// by all_reduce or by a DistributedDataParallel that ignores the parameters `experts.N...`
-// (_set_params_and_buffers_to_ignore_for_model).
+// (DPPolicy::shared), or all lie on one PE.  Gradients of the experts are the sums over all ranks'
+// tokens; the router's and the shared experts' are of the rank's own tokens, and are reduced over
+// the group: summed by all_reduce, so that all are the gradients of the sum of the ranks' losses.
+// For the mean of the losses a DistributedDataParallel that ignores the parameters `experts.N...`
+// (_set_params_and_buffers_to_ignore_for_model), or fully_shard() with them as ignored_params,
+// averages the others, and the experts' gradients are divided by the number of ranks.
 // Throws CollectiveError KB-C029 as dispatch() and route() do.
 class MoEImpl : public Module {
  public:
@@ -72,6 +74,10 @@ class MoEImpl : public Module {
           const TensorOptions& tensors = {});
 
   Tensor forward(const Tensor& x);
+
+  // The step of the load from now on, which its calls share, also those that checkpoint() repeats:
+  // the next dispatch() throws CollectiveError KB-C029 if it is negative.
+  void set_step(std::int64_t step) { options_.step = step; }
 
   // The parts of forward(), of x [tokens, dim]: who times them calls them one by one.
   moe::Dispatched dispatch(const Tensor& x);
@@ -89,7 +95,6 @@ class MoEImpl : public Module {
   moe::MoEOptions options_;
   int ranks_ = 1;
   int rank_ = 0;
-  std::int64_t step_ = 0;
   Linear router_ = nullptr;
   std::vector<Expert> experts_;
   Expert shared_ = nullptr;

@@ -3,13 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <fstream>
+#include <iterator>
 #include <numeric>
-#include <optional>
-#include <span>
 #include <utility>
 
 #include "runtime/random/generator.h"
@@ -254,6 +252,10 @@ std::vector<std::int64_t> RoutingLoad::experts(const LoadShape& shape, int rank)
         fmt::format("top_k {} of {} experts: each token goes to one at least, and to each "
                     "once at most",
                     shape.top_k, shape.num_experts));
+  }
+  if (shape.step < 0) {
+    refuse_load(
+        fmt::format("routing '{}': steps are numbers from 0 on, and not {}", name_, shape.step));
   }
   if (kind_ == Kind::trace) return traced(shape, rank);
   return kind_ == Kind::lognormal ? drawn(shape, rank) : by_heat(shape, rank);

@@ -15,8 +15,9 @@
 
 namespace kernbench::moe {
 
-// The question to a load.  `ranks` are the sources of tokens and those over which the experts
-// lie, in order; a program that lays the same tokens out on fewer ranks asks for the same.
+// The question to a load.  `ranks` are the sources of tokens, over which the experts lie in order.
+// A program that lays the same tokens out on fewer ranks asks with the same `ranks`, for the tokens
+// of each of these sources.
 struct LoadShape {
   int ranks = 1;
   std::int64_t num_experts = 1;
@@ -29,7 +30,7 @@ struct LoadShape {
 // The loads of Megatron's list of workloads (Megatron-LM PR #7488), by its numbers; half of the
 // tokens, every other one, are hot where experts are, and the others are balanced:
 //   W0  balanced: each expert gets as many tokens
-//   W1  hot experts: num_experts / 32 of them, each on another rank
+//   W1  hot experts: num_experts / 32 of them, one at least, dealt out over the ranks in turn
 //   W2  hot rank: all experts of rank 0
 //   W3  the heat of W2 spread: as many experts, on as many ranks as they can be
 //   W4  ragged sources: rank r has 2 (r + 1) / (ranks + 1) times the tokens; balanced
@@ -52,8 +53,9 @@ class RoutingLoad {
   // The tokens of a rank.
   std::int64_t tokens(const LoadShape& shape, int rank) const;
   // The experts of each token of a rank: [tokens, top_k] row by row.
-  // Throws CollectiveError KB-C029 if top_k exceeds num_experts, and for a line of a trace, with
-  // its number, that has another number of experts, one twice, or one that there is not.
+  // Throws CollectiveError KB-C029 if top_k is not from 1 to num_experts, for a negative step, and
+  // for a line of a trace, with its number, that has another number of experts, one twice, or one
+  // that there is not.
   std::vector<std::int64_t> experts(const LoadShape& shape, int rank) const;
 
  private:

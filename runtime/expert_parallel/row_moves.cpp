@@ -48,8 +48,7 @@ struct HeldRows {
   tl::Pointer data;
 };
 
-// The places of the result's rows that one PE writes: of copies, in the one that belongs to its
-// copy of the source.
+// The places of the result's rows that one PE writes: if each holder has a copy, those of its own.
 class HeldRowsOf {
  public:
   HeldRowsOf(const ops::SpreadMatrix& matrix, const sim::PeLocation& pe, std::int64_t rows,
@@ -93,7 +92,8 @@ class RowMove {
   };
 
   void move_block(const tl::Pointer& from, std::int64_t first, std::int64_t rows) {
-    std::int64_t begin = first;  // rows that are wanted nowhere are not loaded
+    // Rows that are wanted nowhere are not loaded, if they are the first or the last of the block.
+    std::int64_t begin = first;
     std::int64_t end = first + rows;
     while (begin < end && targets_.of(begin).empty()) ++begin;
     while (begin < end && targets_.of(end - 1).empty()) --end;

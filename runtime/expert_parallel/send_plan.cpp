@@ -1,10 +1,7 @@
 // The plan of the row that is sent for each slot.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "runtime/expert_parallel/exchange.h"
 #include "sim_engine/base/error.h"
@@ -30,12 +27,17 @@ std::vector<RowSources> slots_by_expert(const Slots& slots) {
   return of_experts;
 }
 
+// NaN is greater than all numbers, as in torch's sort, so that this is an order of all weights.
+bool is_greater(float a, float b) {
+  return std::isnan(a) ? !std::isnan(b) : a > b;
+}
+
 // Leaves the slots that an expert has room for, in their order.
 void drop(RowSources& of_expert, std::span<const float> weights, const DispatchOptions& options,
           std::int64_t capacity) {
   if (std::ssize(of_expert) <= capacity) return;
   if (options.drop_policy == DropPolicy::probs && !weights.empty()) {
-    std::ranges::stable_sort(of_expert, std::greater(), [&](std::int64_t slot) {
+    std::ranges::stable_sort(of_expert, is_greater, [&](std::int64_t slot) {
       return weights[static_cast<std::size_t>(slot)];
     });
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <string_view>
 #include <utility>
@@ -56,6 +57,10 @@ void check_groups(const Tensor& x, const std::vector<std::int64_t>& sizes,
         fmt::format("contraction dimension of mat_a and mat_b must match: x is {} and a weight "
                     "{}, where [out, {}] is wanted, with one `out` for all",
                     to_string(x.shape()), to_string(weight.shape()), x.size(1)));
+  }
+  if (x.size(1) < 1 || weights.front().size(0) < 1) {
+    refuse(fmt::format("x is {} and a weight {}: a feature is wanted on either side",
+                       to_string(x.shape()), to_string(weights.front().shape())));
   }
   const bool is_negative = std::ranges::any_of(sizes, [](std::int64_t size) { return size < 0; });
   const std::int64_t rows = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
@@ -115,6 +120,14 @@ std::vector<Tensor> gradients_of_weights(const Tensor& dy, const Tensor& x, cons
   return gradients;
 }
 
+// One launch computes the gradients of all weights, so it runs if one of them is asked for.
+bool asks_for_weights(const autograd::AskedInputs& asked, std::size_t weights) {
+  for (std::size_t i = 1; i <= weights; ++i) {
+    if (asked.contains(i)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Tensor grouped_mm(const Tensor& of, const std::vector<std::int64_t>& sizes,
@@ -139,15 +152,16 @@ Tensor grouped_mm(const Tensor& of, const std::vector<std::int64_t>& sizes,
     placements.push_back(ops::placement_of(weight));
   }
   const auto backward = [groups, saved, placements, of_x, of_w,
-                         x = SavedTensor(of_w ? x : Tensor())](const Tensor& grad) {
+                         x = SavedTensor(of_w ? x : Tensor())](const Tensor& grad,
+                                                               const autograd::AskedInputs& asked) {
     const Tensor dy = contiguous(grad);
     std::vector<Tensor> gradients(1 + saved.size());
-    if (of_x) {
+    if (of_x && asked.contains(0)) {
       std::vector<Tensor> factors;
       for (const SavedTensor& weight : saved) factors.push_back(weight.get());
       gradients.front() = multiply_groups("grouped_mm_backward", dy, groups, factors, false);
     }
-    if (of_w) {
+    if (of_w && asks_for_weights(asked, saved.size())) {
       std::ranges::move(gradients_of_weights(dy, x.get(), groups, placements),
                         std::next(gradients.begin()));
     }

@@ -17,7 +17,8 @@ namespace kernbench::nn::functional {
 //
 // x lies row by row on PEs beside weights that these share (DPPolicy::shared), or all are
 // replicated on the same PEs.  A weight without rows gets a gradient of zeros.
-// Throws DeviceError KB-F001 for shapes or sizes that do not fit, KB-F002, KB-F003.
+// Throws DeviceError KB-F001 for shapes or sizes that do not fit, and for an `in` or `out` of 0,
+// KB-F002, KB-F003.
 Tensor grouped_mm(const Tensor& x, const std::vector<std::int64_t>& sizes,
                   const std::vector<Tensor>& weights);
 

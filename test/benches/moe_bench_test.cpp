@@ -79,6 +79,22 @@ TEST_CASE("padding makes all loads alike", "[cli][moe]") {
     CHECK(rows[0][phase] == rows[1][phase]);
   }
   CHECK(rows[0]["link_bytes"] == rows[1]["link_bytes"]);
+  // What is dropped, and the zeros in its place, are no work.
+  REQUIRE(rows[0]["utilization"] > 0);
+  CHECK(rows[1]["utilization"].get<double>() ==
+        Approx(rows[0]["utilization"].get<double>() * (1 - rows[1]["dropped"].get<double>())));
+}
+
+TEST_CASE("without values policies drop the same rows; by probs the weights are read, too",
+          "[cli][moe]") {
+  const auto only = [](const std::string& policy) {
+    return rows_of(command({"routing=W2", "capacity_factor=1", policy}))[0];
+  };
+  const Json probs = only("policy=probs");
+  const Json position = only("policy=position");
+  CHECK(probs["dropped"] == position["dropped"]);
+  CHECK(probs["link_bytes"] == position["link_bytes"]);
+  CHECK(probs["read_ns"] > position["read_ns"]);
 }
 
 // (ep - 1) / ep E C h e each way, over one link of a ring of two.

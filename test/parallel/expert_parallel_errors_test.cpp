@@ -49,11 +49,32 @@ TEST_CASE("experts that ranks do not divide, and too many choices, are refused",
   CHECK_THAT(refused_layer({.dim = 8, .num_experts = 4, .router = {.top_k = 5}}),
              Says("KB-C029", "selected index k out of range: top_k is 5, and there are 4 experts"));
   CHECK_THAT(refused_dispatch({.num_experts = 3}), Says("KB-C029", "3 experts and 2 ranks"));
-  CHECK_THAT(refused_dispatch({.pairs = {4, 6}}), Says("KB-C029", "top_k 6 exceeds the 4 experts"));
+  CHECK_THAT(refused_dispatch({.pairs = {4, 6}}),
+             Says("KB-C029", "top_k is 6, and there are 4 experts"));
   CHECK_THAT(refusal_on_ranks([](RuntimeContext& torch) {
                moe::route(torch.zeros({4, 4}, kOnOnePe), {.top_k = 0});
              }),
              Says("KB-C029", "selected index k out of range: top_k is 0"));
+}
+
+TEST_CASE("a rank outside of the group is refused", "[expert_parallel][errors]") {
+  const auto refused = [](const auto& use) {
+    DataParallelWorld world(2);
+    return world.refusal([&](int rank) {
+      const distributed::ProcessGroup group = world.torch.distributed.new_group(std::vector{0});
+      if (rank == 1) use(world.torch, group);
+    });
+  };
+  CHECK_THAT(refused([](RuntimeContext& torch, const distributed::ProcessGroup& group) {
+               nn::MoE(torch, moe::MoEOptions{.num_experts = 4, .dispatch = {.group = group}});
+             }),
+             Says("KB-C029", "MoE: this rank is not in the group"));
+  CHECK_THAT(refused([](RuntimeContext& torch, const distributed::ProcessGroup& group) {
+               const Tensor x = torch.zeros({1, 2}, kOnOnePe);
+               const Tensor experts = RuntimeContext::tensor(std::vector<std::int64_t>{0}, {1, 1});
+               moe::dispatch(x, experts, torch.zeros({1, 1}, kOnOnePe), 4, {.group = group});
+             }),
+             Says("KB-C029", "dispatch: this rank is not in the group"));
 }
 
 TEST_CASE("shapes and experts that do not fit are refused", "[expert_parallel][errors]") {
@@ -78,6 +99,82 @@ TEST_CASE("capacities below 1 are refused", "[expert_parallel][errors]") {
   CHECK(moe::expert_capacity(4096 * 8, 64, 1.25) == 640);
   CHECK(moe::expert_capacity(100, 1, 1.1) == 110);
   CHECK(moe::expert_capacity(10, 64, 0.1) == 1);
+}
+
+TEST_CASE("dispatch refuses tensors that are undefined, on the host, cut by columns or partial",
+          "[expert_parallel][errors]") {
+  const auto refused = [](bool is_x, const auto& make) {
+    return refusal_on_ranks([&](RuntimeContext& torch) {
+      const Tensor x = is_x ? make(torch, Shape{4, 8}) : torch.zeros({4, 8}, kOnOnePe);
+      const Tensor weights = is_x ? torch.zeros({4, 1}, kOnOnePe) : make(torch, Shape{4, 1});
+      const std::vector<std::int64_t> experts = {0, 1, 2, 3};
+      moe::dispatch(x, RuntimeContext::tensor(experts, {4, 1}), weights, 4);
+    });
+  };
+  const auto none = [](RuntimeContext&, const Shape&) { return Tensor(); };
+  const auto on_host = [](RuntimeContext&, const Shape& shape) {
+    return RuntimeContext::tensor(Floats(static_cast<std::size_t>(shape.numel())), shape);
+  };
+  for (const bool is_x : {true, false}) {
+    CHECK_THAT(refused(is_x, none), Says("KB-M001", "dispatch"));
+    CHECK_THAT(refused(is_x, on_host), Says("KB-M019", "dispatch"));
+  }
+  for (const Shard shard : {Shard::column_wise, Shard::partial}) {
+    const auto apart = [&](RuntimeContext& torch, const Shape& shape) {
+      return torch.zeros(shape, {.dp = {shard, shard}});
+    };
+    CHECK_THAT(refused(true, apart), Says("KB-F003", "dispatch"));
+  }
+  CHECK_THAT(
+      refusal_on_ranks([](RuntimeContext& torch) {
+        moe::dispatch(torch.zeros({4, 8}, kOnOnePe), Tensor(), torch.zeros({4, 1}, kOnOnePe), 4);
+      }),
+      Says("KB-M001", "dispatch"));
+}
+
+TEST_CASE("combine refuses no tensor, one of the host, and no handle",
+          "[expert_parallel][errors]") {
+  const auto refused = [](const Tensor& y) {
+    return refusal_on_ranks([&](RuntimeContext& torch) {
+      const std::vector<std::int64_t> experts = {0, 1, 2, 3};
+      moe::combine(
+          y, moe::dispatch(torch.zeros({4, 8}, kOnOnePe), RuntimeContext::tensor(experts, {4, 1}),
+                           torch.zeros({4, 1}, kOnOnePe), 4)
+                 .handle);
+    });
+  };
+  CHECK_THAT(refused(Tensor()), Says("KB-M001", "combine"));
+  CHECK_THAT(refused(RuntimeContext::tensor(Floats(32), {4, 8})), Says("KB-M019", "combine"));
+  CHECK_THAT(refusal_on_ranks([](RuntimeContext& torch) {
+               moe::combine(torch.zeros({4, 8}, kOnOnePe), moe::Handle());
+             }),
+             Says("KB-C029", "combine: the handle is none"));
+  CHECK_THAT(refusal_on_ranks([](RuntimeContext&) { moe::sizes_of(moe::Handle()); }),
+             Says("KB-C029", "sizes_of: the handle is none"));
+}
+
+TEST_CASE("the layer refuses tokens of another size, whatever their dimensions, and no tensor",
+          "[expert_parallel][errors]") {
+  const auto refused = [](const Shape& shape) {
+    return refusal_on_ranks([&](RuntimeContext& torch) {
+      const nn::MoE layer(torch, moe::MoEOptions{.dim = 8, .hidden_dim = 8, .num_experts = 4},
+                          kOnOnePe);
+      layer(torch.zeros(shape, kOnOnePe));
+    });
+  };
+  CHECK_THAT(refused({6, 4}), Says("KB-F001", "(6x4 and 8x4)"));
+  CHECK_THAT(refused({2, 3, 4}), Says("KB-F001", "(6x4 and 8x4)"));
+  CHECK_THAT(refusal_on_ranks([](RuntimeContext& torch) {
+               const nn::MoE layer(torch, moe::MoEOptions{.dim = 8, .num_experts = 4}, kOnOnePe);
+               layer(Tensor());
+             }),
+             Says("KB-M001", "MoE"));
+}
+
+TEST_CASE("negative steps of a load are refused", "[expert_parallel][errors]") {
+  CHECK_THAT(
+      error_of<CollectiveError>([] { moe::RoutingLoad::parse("W6").experts({.step = -1}, 0); }),
+      Says("KB-C029", "routing 'W6': steps are numbers from 0 on, and not -1"));
 }
 
 TEST_CASE("combine refuses other rows than dispatch gave", "[expert_parallel][errors]") {
@@ -113,6 +210,12 @@ TEST_CASE("grouped_mm refuses groups and weights that do not fit", "[expert_para
   CHECK_THAT(refused_groups({4, 8}, {2, 2}, {{6, 8}, {6, 7}}),
              Says("KB-F001", "contraction dimension of mat_a and mat_b must match"));
   CHECK_THAT(refused_groups({4, 8}, {2, 2}, {{6, 8}, {5, 8}}), Says("KB-F001", "a weight [5, 8]"));
+  CHECK_THAT(
+      refused_groups({4, 8}, {4}, {{0, 8}}),
+      Says("KB-F001", "x is [4, 8] and a weight [0, 8]: a feature is wanted on either side"));
+  CHECK_THAT(
+      refused_groups({4, 0}, {4}, {{6, 0}}),
+      Says("KB-F001", "x is [4, 0] and a weight [6, 0]: a feature is wanted on either side"));
 }
 
 }  // namespace

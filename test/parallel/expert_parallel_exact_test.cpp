@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/autograd/split_backward.h"
 #include "runtime/functional/grouped_mm.h"
 #include "runtime/functional/operators.h"
 #include "runtime/functional/shape_operators.h"
@@ -265,6 +266,55 @@ TEST_CASE("a choice of -1 is none", "[expert_parallel]") {
     CHECK(moe::sizes_of(sent.handle).kept == (rank == 0 ? 3 : 2));
     CHECK(sent.recv_topk_idx ==
           (rank == 0 ? std::vector<std::int64_t>{0, 0, 1, 1} : std::vector<std::int64_t>{1}));
+  });
+}
+
+TEST_CASE("a rank whose tokens have no experts adds nothing, and its gradients are zeros",
+          "[expert_parallel]") {
+  DataParallelWorld world(2);
+  world.spawn([&](int rank) {
+    const Tensor x = world.tensor({1, 2, 3, 4}, {2, 2});
+    x.requires_grad_();
+    const std::int64_t expert = rank == 0 ? 3 : -1;
+    const moe::Dispatched sent =
+        moe::dispatch(x, RuntimeContext::tensor(std::vector{expert, expert}, {2, 1}),
+                      world.tensor({1, 2}, {2, 1}), 4);
+    const Tensor y = moe::combine(sent.recv_x, sent.handle);
+    y.backward(world.tensor({1, 1, 1, 1}, {2, 2}));
+    CHECK(y.to_vector() == (rank == 0 ? Floats{1, 2, 6, 8} : Floats(4)));
+    CHECK(x.grad().to_vector() == (rank == 0 ? Floats{1, 1, 2, 2} : Floats(4)));
+  });
+}
+
+// The launch of the weights' gradients comes in the second half, as a product's does.
+TEST_CASE("a backward pass in two halves leaves grouped_mm's weights to the second",
+          "[expert_parallel]") {
+  DataParallelWorld world(1);
+  world.spawn([&](int) {
+    const auto launches = [&] {
+      world.torch.ahbm.synchronize();
+      return world.torch.engine().results().size();
+    };
+    const std::vector<std::int64_t> sizes(kSize.experts, kSize.tokens / kSize.experts);
+    const Tensor x = world.tensor(kX, {kSize.tokens, kSize.dim});
+    x.requires_grad_();
+    const ExpertTensors whole(world.torch, 0, kSize.experts, kOnOnePe);
+    const Tensor y = F::grouped_mm(x, sizes, whole.w1);
+    const Tensor dy = world.tensor(whole_numbers(y.numel(), 2, 4), y.shape());
+    y.backward(dy);
+    const ExpertTensors halves(world.torch, 0, kSize.experts, kOnOnePe);
+    const Tensor again = F::grouped_mm(x, sizes, halves.w1);
+    const std::size_t before = launches();
+    autograd::SplitBackward split(again, dy, {x});
+    const std::size_t between = launches();
+    split.run_weights();
+    const std::size_t after = launches();
+    CHECK(between - before == 1);
+    CHECK(after - between == 1);
+    CHECK(split.take_input_gradients().front().to_vector() == x.grad().to_vector());
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      CHECK(halves.w1[i].grad().to_vector() == whole.w1[i].grad().to_vector());
+    }
   });
 }
 

@@ -68,7 +68,7 @@ struct Mixture {
   std::vector<double> drouter;
   std::vector<double> dw1;
   std::vector<double> dw2;
-  std::vector<std::int64_t> loads;  // of each expert, before anything is dropped
+  std::vector<std::int64_t> loads;  // rows of each expert; of the whole, before any are dropped
   std::int64_t kept = 0;
 };
 

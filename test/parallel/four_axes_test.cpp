@@ -93,14 +93,14 @@ struct BlockImpl : nn::Module {
     const Tensor joined = reshape(contiguous(transpose(seen, 1, 2)), {x.size(0), x.size(1), -1});
     const Tensor y = x + out(joined);
     const Tensor z = y + down(F::gelu(up(y)));
-    return experts.is_empty() ? z : z + experts(z);
+    return experts ? z + experts(z) : z;
   }
 
   // Gradients of the rank's own losses are summed over the ranks that have the same parameters; an
   // expert's have come from all ranks of its group.
   void reduce_gradients_of_experts(RuntimeContext& torch, const distributed::DeviceMesh& mesh,
                                    const distributed::DeviceMesh& shards) const {
-    if (experts.is_empty()) return;
+    if (!experts) return;
     for (const auto& item : experts->named_parameters()) {
       const bool is_router = item.key().starts_with("router");
       torch.distributed.all_reduce(
