@@ -38,11 +38,12 @@ class State : public nn::Module::Extension, public std::enable_shared_from_this<
   void unshard();
   void set_is_last_backward(bool is_last);
 
-  // For pipelines, which run a stage's micro-batches forward and backward in any order, these act on
-  // inner modules as well.  While reduction is deferred, backward passes add gradients up and free no
-  // parameters, as torch's stages have it; reduce_deferred() reduces what was added, and frees, as
-  // the settings say.  add_deferred() adds the gradients that have come after a backward pass,
-  // in the type in which they will be reduced.  drop_deferred() forgets all after an exception.
+  // For pipelines, which run a stage's micro-batches forward and backward in any order, these act
+  // on inner modules as well.  While reduction is deferred, backward passes add gradients up and
+  // free no parameters, as torch's stages have it; reduce_deferred() reduces what was added, and
+  // frees, as the settings say.  add_deferred() adds the gradients that have come after a
+  // backward pass, in the type in which they will be reduced.  drop_deferred() forgets all after an
+  // exception.
   void set_defers_reduction(bool defers);
   void add_deferred();
   void reduce_deferred();
