@@ -132,10 +132,11 @@ TEST_CASE("dispatch refuses tensors that are undefined, on the host, cut by colu
       Says("KB-M001", "dispatch"));
 }
 
-TEST_CASE("combine refuses no tensor, one of the host, and no handle",
+TEST_CASE("combine refuses no tensor, one of the host, cut by columns or partial, and no handle",
           "[expert_parallel][errors]") {
-  const auto refused = [](const Tensor& y) {
+  const auto refused = [](const auto& make) {
     return refusal_on_ranks([&](RuntimeContext& torch) {
+      const Tensor y = make(torch);
       const std::vector<std::int64_t> experts = {0, 1, 2, 3};
       moe::combine(
           y, moe::dispatch(torch.zeros({4, 8}, kOnOnePe), RuntimeContext::tensor(experts, {4, 1}),
@@ -143,8 +144,17 @@ TEST_CASE("combine refuses no tensor, one of the host, and no handle",
                  .handle);
     });
   };
-  CHECK_THAT(refused(Tensor()), Says("KB-M001", "combine"));
-  CHECK_THAT(refused(RuntimeContext::tensor(Floats(32), {4, 8})), Says("KB-M019", "combine"));
+  CHECK_THAT(refused([](RuntimeContext&) { return Tensor(); }), Says("KB-M001", "combine"));
+  CHECK_THAT(refused([](RuntimeContext&) {
+               return RuntimeContext::tensor(Floats(32), {4, 8});
+             }),
+             Says("KB-M019", "combine"));
+  for (const Shard shard : {Shard::column_wise, Shard::partial}) {
+    const auto apart = [&](RuntimeContext& torch) {
+      return torch.zeros({4, 8}, {.dp = {shard, shard}});
+    };
+    CHECK_THAT(refused(apart), Says("KB-F003", "combine"));
+  }
   CHECK_THAT(refusal_on_ranks([](RuntimeContext& torch) {
                moe::combine(torch.zeros({4, 8}, kOnOnePe), moe::Handle());
              }),

@@ -69,14 +69,14 @@ void add(std::vector<double>& to, std::int64_t first, const Floats& from) {
   }
 }
 
-Tensor call_in_ddp(const nn::MoE& layer, const Tensor& x) {
+// Ignores the experts.  It reduces in the backward passes that it lives to see.
+nn::parallel::DistributedDataParallel<nn::MoE> in_ddp(const nn::MoE& layer) {
   std::vector<std::string> experts;
   for (const auto& item : layer->named_parameters()) {
     if (item.key().starts_with("experts.")) experts.push_back(item.key());
   }
   nn::parallel::_set_params_and_buffers_to_ignore_for_model(layer, experts);
-  nn::parallel::DistributedDataParallel ddp(layer);
-  return ddp(x);
+  return nn::parallel::DistributedDataParallel(layer);
 }
 
 void reduce_gradients(RuntimeContext& torch, const nn::MoE& layer, const Run& of) {
@@ -109,7 +109,9 @@ Mixture run(const Run& of) {
     };
     const Tensor x = rows(data.x);
     x.requires_grad_();
-    const Tensor y = of.reduction == Reduction::mean ? call_in_ddp(layer, x) : layer(x);
+    std::optional<nn::parallel::DistributedDataParallel<nn::MoE>> ddp;
+    if (of.reduction == Reduction::mean) ddp = in_ddp(layer);
+    const Tensor y = ddp ? (*ddp)(x) : layer(x);
     y.backward(rows(data.dy));
     reduce_gradients(torch, layer, of);
     add(all.y, first * of.size.dim, y.to_vector());
@@ -212,7 +214,8 @@ void check_equals_whole(const Run& of) {
     }
   }
   const Mixture own = run(of);
-  CAPTURE(of.ranks, of.pes.cubes, of.capacity(), of.pad, name_of(of.policy));
+  CAPTURE(of.ranks, of.pes.cubes, of.capacity(), of.pad, name_of(of.policy),
+          static_cast<int>(of.reduction));
   CHECK(own.kept == whole.kept);
   check_near(own.y, whole.y);
   check_near(own.dx, whole.dx);
