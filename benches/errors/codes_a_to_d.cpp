@@ -101,14 +101,14 @@ constexpr std::array kACodes = std::to_array<ErrorCode>({
      "into a view beside other results.",
      "Mark arguments only, return each of them, and write into a view only where it is the one "
      "result."},
-});
-
-constexpr std::array kBCodes = std::to_array<ErrorCode>({
     {"KB-A031", ExitCode::collective_misuse,
      "`checkpoint()` was asked for the gradients of some tensors alone, but gives its parameters "
      "theirs.",
      "Call `backward()` instead of `autograd::grad()`; in a pipeline take a schedule with whole "
      "backwards."},
+});
+
+constexpr std::array kBCodes = std::to_array<ErrorCode>({
     {"KB-B001", ExitCode::worker_failed,
      "A bench has made no context, or nothing ran on those that it made.",
      "Run something on a context of `bench.make_context()`; a bench whose results may all be saved "
