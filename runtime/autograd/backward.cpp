@@ -74,6 +74,7 @@ std::vector<Tensor> autograd::grad(const std::vector<Tensor>& outputs,
 }
 
 void Tensor::backward(const Tensor& gradient, bool retain_graph) const {
+  autograd::check_requires_grad(*this, 0);
   runtime::Simulation& simulation = *checked().simulation;
   const NoGradGuard no_grad(simulation);
   autograd::Callbacks callbacks(simulation);

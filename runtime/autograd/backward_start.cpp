@@ -52,7 +52,6 @@ Tensor first_gradient(const Tensor& output, const Tensor& gradient) {
 }
 
 BackwardStart start_of(const Tensor& output, const Tensor& gradient) {
-  check_requires_grad(output, 0);
   Tensor first = first_gradient(output, gradient);
   const auto& meta = output.storage()->autograd;
   GradientEdge edge{meta->recorded, meta->recorded == nullptr ? output : Tensor(),

@@ -24,7 +24,7 @@ struct BackwardStart {
   Reached reached;
 };
 
-// Throws as the functions above.
+// Throws as first_gradient().  REQUIRES: output.requires_grad()
 BackwardStart start_of(const Tensor& output, const Tensor& gradient);
 
 }  // namespace kernbench::autograd
