@@ -1,12 +1,9 @@
 #include "benches/context/measured_context.h"
 
-#include <algorithm>
-
+#include "benches/train/timed_ranks.h"
 #include "runtime/autograd/autograd.h"
 #include "runtime/context_parallel/context_parallel.h"
 #include "runtime/functional/functional.h"
-#include "runtime/torch/profiler.h"
-#include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
 
 namespace kernbench::benches::context {
@@ -80,26 +77,7 @@ class ContextRank {
 };
 
 MeasuredContext measure_on(RuntimeContext& torch, const ContextInput& input) {
-  MeasuredContext measured;
-  measured.ranks.resize(static_cast<std::size_t>(input.ranks));
-  Time begin{0};
-  torch.distributed.init_process_group("ahbm");
-  const auto link_bytes = [&] { return torch.engine().energy().of(EnergyUnit::sip_link).amount; };
-  std::int64_t bytes_before = 0;
-  run_on_devices(torch, input.ranks, [&](int rank) {
-    ContextRank own(torch, input, rank);
-    torch.ahbm.synchronize();
-    torch.distributed.barrier();
-    begin = torch.engine().now();
-    bytes_before = link_bytes();
-    measured.ranks[static_cast<std::size_t>(rank)] = own.run();
-    measured.time = std::max(measured.time, torch.engine().now());
-  });
-  measured.link_bytes = link_bytes() - bytes_before;
-  profiler::timed(torch, "attention", begin, measured.time);  // from now on energy is of that alone
-  measured.time -= begin;
-  torch.distributed.destroy_process_group();
-  return measured;
+  return train::run_timed_ranks<MeasuredContext, ContextRank>(torch, input, "attention");
 }
 
 RuntimeOptions options_of(const PointContext& point) {

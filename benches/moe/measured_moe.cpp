@@ -2,11 +2,10 @@
 
 #include <algorithm>
 
+#include "benches/train/timed_ranks.h"
 #include "runtime/autograd/autograd.h"
 #include "runtime/expert_parallel/moe.h"
 #include "runtime/functional/operators.h"
-#include "runtime/torch/profiler.h"
-#include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
 
 namespace kernbench::benches::moe {
@@ -94,26 +93,7 @@ class MoeOfRank {
 };
 
 MeasuredMoe measure_on(RuntimeContext& torch, const MoeInput& input) {
-  MeasuredMoe measured;
-  measured.ranks.resize(static_cast<std::size_t>(input.ranks));
-  Time begin{0};
-  torch.distributed.init_process_group("ahbm");
-  const auto link_bytes = [&] { return torch.engine().energy().of(EnergyUnit::sip_link).amount; };
-  std::int64_t bytes_before = 0;
-  run_on_devices(torch, input.ranks, [&](int rank) {
-    MoeOfRank own(torch, input, rank);
-    torch.ahbm.synchronize();
-    torch.distributed.barrier();
-    begin = torch.engine().now();
-    bytes_before = link_bytes();
-    measured.ranks[static_cast<std::size_t>(rank)] = own.run();
-    measured.time = std::max(measured.time, torch.engine().now());
-  });
-  measured.link_bytes = link_bytes() - bytes_before;
-  profiler::timed(torch, "moe", begin, measured.time);  // from now on energy is of that alone
-  measured.time -= begin;
-  torch.distributed.destroy_process_group();
-  return measured;
+  return train::run_timed_ranks<MeasuredMoe, MoeOfRank>(torch, input, "moe");
 }
 
 }  // namespace

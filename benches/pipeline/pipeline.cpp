@@ -136,7 +136,7 @@ int stages_per_rank(const NamedLists& schedule, int chunks) {
   return schedule.stages == StagesPerRank::two ? 2 : 1;
 }
 
-// What does not fit its schedule is left out, with the reason in `left_out`.
+// A point that does not fit its schedule is left out, with the reason in `left_out`.
 std::vector<PipelineInput> read_points(const Settings& settings, const Topology& topology,
                                        std::vector<std::string>& left_out) {
   const train::ModelInput read = train::read_model("pipeline", train::ModelPart::blocks,

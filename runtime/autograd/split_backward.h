@@ -26,7 +26,7 @@ class SplitBackward {
 
   // By input; undefined where no gradient has come.  They are the caller's from now on.
   std::vector<Tensor> take_input_gradients() { return std::move(input_gradients_); }
-  // What the whole pass gives gradients to.  REQUIRES: the weights have none yet
+  // Returns the leaves that the whole pass gives gradients to.  REQUIRES: the weights have none yet
   std::vector<Tensor> leaves() const;
 
   // Adds the gradients of all other leaves to their grad(), and calls their hooks, as the rest of

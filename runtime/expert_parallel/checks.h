@@ -1,4 +1,4 @@
-// What the layer, the router and the dispatch refuse alike.
+// Checks that the layer, the router and the dispatch share.
 
 #pragma once
 

@@ -30,11 +30,11 @@ struct ActionTime {
 class ActionTimes {
  public:
   void begin_step() { times_ = std::make_shared<std::vector<ActionTime>>(); }
-  // What the caller launches between these two is the action's.
+  // The action's kernels are those that the caller launches between these two calls.
   void begin(RuntimeContext& torch, const Action& action);
   void end(RuntimeContext& torch);
 
-  // Those of the last step, in its order.  REQUIRES: the device has done it
+  // Returns the last step's computations, in its order.  REQUIRES: the device has done it
   const std::vector<ActionTime>& of_step() const { return *times_; }
 
  private:

@@ -37,7 +37,7 @@ using LossFunction = std::function<Tensor(const Tensor& output, const Tensor& ta
 
 struct StageState;
 
-// What a pipeline calls of a DistributedDataParallel around the micro-batches of a step.
+// The functions of a DistributedDataParallel that a pipeline calls around a step's micro-batches.
 struct ReplicaCalls {
   std::function<void()> prepare_for_forward = {};
   std::function<void(const std::vector<Tensor>& outputs)> prepare_for_backward = {};

@@ -79,7 +79,7 @@ TEST_CASE("padding makes all loads alike", "[cli][moe]") {
     CHECK(rows[0][phase] == rows[1][phase]);
   }
   CHECK(rows[0]["link_bytes"] == rows[1]["link_bytes"]);
-  // What is dropped, and the zeros in its place, are no work.
+  // Dropped rows, and the zeros in their places, are no work.
   REQUIRE(rows[0]["utilization"] > 0);
   CHECK(rows[1]["utilization"].get<double>() ==
         Approx(rows[0]["utilization"].get<double>() * (1 - rows[1]["dropped"].get<double>())));

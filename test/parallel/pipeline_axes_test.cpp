@@ -19,11 +19,6 @@ constexpr int kMicrobatches = 4;
 constexpr std::int64_t kRows = 8;
 constexpr std::int64_t kHidden = 8;
 
-Tensor squares(const Tensor& y, const Tensor& target) {
-  const Tensor difference = y - target;
-  return (difference * difference).sum();
-}
-
 float integer(std::int64_t i, int seed) {
   return static_cast<float>((7 * i + 11 * seed + 3) % 3 - 1);
 }

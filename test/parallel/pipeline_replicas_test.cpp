@@ -35,27 +35,6 @@ bool is_sharded(Scheme scheme) {
   return scheme >= Scheme::fsdp2;
 }
 
-// The layers of stage `index`; weights are small whole numbers, and differ.
-nn::Sequential layers_of(const RuntimeContext& torch, int index) {
-  const nn::Sequential layers(nn::Linear(torch, kBatchColumns, kBatchColumns, kOnOnePe),
-                              nn::ReLU());
-  std::int64_t q = index;
-  for (Tensor parameter : layers->parameters()) {
-    Floats elements;
-    for (std::int64_t j = 0; j < parameter.numel(); ++j) {
-      elements.push_back(static_cast<float>((7 * j + 11 * q + 3) % 3 - 1));
-    }
-    parameter.detach().copy_(RuntimeContext::tensor(elements, parameter.shape()));
-    ++q;
-  }
-  return layers;
-}
-
-Tensor squares(const Tensor& y, const Tensor& target) {
-  const Tensor difference = y - target;
-  return (difference * difference).sum();
-}
-
 PipelineStage stage_of(RuntimeContext& torch, const nn::Sequential& layers, int index, int stages,
                        Scheme scheme, const distributed::DeviceMesh& mesh) {
   const PipelineStageOptions options{.group = mesh["pp"].get_group()};
@@ -114,7 +93,7 @@ Learned learn(int stages, const ActionLists& lists, Scheme scheme) {
     std::vector<nn::Sequential> blocks;
     for (int i = 0; i < stages; ++i) {
       if (std::ranges::find(list, i, &pipelining::Action::stage) == list.end()) continue;
-      blocks.push_back(layers_of(world.torch, i));
+      blocks.push_back(whole_number_block(world.torch, i));
       own.push_back(stage_of(world.torch, blocks.back(), i, stages, scheme, mesh));
     }
     pipelining::PipelineScheduleRuntime schedule(own, kMicrobatches, squares, lists,
@@ -208,7 +187,8 @@ Floats gradients_after(bool throws, Scheme scheme, const ActionLists& lists) {
   world.spawn([&](int rank) {
     const auto mesh =
         world.torch.distributed.init_device_mesh("ahbm", {1, kReplicas}, {"pp", "dp"});
-    const std::vector<nn::Sequential> blocks{layers_of(world.torch, 0), layers_of(world.torch, 1)};
+    const std::vector<nn::Sequential> blocks{whole_number_block(world.torch, 0),
+                                             whole_number_block(world.torch, 1)};
     const std::vector<PipelineStage> stages{stage_of(world.torch, blocks[0], 0, 2, scheme, mesh),
                                             stage_of(world.torch, blocks[1], 1, 2, scheme, mesh)};
     int calls_left = throws ? 3 : -1;

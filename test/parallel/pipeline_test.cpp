@@ -15,27 +15,6 @@ using pipelining::PipelineStageOptions;
 constexpr int kMicrobatches = 4;
 constexpr std::int64_t kRows = 8;
 
-// The layers of stage `index` of a model; weights are small whole numbers, and differ.
-nn::Sequential block(const RuntimeContext& torch, int index) {
-  const nn::Sequential layers(nn::Linear(torch, kBatchColumns, kBatchColumns, kOnOnePe),
-                              nn::ReLU());
-  std::int64_t q = index;
-  for (Tensor parameter : layers->parameters()) {
-    Floats elements;
-    for (std::int64_t j = 0; j < parameter.numel(); ++j) {
-      elements.push_back(static_cast<float>((7 * j + 11 * q + 3) % 3 - 1));
-    }
-    parameter.detach().copy_(RuntimeContext::tensor(elements, parameter.shape()));
-    ++q;
-  }
-  return layers;
-}
-
-Tensor squares(const Tensor& y, const Tensor& target) {
-  const Tensor difference = y - target;
-  return (difference * difference).sum();
-}
-
 using Gradients = std::vector<Floats>;
 
 void collect_gradients(Gradients& gradients, const nn::Sequential& layers) {
@@ -59,7 +38,7 @@ Results run_whole(int stages) {
   world.spawn([&](int rank) {
     if (rank != 0) return;
     std::vector<nn::Sequential> blocks;
-    for (int i = 0; i < stages; ++i) blocks.push_back(block(world.torch, i));
+    for (int i = 0; i < stages; ++i) blocks.push_back(whole_number_block(world.torch, i));
     constexpr std::int64_t kPart = kRows / kMicrobatches;
     for (int i = 0; i < kMicrobatches; ++i) {
       Tensor x = world.tensor(batch_rows(i * kPart, kPart, 1), {kPart, kBatchColumns});
@@ -91,7 +70,7 @@ Results run_pipeline(int stages, const ActionLists& lists) {
       const bool is_own =
           std::ranges::any_of(list, [&](const auto& each) { return each.stage == i; });
       if (!is_own) continue;
-      blocks.push_back(block(world.torch, i));
+      blocks.push_back(whole_number_block(world.torch, i));
       own.emplace_back(world.torch, blocks.back(), i, stages);
     }
     pipelining::PipelineScheduleRuntime schedule(own, kMicrobatches, squares, lists,
@@ -148,7 +127,7 @@ TEST_CASE("a first stage that learns nothing has no backward", "[pipelining]") {
   constexpr std::int64_t kPart = kRows / kMicrobatches;
   const auto twice = [](const Tensor& x) { return x + x; };
   DataParallelWorld alone(1);
-  const nn::Sequential expected = block(alone.torch, 1);
+  const nn::Sequential expected = whole_number_block(alone.torch, 1);
   for (int i = 0; i < kMicrobatches; ++i) {
     const Shape shape{kPart, kBatchColumns};
     const Tensor x = alone.tensor(batch_rows(i * kPart, kPart, 1), shape);
@@ -162,7 +141,7 @@ TEST_CASE("a first stage that learns nothing has no backward", "[pipelining]") {
     DataParallelWorld world(2);
     Gradients found;
     world.spawn([&](int rank) {
-      const nn::Sequential layers = block(world.torch, 1);
+      const nn::Sequential layers = whole_number_block(world.torch, 1);
       const PipelineStage stage = rank == 0 ? PipelineStage(world.torch, twice, 0, 2)
                                             : PipelineStage(world.torch, layers, 1, 2);
       pipelining::PipelineScheduleRuntime schedule({stage}, kMicrobatches, squares, lists,
@@ -180,7 +159,7 @@ TEST_CASE("gradients are divided by the number of micro-batches unless scale_gra
           "[pipelining]") {
   const auto gradient = [](const pipelining::ScheduleOptions& options) {
     DataParallelWorld world(1);
-    const nn::Sequential layers = block(world.torch, 0);
+    const nn::Sequential layers = whole_number_block(world.torch, 0);
     const PipelineStage stage(world.torch, layers, 0, 1);
     const Tensor x = world.tensor(batch_rows(0, kRows, 1), {kRows, kBatchColumns});
     pipelining::ScheduleGPipe(stage, kMicrobatches, squares, options).step(x, {.target = x});
@@ -195,7 +174,7 @@ TEST_CASE("gradients are divided by the number of micro-batches unless scale_gra
 TEST_CASE("without a loss a schedule runs forward alone", "[pipelining]") {
   DataParallelWorld world(2);
   world.spawn([&](int rank) {
-    const nn::Sequential layers = block(world.torch, rank);
+    const nn::Sequential layers = whole_number_block(world.torch, rank);
     const PipelineStage stage(world.torch, layers, rank, 2);
     pipelining::Schedule1F1B schedule(stage, kMicrobatches);
     const Tensor x = world.tensor(batch_rows(0, kRows, 1), {kRows, kBatchColumns});
@@ -203,7 +182,7 @@ TEST_CASE("without a loss a schedule runs forward alone", "[pipelining]") {
     schedule.step(x, {.outputs = &outputs});
     CHECK(layers->parameters().front().grad().defined() == false);
     if (rank == 0) return;
-    const Tensor whole = layers(block(world.torch, 0)(x));
+    const Tensor whole = layers(whole_number_block(world.torch, 0)(x));
     CHECK(cat(outputs).to_vector() == whole.to_vector());
   });
 }
@@ -212,7 +191,7 @@ TEST_CASE("a second step adds to the gradients, and takes a batch that is cut al
           "[pipelining]") {
   DataParallelWorld world(2);
   world.spawn([&](int rank) {
-    const nn::Sequential layers = block(world.torch, rank);
+    const nn::Sequential layers = whole_number_block(world.torch, rank);
     const PipelineStage stage(world.torch, layers, rank, 2);
     pipelining::Schedule1F1B schedule(stage, kMicrobatches, squares, {.scale_grads = false});
     const Tensor x = world.tensor(batch_rows(0, kRows, 1), {kRows, kBatchColumns});

@@ -268,7 +268,7 @@ TEST_CASE("peaks of zero-bubble schedules", "[pipelining]") {
         CHECK(at(h1.peaks) == std::min(m, p - s));
         CHECK(at(h2.peaks) == std::min(m, 2 * (p - s) - 1));
         CHECK(at(eager.peaks) == std::min(m, 2 * (p - s) - 1));
-        // Those that wait for their weights, with the one that has just been added.
+        // The halves that wait for their weights count with the one that has just been added.
         CHECK(at(h1.peaks_of_weights) == std::min(m, s + 1));
         CHECK(at(h2.peaks_of_weights) == std::min(m, 2 * s + 1));
       }

@@ -34,6 +34,28 @@ inline void multiply_for(tl::Context& tl, const tl::Pointer& work, const tl::Poi
   tl.store(result, tl.dot(row, column));
 }
 
+// The layers of stage `index` of a model; weights are small whole numbers, and differ.
+inline nn::Sequential whole_number_block(const RuntimeContext& torch, int index) {
+  const nn::Sequential layers(nn::Linear(torch, kBatchColumns, kBatchColumns, kOnOnePe),
+                              nn::ReLU());
+  std::int64_t q = index;
+  for (Tensor parameter : layers->parameters()) {
+    Floats elements;
+    for (std::int64_t j = 0; j < parameter.numel(); ++j) {
+      elements.push_back(static_cast<float>((7 * j + 11 * q + 3) % 3 - 1));
+    }
+    parameter.detach().copy_(RuntimeContext::tensor(elements, parameter.shape()));
+    ++q;
+  }
+  return layers;
+}
+
+// The sum of the squares of the differences, whose gradients are whole numbers.
+inline Tensor squares(const Tensor& y, const Tensor& target) {
+  const Tensor difference = y - target;
+  return (difference * difference).sum();
+}
+
 struct StageTimes {
   std::int64_t forward = 1;   // ns
   std::int64_t backward = 1;  // ns, both halves
@@ -52,17 +74,17 @@ class TimedStage {
   }
 
   Tensor operator()(const Tensor& x) const {
-    return autograd::record(
-        "Timed", run("forward", times_.forward), {x, weight_},
-        [*this](const Tensor&, const autograd::AskedInputs& asked) {
-          std::int64_t time = 0;
-          if (asked.contains(0)) time += times_.backward - times_.weight;
-          if (asked.contains(1)) time += times_.weight;
-          const Tensor gradient = run("backward", time);
-          const Tensor none;
-          return std::vector{asked.contains(0) ? gradient : none,
-                             asked.contains(1) ? torch_.zeros({1, 1}, kOnOnePe) : none};
-        });
+    return autograd::record("Timed", run("forward", times_.forward), {x, weight_},
+                            [*this](const Tensor&, const autograd::AskedInputs& asked) {
+                              std::int64_t time = 0;
+                              if (asked.contains(0)) time += times_.backward - times_.weight;
+                              if (asked.contains(1)) time += times_.weight;
+                              const Tensor gradient = run("backward", time);
+                              const Tensor none;
+                              return std::vector{
+                                  asked.contains(0) ? gradient : none,
+                                  asked.contains(1) ? torch_.zeros({1, 1}, kOnOnePe) : none};
+                            });
   }
 
  private:
