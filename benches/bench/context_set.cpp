@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "runtime/profiler/trace.h"
-#include "runtime/simulation/simulation.h"
 #include "runtime/torch/internals.h"
 #include "runtime/torch/profiler.h"
 #include "sim_engine/base/check.h"
@@ -73,6 +72,7 @@ CollectedContext ContextSet::make(const Topology& topology, RuntimeOptions optio
   is_near_ = is_near_ || (options.fold > 0 && options.folds_nearly);
   if (!options.shuffle_ties) options.shuffle_ties = shuffle_ties_;
   CollectedContext torch(new RuntimeContext(topology, std::move(options)), ContextCollector{this});
+  simulation_of(*torch).set_beat(beat_);
   const std::lock_guard lock(mutex_);
   live_.push_back(torch.get());
   if (reason_ != ExitCode::ok) simulation_of(*torch).interrupt(reason_);

@@ -11,12 +11,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "benches/bench/bench.h"
 #include "benches/bench/report.h"
 #include "runtime/profiler/energy.h"
 #include "runtime/profiler/profile.h"
+#include "runtime/simulation/simulation.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/topology/topology.h"
 
@@ -75,6 +77,9 @@ class ContextSet {
   // REQUIRES: all_ended()
   bool begin_anew_less_folded(std::string_view why);
 
+  // Calls `beat` now and then while an own context of the set simulates (Simulation::set_beat).
+  void set_beat(runtime::Simulation::Beat beat) { beat_ = std::move(beat); }
+
   // May be called from any thread.  Stops all present and later simulations of the set with KB-S001
   // and this exit code.
   void interrupt(ExitCode reason = ExitCode::interrupted);
@@ -114,6 +119,7 @@ class ContextSet {
   const Recording recording_;
   const std::optional<std::uint64_t> shuffle_ties_;
   ContextSet* const whole_ = nullptr;
+  runtime::Simulation::Beat beat_;
   Folds folds_ = Folds::none;
   std::string unlike_;  // why ranks are folded less than they were
   int least_period_ = 1;

@@ -8,6 +8,8 @@
 #include <chrono>
 #include <cstdint>
 
+#include "benches/bench/head_and_foot.h"
+
 namespace kernbench::benches {
 
 namespace {
@@ -64,6 +66,14 @@ void Progress::show(const SweepState& state) {
   if (elapsed < kPatience || percent / 10 <= reported_) return;
   reported_ = percent / 10;
   console_.print("kernbench: " + text + '\n');
+}
+
+void SimulationProgress::show(Time simulated, std::uint64_t events) {
+  const double elapsed = clock_() - start_;
+  if (elapsed < next_) return;
+  while (next_ <= elapsed) next_ *= 2;
+  console_.print(fmt::format("kernbench: {}: {:.3f} us are simulated, {} events, after {}\n", name_,
+                             to_ns(simulated) / 1e3, with_commas(events), duration(elapsed)));
 }
 
 // The point that runs is named where there is room, since a line that wraps could not be redrawn.

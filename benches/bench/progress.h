@@ -1,13 +1,17 @@
 // Shows people how far a sweep is: on a terminal as one line that is redrawn and cleared at the
-// end, elsewhere as a line now and then if the sweep takes long.
+// end, elsewhere as a line now and then if the sweep takes long.  Of a bench without a sweep, whose
+// end nobody knows, lines tell how far its simulation is.
 
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 
 #include "benches/bench/console.h"
+#include "sim_engine/base/units.h"
 
 namespace kernbench::benches {
 
@@ -44,6 +48,24 @@ class Progress {
   Console console_;
   std::size_t drawn_ = 0;     // bytes of the line on the terminal
   std::size_t reported_ = 0;  // tenths of the sweep
+};
+
+// A line after 10 seconds, and whenever the time since the beginning has doubled.
+class SimulationProgress {
+ public:
+  SimulationProgress(std::string name, int descriptor,
+                     Progress::Clock clock = Progress::wall_clock())
+      : name_(std::move(name)), clock_(std::move(clock)), start_(clock_()), console_(descriptor) {}
+
+  // Call it several times a minute.
+  void show(Time simulated, std::uint64_t events);
+
+ private:
+  const std::string name_;
+  const Progress::Clock clock_;
+  const double start_;
+  Console console_;
+  double next_ = 10;
 };
 
 }  // namespace kernbench::benches

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <chrono>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <system_error>
 #include <thread>
@@ -15,6 +16,7 @@
 #include "benches/bench/bench_run.h"
 #include "benches/bench/head_and_foot.h"
 #include "benches/bench/interrupt.h"
+#include "benches/bench/progress.h"
 #include "benches/bench/report.h"
 #include "benches/bench/split_list.h"
 #include "benches/cli/commands.h"
@@ -278,6 +280,10 @@ int perform(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* t
                         : Console::silent();
   BenchRun run(std::move(request), work.first.settings, console);
   run.configure(info);
+  if (leads && run.request.shows_progress) {
+    const auto progress = std::make_shared<SimulationProgress>(info.name, STDERR_FILENO);
+    run.contexts.set_beat([=](Time now, std::uint64_t events) { progress->show(now, events); });
+  }
 
   // Printed unless the run ends before it has done anything.
   console.begin_with(head(info, run, {work.first.fixed, work.axes}));

@@ -95,13 +95,10 @@ std::vector<double> read_caps(const Settings& settings) {
   return caps;
 }
 
-// A configuration has two layers and one sample unless others are given, since the host takes long
-// for all of its layers.
+// A configuration has two layers unless others are given, since the host takes long for all.
 train::ConfiguredModel read_model(const Settings& settings) {
   train::ConfiguredModel model = train::read_model(settings, kUnnamed);
   if (!model.has_given_layers) model.size.layers = kUnnamed.size.layers;
-  const bool is_named = model.configuration != train::Configuration::none;
-  if (is_named && !settings.is_set("batch")) model.size.batch = 1;
   return model;
 }
 

@@ -105,7 +105,11 @@ std::vector<SettingInfo> configured_settings(const UnnamedModel& unnamed, std::s
 ConfiguredModel read_model(const Settings& settings, const UnnamedModel& unnamed) {
   ConfiguredModel model = published_model(settings.choice("config", kConfigurations));
   const bool is_published = model.configuration != Configuration::none;
-  if (!is_published) model.size = unnamed.size;
+  if (is_published) {
+    model.size.batch = 1;
+  } else {
+    model.size = unnamed.size;
+  }
   if (settings.is_set("model")) {
     const ModelKind kind = settings.choice("model", kModels);
     if (kind != model.kind) add_change(model.changes, name_of(kind));

@@ -47,6 +47,12 @@ double read_number(const Settings& settings, std::string_view key) {
   throw UsageError("KB-U012", "--set {}={}: a positive number is wanted", key, text);
 }
 
+// Models by name are trained in bf16, as they are published.
+DType read_dtype(const Settings& settings, const ConfiguredModel& model) {
+  if (settings.is_set("dtype")) return settings.choice("dtype", kDTypes);
+  return model.configuration == Configuration::none ? DType::f32 : DType::bf16;
+}
+
 TrainingOptions read_options(const Settings& settings, const Topology& topology,
                              const ConfiguredModel& model) {
   return {.model = model.kind,
@@ -55,7 +61,7 @@ TrainingOptions read_options(const Settings& settings, const Topology& topology,
           .lr = read_number(settings, "lr"),
           .clip = read_number(settings, "clip"),
           .compile = settings.flag("compile"),
-          .dtype = settings.choice("dtype", kDTypes),
+          .dtype = read_dtype(settings, model),
           .on = read_pes(settings, topology, model.size.tokens())};
 }
 
@@ -68,7 +74,7 @@ std::int64_t choose_layers(const Topology& topology, const ConfiguredModel& mode
   const int pes = options.on.count();
   throw UsageError(
       "KB-U012",
-      "train: not one layer of {} fits: {} samples of {} tokens in {} take some {:.3g} "
+      "train: not one layer of {} fits: batch={} of {} tokens each in {} takes some {:.3g} "
       "GiB of the {:.3g} GiB of HBM of cubes={} pes={}; give more of these, or a "
       "smaller batch=, seq= or vocab=",
       name_of(model.configuration), options.size.batch, options.size.seq, name_of(options.dtype),
@@ -78,19 +84,31 @@ std::int64_t choose_layers(const Topology& topology, const ConfiguredModel& mode
 
 constexpr UnnamedModel kUnnamed{.least_vocab = 128};  // the text has bytes below it
 
-// Refuses values of a configuration that would take the host more than an hour or 8 GiB.
-// Other models have sizes that their user has chosen, and knows.
-void check_values(const ConfiguredModel& model, const TrainingOptions& options,
-                  std::int64_t steps) {
-  if (model.configuration == Configuration::none) return;
+constexpr std::int64_t kSteps = 50;
+constexpr std::int64_t kStepsOfTimes = 2;  // the first, and one like all others
+
+std::int64_t read_steps(const Settings& settings, std::int64_t otherwise) {
+  return settings.is_set("steps") ? settings.integer("steps", 1, kMost) : otherwise;
+}
+
+// True if a run has values.  Those of a configuration that would take the host more than an hour or
+// 8 GiB are left out, or refused if they are asked for.  Other models have sizes that their user has
+// chosen, and knows.
+bool choose_values(const Settings& settings, const ConfiguredModel& model,
+                   const TrainingOptions& options) {
+  const bool is_asked_for = settings.is_set("values") && settings.flag("values");
+  if (settings.is_set("values") && !is_asked_for) return false;
+  if (model.configuration == Configuration::none) return true;
+  const std::int64_t steps = read_steps(settings, kSteps);
   const double parameters = count_parameters(options.model, options.size).all();
   const double flops = 6 * parameters * static_cast<double>(options.size.tokens() * steps);
   const double hours = flops / kHostFlops / 3600;
   const double bytes = estimate_bytes_of_pe(options) * options.on.count();
-  if (hours <= 1 && bytes <= 8 * kGiB) return;
+  if (hours <= 1 && bytes <= 8 * kGiB) return true;
+  if (!is_asked_for) return false;
   throw UsageError("KB-U012",
                    "train: the values of {} steps of {:.3g} parameters and {} tokens take the host "
-                   "some {:.2g} hours and {:.2g} GiB; write values=false for the times alone, or "
+                   "some {:.2g} hours and {:.2g} GiB; leave out values=true for the times alone, or "
                    "give fewer layers=, steps= or tokens",
                    steps, parameters, options.size.tokens(), hours, bytes / kGiB);
 }
@@ -162,13 +180,12 @@ void run_train(Bench& bench) {
   const Settings& settings = bench.settings();
   ConfiguredModel model = read_model(settings, kUnnamed);
   TrainingOptions options = read_options(settings, bench.topology(), model);
-  const std::int64_t steps = settings.integer("steps", 1, kMost);
-  const bool has_values = settings.flag("values");
   check_size("train", options.model, options.size);
   if (!model.has_given_layers) {
     model.size.layers = options.size.layers = choose_layers(bench.topology(), model, options);
   }
-  if (has_values) check_values(model, options, steps);
+  const bool has_values = choose_values(settings, model, options);
+  const std::int64_t steps = read_steps(settings, has_values ? kSteps : kStepsOfTimes);
   const auto torch = bench.make_context(bench.topology(), {.ccl = bench.ccl(), .data = has_values});
   torch->distributed.init_process_group("ahbm", {.world_size = 1});
   torch->multiprocessing.spawn([&](int) { run_steps(bench, *torch, model, options, steps); }, {},
@@ -182,18 +199,20 @@ BenchInfo train_bench() {
       configured_settings(kUnnamed, "as many of the config's as fit into HBM, or 2");
   settings.insert(
       settings.end(),
-      {{"batch", "2", "samples of a step", SettingType::integer},
-       {"steps", "50", "of training", SettingType::integer},
+      {{"batch", "", "samples of a step; else 1 of a config's, or 2", SettingType::integer},
+       {"steps", "", fmt::format("of training; else {}, or {} of times alone", kSteps, kStepsOfTimes),
+        SettingType::integer},
        {"optimizer", "adamw", "adamw, adam or sgd", SettingType::name},
        {"lr", "0.01", "learning rate", SettingType::number},
        {"clip", "1", "largest norm of the gradients", SettingType::number},
        {"compile", "false", "true: fuse elementwise operators, as torch.compile(model)",
         SettingType::flag},
-       {"dtype", "f32", "f16, bf16 or f32", SettingType::name},
+       {"dtype", "", "f16, bf16 or f32; else bf16 of a config, or f32", SettingType::name},
        {"cubes", "", "that share a step's tokens and the weights; else as many as these fill",
         SettingType::integer},
        {"pes", "", "of each of these cubes, likewise", SettingType::integer},
-       {"values", "true", "false: times alone, of models too large to compute",
+       {"values", "",
+        "true or false: times alone; else true, but false of a config that takes the host an hour",
         SettingType::flag}});
   return {"train",
           "a language model learns the letters of a text: loss, tokens per second, memory",

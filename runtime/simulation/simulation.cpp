@@ -167,6 +167,14 @@ bool Simulation::yield() {
   return true;
 }
 
+void Simulation::run_events() {
+  constexpr std::uint64_t kEventsOfBeat = 1'000'000;
+  sim::Engine& engine = machine_.engine();
+  while (!engine.run(stop_, kEventsOfBeat) && !engine.is_idle()) {
+    if (beat_) beat_(engine.now(), engine.event_count());
+  }
+}
+
 void Simulation::drive(Completion& completion) {
   // Only one stack may run events: fibers wait, and the main stack drives.
   KB_CHECK(driven_for_ == nullptr, "the engine is driven already");
@@ -174,7 +182,7 @@ void Simulation::drive(Completion& completion) {
   driver_ = pthread_self();
   stop_ = completion.done_;
   try {
-    if (interrupted_ == ExitCode::ok) machine_.engine().run(stop_);
+    if (interrupted_ == ExitCode::ok) run_events();
   } catch (...) {  // an event failed; the code that drives the engine throws it
     fail(std::current_exception());
   }

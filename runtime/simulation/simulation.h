@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -111,6 +112,11 @@ class Simulation {
   void fail(std::exception_ptr failure);
   bool has_failed() const { return failure_ != nullptr; }
 
+  // Calls `beat` on the stack that drives the engine, after each million events, which take the
+  // host some seconds at most.  REQUIRES: it throws nothing, and calls nothing of this
+  using Beat = std::function<void(Time now, std::uint64_t events)>;
+  void set_beat(Beat beat) { beat_ = std::move(beat); }
+
   // Acts as fail() with Error KB-S001 and this exit code, now or when the engine is driven next.
   // No other method may be called from another thread.
   void interrupt(ExitCode reason);
@@ -173,11 +179,11 @@ class Simulation {
   Attachments& attachments() { return attachments_; }
   const Attachments& attachments() const { return attachments_; }
 
-  // Keeps an object alive until the work that it belongs to is over or abandoned.
   // A rank that a fault has ended does not return from here, unless it is in a collective, which it
   // has called before.
   void stop_if_dead();
 
+  // Keeps an object alive until the work that it belongs to is over or abandoned.
   void keep(std::shared_ptr<void> work);
   void release(const void* work);
 
@@ -197,6 +203,7 @@ class Simulation {
       fibers_.call_on_main([this] { executor_.bound_memory(); });
   }
   void drive(Completion& completion);
+  void run_events();
   void wait_on_fiber(Fiber& fiber, Completion& completion, DescribeWait describe);
   std::optional<RunLog::Id> log_wait(const Completion& completion, DescribeWait describe);
   [[noreturn]] void throw_failure();
@@ -215,6 +222,7 @@ class Simulation {
   FiberLocal main_local_;
   Pollers pollers_{*this};
   Attachments attachments_;
+  Beat beat_;                               // empty: nobody wants to know
   const Completion* driven_for_ = nullptr;  // what the main stack waits for
   std::atomic<bool> stop_ = false;
   std::atomic<pthread_t> driver_{};  // the thread that drives the engine; 0: none does

@@ -2,9 +2,8 @@
 
 namespace kernbench::sim {
 
-bool Engine::run(const std::atomic<bool>& stop) {
-  while (!stop.load(std::memory_order_relaxed) && step()) {
-  }
+bool Engine::run(const std::atomic<bool>& stop, std::uint64_t at_most) {
+  while (!stop.load(std::memory_order_relaxed) && at_most > 0 && step()) --at_most;
   return stop;
 }
 

@@ -117,7 +117,9 @@ class Engine {
 
   // Runs events until `stop` is true (checked after each event) or none is left.  Another thread
   // may set it.  Returns `stop`.  Throws what an event throws.
-  bool run(const std::atomic<bool>& stop);
+  bool run(const std::atomic<bool>& stop) { return run(stop, ~std::uint64_t{0}); }
+  // Runs at most so many of them.
+  bool run(const std::atomic<bool>& stop, std::uint64_t at_most);
   bool run(bool) = delete;  // a plain bool would be read only once
 
   // Runs until no event is left.

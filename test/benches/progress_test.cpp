@@ -81,4 +81,22 @@ TEST_CASE("where there is no terminal a line comes for each tenth, once it has t
         "kernbench: latency: 14 of 20 points (70%) after 3 min 15 s, about 90 s left\n");
 }
 
+TEST_CASE("a long simulation tells how far it is, each time after twice as long", "[progress]") {
+  const TemporaryFolder folder;
+  const int file = ::open(folder.path("log").c_str(), O_WRONLY | O_CREAT, 0600);
+  double now = 500;
+  {
+    SimulationProgress progress("train", file, [&] { return now; });
+    for (const double second : {9.0, 10.5, 19.0, 85.0, 159.0, 161.0}) {
+      now = 500 + second;
+      progress.show(Time{static_cast<std::int64_t>(second) * 1'000'000}, 1234567);
+    }
+  }
+  ::close(file);
+  CHECK(folder.read("log") ==
+        "kernbench: train: 10.000 us are simulated, 1,234,567 events, after 11 s\n"
+        "kernbench: train: 85.000 us are simulated, 1,234,567 events, after 85 s\n"
+        "kernbench: train: 161.000 us are simulated, 1,234,567 events, after 2 min 41 s\n");
+}
+
 }  // namespace kernbench::benches::progress_test

@@ -187,6 +187,23 @@ TEST_CASE("the head of train says how many layers of its configuration run", "[c
   CHECK_THAT(run("batch=2"), Contains("gpt, all 12 layers of gpt2 with hidden 24"));
 }
 
+TEST_CASE("a configuration that takes the host long has times alone, two steps and bf16",
+          "[cli][train]") {
+  const auto run = [](std::vector<std::string> settings) {
+    std::vector<std::string> arguments{"run", "--bench", "train", "--set", "config=gpt2",
+                                       "layers=1", "vocab=128", "seq=8", "hidden=24"};
+    arguments.insert(arguments.end(), settings.begin(), settings.end());
+    arguments.insert(arguments.end(), {"--json", "-"});
+    return test::json_of(arguments)["rows"];
+  };
+  const auto large = run({"cubes=1", "pes=1", "ffn=100000000", "cube.hbm.capacity=1 TiB"});
+  CHECK(large.size() == 2);
+  CHECK(large[0]["loss"].is_null());
+  const auto small = run({"steps=3"});
+  CHECK(small.size() == 3);
+  CHECK(small[0]["loss"].is_number());
+}
+
 TEST_CASE("the layers that are chosen fit, and two more do not", "[cli][train]") {
   const auto run = [](const std::vector<std::string>& settings) {
     std::vector<std::string> arguments{"run",
@@ -232,9 +249,10 @@ TEST_CASE("a configuration that cannot be run says what to write", "[cli][errors
              Contains("[KB-U012] train: heads 32 is no multiple of kv_heads 5"));
   CHECK_THAT(
       error({"config=llama3-8b", "values=false", "cubes=1", "pes=1"}),
-      Contains("[KB-U012] train: not one layer of llama3-8b fits: 2 samples of 8192 tokens"));
-  CHECK_THAT(error({"config=gpt2"}), Contains("[KB-U012] train: the values of 50 steps") &&
-                                         Contains("write values=false for the times alone"));
+      Contains("[KB-U012] train: not one layer of llama3-8b fits: batch=1 of 8192 tokens"));
+  CHECK_THAT(error({"config=gpt2", "values=true"}),
+             Contains("[KB-U012] train: the values of 50 steps") &&
+                 Contains("leave out values=true for the times alone"));
   CHECK_THAT(error({"seq=8193"}), Contains("[KB-U012] --set seq: "));
 }
 

@@ -25,9 +25,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 ROOMS = ("ccl", "sim_engine")
 TESTS = {"ccl": ("ccl/ccl_test", "ccl/golden_test"),
          "sim_engine": ("sim_engine/sim_engine_test", "ccl/ccl_test", "ccl/golden_test")}
-LIMIT_S = 900  # of CPU time for a test program, which takes a tenth of it
+LIMIT_S = 1200  # of CPU time for a build
 LIMIT_OF_WAITS_S = 3600
 QUICK_S = 0.3  # of a test
+LIMIT_RATIO = 4  # of the CPU time that tests may take to what they take without a mutant
 
 # What is changed, and into what.
 CHANGES = [(r" < ", " <= "), (r" <= ", " < "), (r" > ", " >= "), (r" >= ", " > "),
@@ -55,12 +56,10 @@ def places(work):
     return found
 
 
-def limit_cpu_time():
-    resource.setrlimit(resource.RLIMIT_CPU, (LIMIT_S, LIMIT_S + 5))
-
-
-def run(command, cwd):
-    """Returns how the command has ended; None if it has not within its time."""
+def run(command, cwd, seconds=LIMIT_S):
+    """Returns how the command has ended; None if it has not within so many seconds of CPU time."""
+    def limit_cpu_time():
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
     try:
         ended = subprocess.run(command, cwd=cwd, timeout=LIMIT_OF_WAITS_S, stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, text=True, errors="replace", check=False,
@@ -98,28 +97,35 @@ def file_of_names(work, test, speed):
 
 
 def list_by_time(work, test):
-    """Writes the names of a program's quick tests into a file, and those of the others into one."""
+    """Writes the names of a program's quick tests into a file, and those of the others into one, with
+    a first line that tells how many seconds they take: a comment to Catch2."""
     if file_of_names(work, test, "slow").exists():
         return
     program = work / "build/release/test" / test
     report = subprocess.run([program, "-r", "xml", "-d", "yes"], cwd=work, stdout=subprocess.PIPE,
                             stderr=subprocess.DEVNULL, check=True).stdout
     names = {"quick": [], "slow": []}
+    total_s = {"quick": 0, "slow": 0}
     for case in xml.etree.ElementTree.fromstring(report).iter("TestCase"):
         seconds = float(case.find("OverallResult").get("durationInSeconds"))
         name = re.sub(r"([,\[\]])", r"\\\1", case.get("name"))
-        names["quick" if seconds < QUICK_S else "slow"].append(name)
+        speed = "quick" if seconds < QUICK_S else "slow"
+        names[speed].append(name)
+        total_s[speed] += seconds
     for speed, of_speed in names.items():
-        file_of_names(work, test, speed).write_text("".join(f"{name}\n" for name in of_speed))
+        lines = [f"# {total_s[speed]:.1f} s", *of_speed]
+        file_of_names(work, test, speed).write_text("".join(f"{line}\n" for line in lines))
 
 
 def find_failure(work, tests):
     """Returns the test that fails first; None if all pass."""
     for speed, test in [(speed, test) for speed in ("quick", "slow") for test in tests]:
         names = file_of_names(work, test, speed)
-        if names.stat().st_size == 0:
+        first, *others = names.read_text().splitlines()
+        if not others:
             continue
-        ended = run([work / "build/release/test" / test, "-a", "-f", names], work)
+        limit = 20 + int(LIMIT_RATIO * float(first.split()[1]))
+        ended = run([work / "build/release/test" / test, "-a", "-f", names], work, limit)
         if ended is None:
             return f"{test}: does not end"
         if ended.returncode != 0:

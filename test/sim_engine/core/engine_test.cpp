@@ -240,6 +240,21 @@ TEST_CASE("a cancelled event does not happen, and the clock does not stop for it
   CHECK(engine.event_count() == 3);
 }
 
+TEST_CASE("run ends after so many events, and goes on where it ended", "[engine]") {
+  const std::atomic<bool> stop = false;
+  Engine engine;
+  Recorder recorder{engine, {}};
+  for (std::uint64_t i = 1; i <= 3; ++i) {
+    engine.schedule<&Recorder::record>(Time{10 * static_cast<std::int64_t>(i)}, &recorder, i);
+  }
+  CHECK_FALSE(engine.run(stop, 2));
+  CHECK(engine.now() == Time{20});
+  CHECK_FALSE(engine.is_idle());
+  CHECK_FALSE(engine.run(stop, 2));
+  CHECK(engine.now() == Time{30});
+  CHECK(engine.is_idle());
+}
+
 TEST_CASE("run stops as soon as its flag is set, and clear drops the rest", "[engine]") {
   struct Stopper {
     std::atomic<bool> stop = false;
