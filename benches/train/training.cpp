@@ -103,7 +103,9 @@ Training::Training(RuntimeContext& torch, const TrainingOptions& options)
 nn::utils::LayerActivations Training::measure_layer() const {
   const Tensor x = torch_.empty({options_.size.tokens(), options_.size.hidden},
                                 {.dtype = options_.dtype, .dp = options_.on.tokens()});
-  return nn::utils::measure_activations(model_.layer, x);
+  const auto measured = nn::utils::measure_activations(model_.layer, x);
+  torch_.ahbm.synchronize();  // so that a step that begins now is not behind it
+  return measured;
 }
 
 void Training::choose_recomputed() {
