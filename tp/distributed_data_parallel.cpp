@@ -8,6 +8,7 @@
 #include "runtime/functional/operators.h"
 #include "runtime/ops/placement.h"
 #include "runtime/parallel/same_modules.h"
+#include "runtime/tensor/memory_space.h"
 #include "tp/misuse.h"
 #include "tp/parallel_state.h"
 #include "tp/param_and_grad_buffer.h"
@@ -150,6 +151,7 @@ MegatronOptimizer::MegatronOptimizer(RuntimeContext& torch,
     const Tensor own = bucket->param_shard();
     masters_.push_back(own.dtype() == DType::f32 ? own.clone() : own.to(DType::f32));
     masters_.back().requires_grad_();
+    runtime::mark_memory(masters_.back(), MemoryKind::optimizer_state);
   }
   optimizer_ = make(masters_);
 }
@@ -161,6 +163,7 @@ MegatronOptimizer::Result MegatronOptimizer::step() {
   for (std::size_t i = 0; i < buckets_.size(); ++i) {
     gradients.push_back(buckets_[i]->grad_shard().to(DType::f32));
     masters_[i].mutable_grad() = gradients.back();
+    runtime::mark_memory(gradients.back(), MemoryKind::gradient);
   }
   Result result{compute_norm(gradients)};
   const double coefficient = options_.clip_grad / (result.grad_norm + 1e-6);

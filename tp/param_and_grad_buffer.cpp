@@ -13,6 +13,7 @@
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/placement.h"
 #include "runtime/simulation/named_part.h"
+#include "runtime/tensor/memory_space.h"
 #include "runtime/torch/internals.h"
 #include "sim_engine/base/error.h"
 
@@ -46,7 +47,13 @@ ParamAndGradBucket::ParamAndGradBucket(const Setting& setting, std::vector<Param
       dp_(setting.torch.distributed.get_world_size(setting.group)),
       grads_(tensors(), type_of_grads(setting.config, params_), make_layout(setting, dp_)),
       is_zero_(params_.size(), true) {
+  mark_as_gradients();
   if (is_shared()) shard_ = setting.torch.distributed.get_rank(setting.group);
+}
+
+void ParamAndGradBucket::mark_as_gradients() const {
+  runtime::mark_memory(grads_.tensor(), MemoryKind::gradient);
+  if (reduced_.defined()) runtime::mark_memory(reduced_, MemoryKind::gradient);
 }
 
 // The buffer, with zeros where main_grad is zero.
@@ -95,6 +102,7 @@ void ParamAndGradBucket::hold_summands() {
   }
   grads_ = std::move(summands);
   reduced_ = std::move(reduced);
+  mark_as_gradients();
   is_reduced_stale_ = true;
 }
 

@@ -92,6 +92,7 @@ class ParamAndGradBucket {
   std::vector<Tensor> tensors() const { return {params_.begin(), params_.end()}; }
   nn::parallel::FlatBuffer make_flat() const;
   const nn::parallel::FlatBuffer& grads() const;
+  void mark_as_gradients() const;
   void hold_summands();
   nn::parallel::FlatBuffer packed_params() const;
 

@@ -106,6 +106,14 @@ constexpr std::array kACodes = std::to_array<ErrorCode>({
      "theirs.",
      "Call `backward()` instead of `autograd::grad()`; in a pipeline take a schedule with whole "
      "backwards."},
+    {"KB-A032", ExitCode::collective_misuse,
+     "The tensors at the peak of a device's memory are asked for, and no history of memory is "
+     "kept.",
+     "Call `torch.ahbm.record_memory_history()` first, or set `RuntimeOptions::profile`."},
+    {"KB-A033", ExitCode::collective_misuse,
+     "A checkpoint is asked for what it cannot do: to keep an operator's result that cannot be "
+     "kept, more segments than functions, or a budget into which no choice of layers fits.",
+     "Do what the message says is possible."},
 });
 
 constexpr std::array kBCodes = std::to_array<ErrorCode>({

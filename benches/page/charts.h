@@ -15,8 +15,8 @@ namespace kernbench::benches::page {
 // HBM, under what a PE's array and its share of the HBM allow.  Empty if no kernel has both.
 std::string roofline(const runtime::Profile& profile, const Topology& topology);
 
-// The HBM that tensors hold over time, by owner, on the device that holds most; the owners at its
-// peak, and the peaks of all devices.
+// The HBM that tensors hold over time, by kind, on the device that holds most; kinds and modules at
+// its peak, and the peaks of all devices.
 std::string memory(const runtime::RunLog& log, Time end);
 
 // A bar for each kind of unit that has used energy.  Empty if none is counted.

@@ -4,6 +4,7 @@
 #include <array>
 #include <functional>
 #include <map>
+#include <ranges>
 #include <string_view>
 #include <vector>
 
@@ -21,66 +22,60 @@ using runtime::RunTensor;
 
 constexpr int kMostDevices = 16;
 constexpr std::size_t kMostColumns = 220;  // of a chart
-constexpr std::size_t kMostOwners = 8;     // with a colour of their own
 constexpr std::size_t kMostOwnerRows = 20;
-constexpr std::array<std::string_view, kMostOwners> kOwnerColours = {"c4", "c7", "c9", "c10",
-                                                                     "c5", "c0", "c2", "c11"};
-constexpr std::string_view kOthersColour = "c1";
 constexpr double kBytesWidth = 110;
 constexpr double kHeldWidth = 880;
 constexpr double kHeldHeight = 180;
 
-bool has_part(std::string_view name, std::string_view part) {
-  return name.find(part) != name.npos;
-}
+struct KindColour {
+  MemoryKind kind = MemoryKind::temporary;
+  std::string_view colour;
+};
+// From the bottom of the chart to its top: what stays is below what comes and goes.
+constexpr std::array kColours = {
+    KindColour{MemoryKind::parameter, "c4"},     KindColour{MemoryKind::optimizer_state, "c7"},
+    KindColour{MemoryKind::input, "c10"},        KindColour{MemoryKind::gradient, "c9"},
+    KindColour{MemoryKind::communication, "c5"}, KindColour{MemoryKind::activation, "c0"},
+    KindColour{MemoryKind::autograd_detail, "c2"}, KindColour{MemoryKind::temporary, "c1"}};
+static_assert(kColours.size() == kAllMemoryKinds.size());
 
-// Finds the owner of a tensor by its name: the optimizer's states, gradients, modules by the first
-// two parts of their names, and all others by the name itself, which for results is that of the
-// operation.
-std::string find_owner(const std::string& name) {
-  for (const std::string_view state : {".exp_avg", ".max_exp_avg_sq", ".momentum_buffer"}) {
-    if (has_part(name, state)) return "optimizer state";
-  }
-  if (name == "grad" || name.ends_with(".grad")) return "gradients";
-  if (name == "bucket") return "gradients' buckets";
-  const std::size_t first = name.find('.');
-  if (first == name.npos) return name;
-  const std::size_t second = name.find('.', first + 1);
-  return "module " + name.substr(0, second == name.npos ? first : second);
-}
-
-using Held = std::map<std::string, Bytes>;  // by owner
-
-Bytes sum_held(const Held& held) {
-  Bytes total = 0;
-  for (const auto& [owner, bytes] : held) total += bytes;
-  return total;
+// "optimizer state"
+std::string words_of(MemoryKind kind) {
+  std::string words(name_of(kind));
+  std::ranges::replace(words, '_', ' ');
+  return words;
 }
 
 struct Moment {
   Time at{0};
-  Held held = {};
+  std::uint64_t event = 0;  // that it is behind
+  MemoryByKind held = {};
   Bytes total = 0;
 };
 
-// Returns what a device holds, from each moment at which that changes; if there are many, those at
+// Returns what a device holds behind each allocation and free; if there are many, behind those with
 // which it holds most.
 std::vector<Moment> collect_moments(const RunLog& log, int device, Time end) {
-  std::map<Time, Held> changes;
+  std::map<std::uint64_t, Moment> changes;  // by event: what it adds
   for (const RunTensor& tensor : log.tensors()) {
     if (tensor.device != device || tensor.made > end) continue;
-    const std::string owner = find_owner(tensor.name);
-    changes[tensor.made][owner] += tensor.bytes;
-    if (tensor.freed <= end) changes[tensor.freed][owner] -= tensor.bytes;
+    Moment& made = changes[tensor.made_by];
+    made.at = tensor.made;
+    made.held[tensor.kind] += tensor.bytes;
+    if (tensor.freed > end) continue;
+    Moment& freed = changes[tensor.freed_by];
+    freed.at = tensor.freed;
+    freed.held[tensor.kind] -= tensor.bytes;
   }
   std::vector<Moment> moments;
   Moment now;
   const std::size_t stride = changes.size() / kMostColumns + 1;
   std::size_t i = 0;
-  for (const auto& [at, change] : changes) {
-    for (const auto& [owner, bytes] : change) now.held[owner] += bytes;
-    now.total = sum_held(now.held);
-    now.at = at;
+  for (const auto& [event, change] : changes) {
+    for (const MemoryKind kind : kAllMemoryKinds) now.held[kind] += change.held[kind];
+    now.total = now.held.sum();
+    now.at = std::max(now.at, change.at);
+    now.event = event;
     if (i++ % stride == 0) {
       moments.push_back(now);
     } else if (now.total > moments.back().total) {
@@ -94,22 +89,30 @@ const Moment& find_peak(const std::vector<Moment>& moments) {
   return *std::ranges::max_element(moments, {}, &Moment::total);
 }
 
-std::vector<std::pair<std::string, Bytes>> owners_at(const Moment& moment) {
-  std::vector<std::pair<std::string, Bytes>> owners;
-  for (const auto& [owner, bytes] : moment.held) {
-    if (bytes > 0) owners.emplace_back(owner, bytes);
+using Owner = std::pair<std::string, Bytes>;
+
+// What a device holds behind an event, by kind and module, the largest first.
+std::vector<Owner> owners_at(const RunLog& log, int device, std::uint64_t event) {
+  std::map<std::string, Bytes> by_owner;
+  for (const RunTensor& tensor : log.tensors()) {
+    const bool is_held = tensor.made_by <= event && tensor.freed_by > event;
+    if (tensor.device != device || !is_held) continue;
+    std::string owner = words_of(tensor.kind);
+    if (!tensor.module.empty()) owner += " of " + tensor.module;
+    by_owner[owner] += tensor.bytes;
   }
-  std::ranges::stable_sort(owners, std::ranges::greater{}, &std::pair<std::string, Bytes>::second);
+  std::vector<Owner> owners(by_owner.begin(), by_owner.end());
+  std::ranges::stable_sort(owners, std::ranges::greater{}, &Owner::second);
   return owners;
 }
 
-std::string write_key(const std::vector<std::pair<std::string, Bytes>>& owners) {
+std::string write_key(const MemoryByKind& at_peak) {
   std::string text = "<p class=key>";
-  for (std::size_t i = 0; i < std::min(kMostOwners, owners.size()); ++i) {
-    text += fmt::format("<span><i class={}></i>{}</span>", kOwnerColours.at(i),
-                        figure::escaped(owners[i].first));
+  for (const auto& [kind, colour] : kColours) {
+    if (at_peak[kind] == 0) continue;
+    text += fmt::format("<span><i class={}></i>{}</span>", colour, words_of(kind));
   }
-  return text + fmt::format("<span><i class={}></i>others</span></p>\n", kOthersColour);
+  return text + "</p>\n";
 }
 
 // Steps over time: a point before and behind each change.
@@ -131,42 +134,31 @@ std::vector<Position> make_steps(const std::vector<Moment>& moments,
 
 std::string make_chart(const std::vector<Moment>& moments, Time end) {
   const Moment& peak = find_peak(moments);
-  const auto owners = owners_at(peak);
-  Drawing drawing(kBytesWidth + kHeldWidth + 10, kHeldHeight + 40, "HBM held over time, by owner");
+  Drawing drawing(kBytesWidth + kHeldWidth + 10, kHeldHeight + 40, "HBM held over time, by kind");
   drawing.text({kBytesWidth - 8, 26}, fmt::format("{} B", peak.total), "t e");
   drawing.text({kBytesWidth - 8, 20 + kHeldHeight}, "0 B", "t e");
   TimeAxis(end, kBytesWidth, kHeldWidth).draw_ticks(drawing, kHeldHeight + 38);
   std::vector<Bytes> below(moments.size(), 0);
-  const auto add = [&](const auto& bytes_at, std::string_view colour, std::string_view tip) {
+  for (const auto& [kind, colour] : kColours) {
+    const bool is_held = std::ranges::any_of(
+        moments, [kind = kind](const Moment& moment) { return moment.held[kind] != 0; });
+    if (!is_held) continue;
     const std::vector<Position> bottom = make_steps(moments, below, end, peak.total);
-    for (std::size_t i = 0; i < moments.size(); ++i) below[i] += bytes_at(moments[i], below[i]);
-    drawing.area(make_steps(moments, below, end, peak.total), bottom, colour, tip);
-  };
-  for (std::size_t i = 0; i < std::min(kMostOwners, owners.size()); ++i) {
-    const std::string& owner = owners[i].first;
-    const auto bytes_at = [&](const Moment& moment, Bytes) {
-      const auto held = moment.held.find(owner);
-      return held == moment.held.end() ? 0 : held->second;
-    };
-    add(bytes_at, kOwnerColours.at(i),
-        fmt::format("{}: {} B at the peak", owner, owners[i].second));
+    for (std::size_t i = 0; i < moments.size(); ++i) below[i] += moments[i].held[kind];
+    drawing.area(make_steps(moments, below, end, peak.total), bottom, colour,
+                 fmt::format("{}: {} B at the peak", words_of(kind), peak.held[kind]));
   }
-  add([](const Moment& moment, Bytes known) { return moment.total - known; }, kOthersColour,
-      "others");
-  return write_key(owners) + std::move(drawing).finish();
+  return write_key(peak.held) + std::move(drawing).finish();
 }
 
-std::string owner_table(const Moment& peak, Time at) {
+std::string owner_table(const std::vector<Owner>& owners, const Moment& peak) {
   std::string rows = fmt::format(
-      "<table><tr><th>owner, at the peak from {:.3f} us on<th class=n>bytes<th "
-      "class=n>share</tr>\n",
-      to_ns(at) / 1e3);
-  const auto owners = owners_at(peak);
-  for (std::size_t i = 0; i < std::min(kMostOwnerRows, owners.size()); ++i) {
-    rows +=
-        fmt::format("<tr><td>{}<td class=n>{}<td class=n>{:.1f} %</tr>\n",
-                    figure::escaped(owners[i].first), owners[i].second,
-                    100 * static_cast<double>(owners[i].second) / static_cast<double>(peak.total));
+      "<table><tr><th>at the peak from {:.3f} us on<th class=n>bytes<th class=n>share</tr>\n",
+      to_ns(peak.at) / 1e3);
+  for (const auto& [owner, bytes] : owners | std::views::take(kMostOwnerRows)) {
+    rows += fmt::format("<tr><td>{}<td class=n>{}<td class=n>{:.1f} %</tr>\n",
+                        figure::escaped(owner), bytes,
+                        100 * static_cast<double>(bytes) / static_cast<double>(peak.total));
   }
   return rows + "</table>\n";
 }
@@ -198,7 +190,8 @@ std::string memory(const RunLog& log, Time end) {
   const std::string among =
       count > kMostDevices ? fmt::format(" of the first {} of {}", kMostDevices, count) : "";
   return fmt::format("<p>Device {}, which holds most{}:</p>\n", most->first, among) +
-         make_chart(most->second, end) + beside(owner_table(peak, peak.at), device_table(devices));
+         make_chart(most->second, end) +
+         beside(owner_table(owners_at(log, most->first, peak.event), peak), device_table(devices));
 }
 
 }  // namespace kernbench::benches::page

@@ -56,12 +56,15 @@ class PipelineRank {
 
   void step() {
     const Time before = torch_.engine().activity(rank_).computing;
-    const Bytes held = torch_.ahbm.memory_allocated();
+    const MemoryByKind held = torch_.ahbm.memory_stats().current;
     torch_.ahbm.reset_peak_memory_stats();
     schedule_->step(inputs_, targets_);
     torch_.ahbm.synchronize();
     own_.computing = torch_.engine().activity(rank_).computing - before;
-    own_.peak = torch_.ahbm.max_memory_allocated() - held;
+    const MemoryByKind peak = torch_.ahbm.memory_stats().peak;
+    own_.peak = peak.sum() - held.sum();
+    own_.peak_activations = peak[MemoryKind::activation] - held[MemoryKind::activation];
+    own_.peak_gradients = peak[MemoryKind::gradient] - held[MemoryKind::gradient];
     own_.actions = schedule_->last_step();
   }
 

@@ -103,6 +103,8 @@ constexpr std::array kRankColumns = {
     TableColumn{"peak", "forwards", 8, "peak_forwards"},
     TableColumn{"without", "weights", 8, "peak_weights"},
     TableColumn{"peak", "(B)", 11, "peak_bytes"},
+    TableColumn{"activations", "(B)", 11, "peak_activation_bytes"},
+    TableColumn{"gradients", "(B)", 11, "peak_gradient_bytes"},
 };
 
 // The user's schedule, which has messages or not; its numbers are those of its actions.
@@ -254,7 +256,9 @@ std::vector<Row> simulate(PointContext& point, const PipelineInput& input) {
                        .set("idle", step == 0 ? 0 : 1 - to_ns(own.computing) / step)
                        .set("peak_forwards", own.peak_forwards)
                        .set("peak_weights", own.peak_weights)
-                       .set("peak_bytes", own.peak));
+                       .set("peak_bytes", own.peak)
+                       .set("peak_activation_bytes", own.peak_activations)
+                       .set("peak_gradient_bytes", own.peak_gradients));
   }
   const bool is_drawn = !point.bench().run().output_folder.empty();
   for (std::size_t rank = 0; is_drawn && rank < measured.ranks.size(); ++rank) {

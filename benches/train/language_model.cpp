@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "runtime/autograd/checkpoint.h"
 #include "runtime/functional/functional.h"
 #include "runtime/nn/layers.h"
 #include "runtime/nn/module.h"
@@ -39,6 +40,28 @@ std::vector<std::int64_t> positions_in_samples(const LanguageModelSize& size) {
 // They lie as the tokens do, which PEs share.
 DPPolicy rows_of(const DPPolicy& weights) {
   return {Shard::row_wise, Shard::row_wise, weights.num_cubes, weights.num_pes};
+}
+
+// What selective recomputation keeps.
+nn::utils::CheckpointContexts keep_products() {
+  return nn::utils::create_selective_checkpoint_contexts({"matmul", "addmm", "varlen_attn"});
+}
+
+// Calls a model's blocks one after the other.
+template <class Block>
+Tensor call_blocks(const nn::ModuleList<Block>& blocks, const RecomputedLayers& recomputed,
+                   Tensor x) {
+  std::size_t layer = 0;
+  for (const Block& block : *blocks) {
+    if (recomputed.contains(layer++)) {
+      x = nn::utils::checkpoint(
+          [block](const std::vector<Tensor>& in) { return block(in.front()); }, {x},
+          recomputed.keeps_products ? keep_products() : nn::utils::CheckpointContexts());
+    } else {
+      x = block(x);
+    }
+  }
+  return x;
 }
 
 struct GptBlockImpl : nn::Module {
@@ -83,11 +106,10 @@ struct GptImpl : nn::Module {
   }
 
   Tensor forward(const Tensor& tokens) const {
-    Tensor x = wte(tokens) + wpe(positions);
-    for (const GptBlock& block : *blocks) x = block(x);
-    return head(ln(x));
+    return head(ln(call_blocks(blocks, *recomputed, wte(tokens) + wpe(positions))));
   }
 
+  std::shared_ptr<RecomputedLayers> recomputed = std::make_shared<RecomputedLayers>();
   nn::Embedding wte, wpe;
   nn::ModuleList<GptBlock> blocks;
   nn::LayerNorm ln = nullptr;
@@ -102,11 +124,9 @@ struct GptBlocksImpl : nn::Module {
     for (std::int64_t i = 0; i < size.layers; ++i) blocks->push_back(GptBlock(torch, size, t));
   }
 
-  Tensor forward(Tensor x) const {
-    for (const GptBlock& block : *blocks) x = block(x);
-    return x;
-  }
+  Tensor forward(const Tensor& x) const { return call_blocks(blocks, *recomputed, x); }
 
+  std::shared_ptr<RecomputedLayers> recomputed = std::make_shared<RecomputedLayers>();
   nn::ModuleList<GptBlock> blocks;
 };
 
@@ -165,11 +185,10 @@ struct LlamaImpl : nn::Module {
   }
 
   Tensor forward(const Tensor& tokens) const {
-    Tensor x = wte(tokens);
-    for (const LlamaBlock& block : *blocks) x = block(x);
-    return head(norm(x));
+    return head(norm(call_blocks(blocks, *recomputed, wte(tokens))));
   }
 
+  std::shared_ptr<RecomputedLayers> recomputed = std::make_shared<RecomputedLayers>();
   nn::Embedding wte;
   nn::ModuleList<LlamaBlock> blocks;
   nn::RMSNorm norm = nullptr;
@@ -180,7 +199,8 @@ template <class Model>
 LanguageModel made(const RuntimeContext& torch, const LanguageModelSize& size,
                    const TensorOptions& tensors) {
   const nn::ModuleHolder<Model> model(std::make_shared<Model>(torch, size, tensors));
-  return {model.ptr(), [model](const Tensor& tokens) { return model(tokens); }};
+  return {model.ptr(), [model](const Tensor& tokens) { return model(tokens); },
+          [layer = model->blocks[0]](const Tensor& x) { return layer(x); }, model->recomputed};
 }
 
 // Number j of parameter q.

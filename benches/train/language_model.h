@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 
+#include "benches/train/recomputation.h"
 #include "runtime/nn/module.h"
 #include "runtime/tensor/tensor.h"
 
@@ -35,6 +36,8 @@ struct LanguageModelSize {
 struct LanguageModel {
   std::shared_ptr<nn::Module> module;
   std::function<Tensor(const Tensor& tokens)> forward;
+  std::function<Tensor(const Tensor& x)> layer;  // the first one, [tokens, hidden] to the same
+  std::shared_ptr<RecomputedLayers> recomputed;  // by later calls of `forward`
 };
 
 // Learned positions, LayerNorm before attention and MLP, gelu, biases, a head of its own.

@@ -62,7 +62,8 @@ TrainingOptions read_options(const Settings& settings, const Topology& topology,
           .clip = read_number(settings, "clip"),
           .compile = settings.flag("compile"),
           .dtype = read_dtype(settings, model),
-          .on = read_pes(settings, topology, model.size.tokens())};
+          .on = read_pes(settings, topology, model.size.tokens()),
+          .recomputation = read_recomputation(settings)};
 }
 
 // Throws UsageError KB-U012 if not one layer fits.
@@ -143,6 +144,28 @@ std::string describe_model(const ConfiguredModel& model, const TrainingOptions& 
                      layers.empty() ? "" : ", ", parameters, name_of(options.dtype));
 }
 
+// The kinds that a training step has of its own; the others together are "other".
+constexpr std::array kPeakKinds = {MemoryKind::parameter, MemoryKind::optimizer_state,
+                                   MemoryKind::gradient, MemoryKind::activation};
+
+constexpr std::array kPeakColumns = {
+    TableColumn{"HBM peak", "(B)", 12, "hbm_peak_bytes"},
+    TableColumn{"parameter", "(B)", 12, "peak_parameter_bytes"},
+    TableColumn{"optimizer state", "(B)", 15, "peak_optimizer_state_bytes"},
+    TableColumn{"gradient", "(B)", 12, "peak_gradient_bytes"},
+    TableColumn{"activation", "(B)", 12, "peak_activation_bytes"},
+    TableColumn{"other", "(B)", 12, "peak_other_bytes"},
+};
+
+void set_peak(Row& row, const MemoryByKind& peak) {
+  Bytes other = peak.sum();
+  for (const MemoryKind kind : kPeakKinds) {
+    row.set(fmt::format("peak_{}_bytes", name_of(kind)), peak[kind]);
+    other -= peak[kind];
+  }
+  row.set("peak_other_bytes", other);
+}
+
 void run_steps(Bench& bench, RuntimeContext& torch, const ConfiguredModel& model,
                const TrainingOptions& options, std::int64_t steps) {
   Training training(torch, options);
@@ -150,6 +173,9 @@ void run_steps(Bench& bench, RuntimeContext& torch, const ConfiguredModel& model
   for (const Tensor& parameter : training.model().parameters()) parameters += parameter.numel();
   bench.note("model", describe_model(model, options, parameters));
   bench.note("device", describe(options.on, torch.topology()));
+  if (const std::string text = describe(training.recomputed(), options.size.layers); !text.empty()) {
+    bench.note("checkpoint", text);
+  }
   bench.print("#\n" + table_head(kColumns));
   const bool has_values = torch.options().data;
   const double flops = count_flops(training.model(), options.size);
@@ -159,19 +185,24 @@ void run_steps(Bench& bench, RuntimeContext& torch, const ConfiguredModel& model
     const TrainingStep step = training.step();
     if (i == 0) first = step.loss;
     const double seconds = to_ns(step.time) * 1e-9;
-    const Row row = Row()
-                        .set("step", i)
-                        .set("loss", known(has_values, step.loss))
-                        .set("grad_norm", known(has_values, step.norm))
-                        .set("time_ns", to_ns(step.time))
-                        .set("tokens_per_s", static_cast<double>(options.size.tokens()) / seconds)
-                        .set("compute", to_ns(step.computing) / to_ns(step.time))
-                        .set("mfu", known(peak > 0, flops / seconds / peak))
-                        .set("hbm_peak_bytes", torch.ahbm.max_memory_allocated());
+    Row row = Row()
+                  .set("step", i)
+                  .set("loss", known(has_values, step.loss))
+                  .set("grad_norm", known(has_values, step.norm))
+                  .set("time_ns", to_ns(step.time))
+                  .set("tokens_per_s", static_cast<double>(options.size.tokens()) / seconds)
+                  .set("compute", to_ns(step.computing) / to_ns(step.time))
+                  .set("mfu", known(peak > 0, flops / seconds / peak))
+                  .set("hbm_peak_bytes", torch.ahbm.max_memory_allocated());
     bench.print(table_line(kColumns, row, bench.run().console));
+    set_peak(row, torch.ahbm.memory_stats().peak);
     const bool is_last_of_many = has_values && i + 1 == steps && steps >= 20;
     const std::string fault = find_fault(i, step.loss, is_last_of_many, first);
     bench.add_row(row, fault.empty(), fault);
+    if (i + 1 == steps) {
+      bench.print("#\n" + table_head(kPeakColumns));
+      bench.print(table_line(kPeakColumns, row, bench.run().console));
+    }
   }
 }
 
@@ -211,6 +242,7 @@ BenchInfo train_bench() {
        {"cubes", "", "that share a step's tokens and the weights; else as many as these fill",
         SettingType::integer},
        {"pes", "", "of each of these cubes, likewise", SettingType::integer},
+       recomputation_setting(),
        {"values", "",
         "true or false: times alone; else true, but false of a config that takes the host an hour",
         SettingType::flag}});

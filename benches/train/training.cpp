@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "benches/train/text.h"
@@ -85,6 +86,7 @@ Training::Training(RuntimeContext& torch, const TrainingOptions& options)
   model_ = options.model == ModelKind::gpt ? make_gpt(torch, options.size, tensors)
                                            : make_llama(torch, options.size, tensors);
   if (torch.options().data) fill_weights(model_);
+  choose_recomputed();
   if (options.compile) model_.forward = kernbench::compile(model_.forward);
   optimizer_ = make_optimizer(model_.module->parameters(), options);
   if (options.dtype == DType::f32) return;
@@ -96,6 +98,31 @@ Training::Training(RuntimeContext& torch, const TrainingOptions& options)
       torch, std::move(optimizer_), std::move(mixed));
   masters_ = masters.get();
   optimizer_ = std::move(masters);
+}
+
+nn::utils::LayerActivations Training::measure_layer() const {
+  const Tensor x = torch_.empty({options_.size.tokens(), options_.size.hidden},
+                                {.dtype = options_.dtype, .dp = options_.on.tokens()});
+  const auto measured = nn::utils::measure_activations(model_.layer, x);
+  torch_.ahbm.synchronize();  // so that a step that begins now is not behind it
+  return measured;
+}
+
+void Training::choose_recomputed() {
+  using Kind = Recomputation::Kind;
+  const auto& [kind, layers, budget] = options_.recomputation;
+  const LanguageModelSize& size = options_.size;
+  const auto count = static_cast<std::size_t>(size.layers);
+  RecomputedLayers& recomputed = *model_.recomputed;
+  if (kind == Kind::none) return;
+  recomputed.keeps_products = kind == Kind::selective;
+  if (kind == Kind::budget) {
+    recomputed.by_layer = nn::utils::choose_kept_layers(size.layers, measure_layer(), budget);
+    recomputed.by_layer.flip();
+    return;
+  }
+  recomputed.by_layer.assign(count, kind != Kind::layers);
+  for (std::size_t i = 0; i < count && std::cmp_less(i, layers); ++i) recomputed.by_layer[i] = true;
 }
 
 Training::Batch Training::next_batch() {

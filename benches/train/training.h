@@ -7,7 +7,9 @@
 #include <string_view>
 
 #include "benches/train/language_model.h"
+#include "benches/train/recomputation.h"
 #include "benches/train/used_pes.h"
+#include "runtime/autograd/checkpoint.h"
 #include "runtime/optim/float16_optimizer.h"
 #include "runtime/optim/optimizer.h"
 #include "sim_engine/base/units.h"
@@ -40,6 +42,7 @@ struct TrainingOptions {
   bool compile = false;      // kb::compile(model)
   DType dtype = DType::f32;  // others have masters in f32, and f16 a scaled loss
   UsedPes on = {};
+  Recomputation recomputation = {};
 };
 
 // The results of one step.
@@ -52,11 +55,15 @@ struct TrainingStep {
 
 class Training {
  public:
-  // Called by a rank of a world of one.  REQUIRES: check_size() accepts the options
+  // Called by a rank of a world of one.  Throws CollectiveError KB-A033 for a budget into which the
+  // layers do not fit.  REQUIRES: check_size() accepts the options
   Training(RuntimeContext& torch, const TrainingOptions& options);
 
   TrainingStep step();
   nn::Module& model() const { return *model_.module; }
+  const RecomputedLayers& recomputed() const { return *model_.recomputed; }
+  // What the first layer keeps for its backward.
+  nn::utils::LayerActivations measure_layer() const;
 
  private:
   struct Batch {
@@ -64,6 +71,7 @@ class Training {
     Tensor targets;
   };
   Batch next_batch();
+  void choose_recomputed();
   void sum_gradients() const;
 
   RuntimeContext& torch_;

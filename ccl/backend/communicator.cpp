@@ -12,6 +12,7 @@
 #include "runtime/distributed/folded_ranks.h"
 #include "runtime/launch/kernel_launch.h"
 #include "runtime/simulation/simulation.h"
+#include "runtime/tensor/memory_space.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "runtime/torch/internals.h"
 #include "sim_engine/base/check.h"
@@ -62,6 +63,7 @@ Tensor barrier_token(RuntimeContext& torch, int device) {
   const Tensor token(runtime::make_device_storage(
       shared_simulation_of(torch), device, {1},
       {.dtype = DType::f32, .dp = DPPolicy::on_one_pe(), .name = "barrier"}));
+  runtime::mark_memory(token, MemoryKind::communication);
   runtime::fill(*token.storage(), 0);
   return token;
 }

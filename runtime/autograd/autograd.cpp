@@ -12,6 +12,7 @@
 #include "runtime/ops/fusion.h"
 #include "runtime/ops/pieces.h"
 #include "runtime/tensor/data_under_way.h"
+#include "runtime/tensor/memory_space.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
 
@@ -110,6 +111,7 @@ SavedTensor::SavedTensor(const Tensor& tensor) {
   runtime::check_on_device(tensor, "a tensor saved for backward");
   tensor_ = tensor.requires_grad() && tensor.is_leaf() ? tensor : tensor.detach();
   version_ = tensor.storage()->simulation->last_write();
+  runtime::mark_memory(tensor_, MemoryKind::activation);
 }
 
 const Tensor& SavedTensor::get() const {

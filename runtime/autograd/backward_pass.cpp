@@ -8,6 +8,7 @@
 #include "runtime/autograd/view.h"
 #include "runtime/autograd/watched_gradient.h"
 #include "runtime/ops/elements.h"
+#include "runtime/tensor/memory_space.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
 
@@ -156,6 +157,7 @@ void BackwardPass::take_turn(Turn& turn) {
 }
 
 void BackwardPass::run() {
+  const runtime::MadeAs detail(simulation_, MemoryKind::autograd_detail);
   while (!turns_.empty()) {
     Turn turn = std::move(turns_.extract(turns_.begin()).mapped());
     leaves_.give_before(turn.node->number, turn.node->is_fused

@@ -7,6 +7,7 @@
 #include "runtime/ops/device_kernel.h"
 #include "runtime/ops/elements.h"
 #include "runtime/ops/strided_copy.h"
+#include "runtime/tensor/memory_space.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
 
@@ -48,6 +49,7 @@ Tensor first_gradient(const Tensor& output, const Tensor& gradient) {
   Tensor one = ops::make_like(output, "grad", form.shape, form.dtype,
                               ops::gradient_placement(form.placement));
   runtime::fill(*one.storage(), 1);
+  runtime::mark_memory(one, MemoryKind::autograd_detail);
   return one;
 }
 

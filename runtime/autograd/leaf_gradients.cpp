@@ -10,6 +10,7 @@
 #include "runtime/autograd/watched_gradient.h"
 #include "runtime/ops/elements.h"
 #include "runtime/ops/fusion.h"
+#include "runtime/tensor/memory_space.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
 
@@ -42,6 +43,7 @@ void add_to_grad(const Tensor& leaf, Tensor gradient) {
   if (!grad.defined()) {
     grad = std::move(gradient);
     grad.storage()->name = leaf.name() + ".grad";
+    runtime::mark_memory_beside(grad, leaf, MemoryKind::gradient);
     return;
   }
   check_assigned(leaf, grad);

@@ -8,6 +8,8 @@
 #include "runtime/functional/attention_parts.h"
 #include "runtime/functional/operators.h"
 #include "runtime/functional/shape_operators.h"
+#include "runtime/tensor/memory_space.h"
+#include "runtime/torch/internals.h"
 #include "runtime/torch/runtime_context.h"
 
 namespace kernbench::experimental {
@@ -25,6 +27,7 @@ TensorOptions in_f32(const Tensor& like) {
 
 AttentionResult attend(const Ring& ring, const PackedAttention& own,
                        const AttentionInputs& inputs) {
+  const runtime::MadeAs results(simulation_of(ring.torch), MemoryKind::temporary);
   const Tensor& query = inputs.query;
   AttentionResult result{ring.torch.empty(query.shape(), in_f32(query)),
                          ring.torch.empty({query.size(0), query.size(1)}, in_f32(query))};

@@ -8,6 +8,8 @@
 #include "runtime/distributed/distributed.h"
 #include "runtime/functional/attention_parts.h"
 #include "runtime/functional/shape_operators.h"
+#include "runtime/tensor/memory_space.h"
+#include "runtime/torch/internals.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/error.h"
 
@@ -104,6 +106,7 @@ void check_shares(const Ring& ring, const PackedAttention& attention) {
 
 std::shared_ptr<Attended> attend(const Ring& ring, const HeadExchange& exchange,
                                  const PackedAttention& own, const AttentionInputs& of_tokens) {
+  const runtime::MadeAs results(simulation_of(ring.torch), MemoryKind::temporary);
   auto attended = std::make_shared<Attended>(Attended{of_all_tokens(ring, own)});
   const Parts query = exchange.to_heads(of_tokens.query);
   const Parts key = exchange.to_heads(of_tokens.key);

@@ -13,6 +13,7 @@
 
 #include "runtime/launch/kernel_launch.h"
 #include "runtime/tensor/describe.h"
+#include "runtime/tensor/memory_space.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/components/kernel_run.h"
@@ -99,6 +100,7 @@ Tensor make_beside(const Tensor& x, std::string_view name, DType dtype) {
   const Tensor made(
       runtime::make_device_storage(x.storage()->simulation, x.device(), x.shape(),
                                    {.dtype = dtype, .dp = x.dp(), .name = std::string(name)}));
+  runtime::mark_memory(made, MemoryKind::communication);
   const auto lies_alike = [](const ShardInfo& a, const ShardInfo& b) {
     return a.sip == b.sip && a.cube == b.cube && a.pe == b.pe && a.shape == b.shape;
   };

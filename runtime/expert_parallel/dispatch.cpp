@@ -16,8 +16,10 @@
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/placement.h"
 #include "runtime/tensor/host_copy.h"
+#include "runtime/tensor/memory_space.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "runtime/torch/context_of.h"
+#include "runtime/torch/internals.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/error.h"
 
@@ -155,6 +157,7 @@ Tensor exchange_rows(const Exchange& exchange, const Tensor& rows, const Integer
                      const Integers& taken) {
   if (exchange.ranks == 1) return rows;
   RuntimeContext& torch = context_of_tensor(rows);
+  const runtime::MadeAs buffers(simulation_of(torch), MemoryKind::communication);
   const std::int64_t count = std::accumulate(taken.begin(), taken.end(), std::int64_t{0});
   const Tensor arrived =
       torch.empty({count, rows.size(1)}, {.dtype = rows.dtype(), .dp = rows.dp()});

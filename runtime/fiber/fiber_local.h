@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sim_engine/base/dtype.h"
+#include "sim_engine/base/memory_kind.h"
 #include "sim_engine/topology/location.h"
 
 namespace kernbench::runtime {
@@ -50,6 +51,9 @@ struct FiberLocal {
 
   bool is_grad_enabled = true;   // true if operators record what backward() needs
   Deferral* deferral = nullptr;  // of its operators; null: they compute at once
+  // What its tensors are, unless they become more; none: inputs if torch.zeros or the like makes
+  // them, else temporary.
+  std::optional<MemoryKind> makes;
 
   // The fields below are a kernel's.
   std::string_view kernel;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/autograd/autograd.h"
+#include "runtime/autograd/kept_results.h"
 #include "runtime/functional/matmul_across_pes.h"
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/device_kernel.h"
@@ -140,7 +141,9 @@ Tensor grouped_mm(const Tensor& of, const std::vector<std::int64_t>& sizes,
   ops::check_operands(kGroupedMm, operands, ops::Types::factors);
   check_group_placements(x, weights);
   const Groups groups = groups_of(sizes);
-  const Tensor y = multiply_groups(kGroupedMm, x, groups, weights, true);
+  const Tensor y = autograd::kept_or_computed(kGroupedMm, x, [&] {
+    return std::vector{multiply_groups(kGroupedMm, x, groups, weights, true)};
+  }).front();
   const bool of_x = autograd::needs_grad(x);
   const bool of_w = std::ranges::any_of(
       weights, [](const Tensor& weight) { return autograd::needs_grad(weight); });

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/autograd/autograd.h"
+#include "runtime/autograd/kept_results.h"
 #include "runtime/functional/matmul_across_pes.h"
 #include "runtime/functional/matmul_kernel.h"
 #include "runtime/functional/operators.h"
@@ -236,7 +237,9 @@ Tensor multiply(const Tensor& of_a, const Tensor& of_b, const MatmulOptions& opt
   const Shape shape = check_shapes(operands);
   ops::check_operands(operands.name(), {a, b}, ops::Types::factors);
   check_bias(operands, shape[shape.rank() - 1]);
-  Tensor c = product(operands, shape);
+  Tensor c = autograd::kept_or_computed(operands.name(), a, [&] {
+    return std::vector{product(operands, shape)};
+  }).front();
   if (!needs_grad(a, b, operands.bias)) return c;
   const Tensor none;
   GemmOperands form = operands;  // without tensors

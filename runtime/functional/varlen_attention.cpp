@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/autograd/autograd.h"
+#include "runtime/autograd/kept_results.h"
 #include "runtime/functional/attention_override.h"
 #include "runtime/functional/functional.h"
 #include "runtime/functional/packed_attention.h"
@@ -117,16 +118,20 @@ Tensor varlen_attn(const Tensor& query, const Tensor& key, const Tensor& value,
   if (const ops::AttentionOverride* const taken = ops::find_attention_override(query)) {
     return taken->packed(attention, inputs);
   }
-  const ops::AttentionResult result = ops::attend(attention, inputs);
+  const std::vector<Tensor> results = autograd::kept_or_computed(kName, query, [&] {
+    const ops::AttentionResult computed = ops::attend(attention, inputs);
+    return std::vector{computed.output, computed.log_sums};
+  });
+  const ops::AttentionResult result{results[0], results[1]};
   if (!needs_grad(query) && !needs_grad(key) && !needs_grad(value)) return result.output;
   return autograd::record(
       kName, result.output, {inputs.query, inputs.key, inputs.value},
       [attention, query = SavedTensor(inputs.query), key = SavedTensor(inputs.key),
        value = SavedTensor(inputs.value), output = SavedTensor(result.output),
-       log_sums = result.log_sums](const Tensor& dy) {
+       log_sums = SavedTensor(result.log_sums)](const Tensor& dy) {
         auto [of_query, of_key, of_value] =
             ops::attend_backward(attention, {query.get(), key.get(), value.get()},
-                                 {output.get(), log_sums}, contiguous(dy));
+                                 {output.get(), log_sums.get()}, contiguous(dy));
         return std::vector{of_query, of_key, of_value};
       });
 }

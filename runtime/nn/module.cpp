@@ -7,6 +7,7 @@
 
 #include "runtime/autograd/autograd.h"
 #include "runtime/tensor/host_copy.h"
+#include "runtime/tensor/memory_space.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
 
@@ -87,6 +88,7 @@ Tensor Module::register_parameter(std::string name, Tensor tensor, bool requires
   check_name("Parameter", name);
   check_is_defined("parameter", name, tensor);
   if (requires_grad) tensor.requires_grad_();
+  runtime::mark_memory(tensor, MemoryKind::parameter);
   return parameters_.insert(std::move(name), std::move(tensor));
 }
 
@@ -291,7 +293,9 @@ void zero_grad(std::vector<Tensor> parameters, bool set_to_none) {
 
 void Module::replace_parameter(const Tensor& from, const Tensor& to) {
   for (auto& item : parameters_) {
-    if (item.value().storage() == from.storage()) item.value() = to;
+    if (item.value().storage() != from.storage()) continue;
+    item.value() = to;
+    runtime::mark_memory(to, MemoryKind::parameter);
   }
 }
 

@@ -235,6 +235,8 @@ class Module : public std::enable_shared_from_this<Module> {
   // tensor is profiled.
   runtime::InModule enter(const Tensor* input) const;
 
+  void name_parameters(runtime::RunLog& log, const std::string& path) const;
+
   // Returns the path of what belongs to a module from this one: "blocks.3.up"; nullopt if `part` is
   // no part of it.
   std::optional<std::string> find_path_to(const void* part) const;

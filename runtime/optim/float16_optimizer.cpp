@@ -14,6 +14,7 @@
 #include "runtime/ops/device_kernel.h"
 #include "runtime/optim/fused_update.h"
 #include "runtime/optim/update_rules.h"
+#include "runtime/tensor/memory_space.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "runtime/torch/runtime_context.h"
 
@@ -31,6 +32,7 @@ tl::Tensor same(tl::Context&, const tl::Tensor& source, double) {
 Tensor make_master(const Tensor& parameter) {
   const Tensor master = ops::make_like(parameter, parameter.name() + ".main", parameter.shape(),
                                        DType::f32, ops::placement_of(parameter));
+  runtime::mark_memory_beside(master, parameter, MemoryKind::optimizer_state);
   return Tensor(master).requires_grad_();
 }
 
@@ -94,6 +96,7 @@ std::vector<Tensor> Float16OptimizerWithFloat16Params::copy_model_grads_to_main_
       Tensor& grad = main_[i].mutable_grad();
       grad = ops::make_like(from, main_[i].name() + ".grad", from.shape(), DType::f32,
                             ops::placement_of(from));
+      runtime::mark_memory_beside(grad, from, MemoryKind::gradient);
       copies.push_back({grad, from, factor});
       Tensor(model_[i]).zero_grad();
     } else if (factor != 1) {

@@ -12,6 +12,7 @@
 #include "runtime/nn/module.h"
 #include "runtime/optim/fused_update.h"
 #include "runtime/optim/update_rules.h"
+#include "runtime/tensor/memory_space.h"
 #include "runtime/tensor/tensor_storage.h"
 
 namespace kernbench::optim {
@@ -32,6 +33,7 @@ Tensor full_like(const Tensor& parameter, std::string_view what, double value) {
                                             .dp = storage.dp,
                                             .name = fmt::format("{}.{}", storage.name, what)}));
   runtime::fill(*made.storage(), static_cast<float>(value));
+  runtime::mark_memory_beside(made, parameter, MemoryKind::optimizer_state);
   return made;
 }
 
@@ -206,6 +208,7 @@ void OptimizerOf<Options>::add_param_group(ParamGroup<Options> group) {
     if (std::ranges::any_of(known, is_tensor) || std::ranges::any_of(own, is_tensor)) {
       refuse("some parameters appear in more than one parameter group");
     }
+    runtime::mark_memory(tensor, MemoryKind::parameter);
   }
   groups_.push_back(std::move(group));
   if (!kBeginsAtOnce<Options>) return;

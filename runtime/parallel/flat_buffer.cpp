@@ -6,6 +6,7 @@
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/device_kernel.h"
 #include "runtime/ops/placement.h"
+#include "runtime/tensor/memory_space.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "runtime/tl/tl.h"
 
@@ -142,6 +143,7 @@ FlatBuffer::FlatBuffer(const std::vector<Tensor>& tensors, DType dtype, const Fl
   if (becomes_partial(placement.pe, placement.num_pes)) placement.pe = ops::kPartial;
   flat_ = ops::make_like(tensors.front(), "bucket", flat_shape(length, parts_, placement), dtype,
                          placement);
+  runtime::mark_memory(flat_, MemoryKind::communication);
   runtime::fill(*flat_.storage(), 0);
 }
 

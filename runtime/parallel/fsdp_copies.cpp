@@ -5,6 +5,7 @@
 #include "runtime/ops/device_kernel.h"
 #include "runtime/ops/placement.h"
 #include "runtime/parallel/fsdp_lanes.h"
+#include "runtime/tensor/memory_space.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "runtime/tl/tl.h"
 
@@ -57,7 +58,9 @@ Tensor make_flat(const Tensor& like, std::string_view name, int parts, std::int6
                                                    : ops::kReplicate;
   }
   const Shape shape = is_shared(like) ? Shape{parts, part} : Shape{parts * part};
-  return ops::make_like(like, name, shape, dtype, placement);
+  const Tensor flat = ops::make_like(like, name, shape, dtype, placement);
+  runtime::mark_memory(flat, MemoryKind::communication);
+  return flat;
 }
 
 Tensor part_of(const Tensor& flat, int index, std::int64_t part) {

@@ -110,6 +110,7 @@ ShardedParameter make_shard(RuntimeContext& torch, const std::string& name, Tens
   own.storage()->shard_of = std::make_shared<const ShardSpec>(
       ShardSpec{name, whole, rank * layout.padded_rows, is_spread ? Tensor() : padded, group});
   Tensor(own).requires_grad_(whole.requires_grad());
+  runtime::mark_memory(own, MemoryKind::parameter);
   if (const DType dtype = policy.param_dtype.value_or(whole.dtype()); dtype != whole.dtype()) {
     const Tensor gathered =
         ops::make_like(whole, whole.name(), whole.shape(), dtype, ops::placement_of(whole));

@@ -13,6 +13,7 @@
 #include "runtime/autograd/callbacks.h"
 #include "runtime/autograd/reach.h"
 #include "runtime/simulation/named_part.h"
+#include "runtime/tensor/memory_space.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "runtime/torch/internals.h"
 #include "runtime/torch/runtime_context.h"
@@ -262,6 +263,7 @@ void Reducer::pack(Bucket& bucket) {
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     if (!gradients[i].defined() || !bucket.views[i].defined()) continue;
     Tensor(parameters_[bucket.parameters[i]]).mutable_grad() = bucket.views[i];
+    runtime::mark_memory(bucket.views[i], MemoryKind::gradient);
   }
   bucket.ready = device_instant(torch_, bucket.buffer.tensor().device());
 }
@@ -360,6 +362,7 @@ void Reducer::unpack(Bucket& bucket) {
     if (!grad.defined() || is_partial(grad)) {
       grad = torch_.empty_like(like.detach());
       grad.storage()->name = like.name() + ".grad";
+      runtime::mark_memory_beside(grad, like, MemoryKind::gradient);
     }
     gradients.back() = grad;
   }

@@ -7,6 +7,8 @@
 #include "runtime/autograd/autograd.h"
 #include "runtime/distributed/distributed.h"
 #include "runtime/pipelining/stage_state.h"
+#include "runtime/tensor/memory_space.h"
+#include "runtime/torch/internals.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/error.h"
 
@@ -216,6 +218,7 @@ void StageState::begin_receive(const Action& action, int source) {
   StageMicrobatch& own = at(action.microbatch);
   const bool is_forward = action.kind == ActionKind::receive_forward;
   const TensorKind& kind = is_forward ? input_kind.value() : output_kind.value();
+  const runtime::MadeAs buffers(simulation_of(torch), MemoryKind::communication);
   const Tensor buffer = torch.empty(kind.shape, kind.options);
   const Action from{.stage = action.stage + (is_forward ? -1 : 1),
                     .kind = is_forward ? ActionKind::forward : ActionKind::backward,

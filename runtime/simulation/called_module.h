@@ -12,6 +12,7 @@ class RunLog;
 struct CalledModule {
   std::string path = {};         // from the outermost one: "blocks.3.up"; empty: that one itself
   const void* module = nullptr;  // alive while its forward() runs; null: none, or its backward
+  bool is_recomputed = false;    // by a checkpoint: modules have the paths that they had before
 };
 
 // While it lives, what a rank launches belongs to a module.
@@ -19,6 +20,7 @@ class [[nodiscard]] InModule {
  public:
   InModule() = default;  // changes nothing
   // `log`: that of a profiled run, or null.
+  InModule(RunLog* log, int rank, CalledModule module);
   InModule(RunLog* log, int rank, std::string_view path, const void* module);
   ~InModule();
   InModule(const InModule&) = delete;

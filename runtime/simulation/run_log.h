@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "runtime/simulation/called_module.h"
+#include "sim_engine/base/memory_kind.h"
 #include "sim_engine/base/units.h"
 
 namespace kernbench::runtime {
@@ -64,9 +65,14 @@ struct RunSpan {
 struct RunTensor {
   int device = 0;
   std::string name;
-  Bytes bytes = 0;
+  Bytes bytes = 0;  // of its blocks
+  MemoryKind kind = MemoryKind::temporary;
+  std::string module = {};  // the path of the module that made it, or that has it as a parameter
   Time made{0};
   Time freed = Time::max();  // max(): not yet
+  // Their numbers among all allocations and frees of tensors, since several happen at a time.
+  std::uint64_t made_by = 0;
+  std::uint64_t freed_by = UINT64_MAX;
 };
 
 std::string_view name_of(RunSpan::Kind kind);
@@ -88,9 +94,13 @@ class RunLog {
     tensors_.push_back(std::move(tensor));
     return tensors_.size() - 1;
   }
-  void tensor_freed(Id id, Time now) {
-    if (id != kNone) tensors_[id].freed = now;
+  void tensor_freed(Id id, Time now, std::uint64_t event) {
+    if (id == kNone) return;
+    tensors_[id].freed = now;
+    tensors_[id].freed_by = event;
   }
+  // Changes to the tensor of kNone are ignored.
+  RunTensor& tensor(Id id) { return id == kNone ? ignored_tensor_ : tensors_[id]; }
   const std::deque<RunTensor>& tensors() const { return tensors_; }  // in the order of creation
 
   // The innermost scope of a rank's program, else of the driver's.
@@ -106,6 +116,13 @@ class RunLog {
   const CalledModule& module_of(int rank) { return modules_[rank]; }
   void set_module(int rank, CalledModule module) { modules_[rank] = std::move(module); }
 
+  // The paths of modules from the outermost one that was first called; null: not known.
+  const std::string* find_path(const void* module) const {
+    const auto found = module_paths_.find(module);
+    return found == module_paths_.end() ? nullptr : &found->second;
+  }
+  void set_path(const void* module, const std::string& path) { module_paths_[module] = path; }
+
   // Numbers the messages, from 1 on.
   std::uint64_t next_flow() { return ++last_flow_; }
 
@@ -117,7 +134,9 @@ class RunLog {
   std::map<int, std::vector<Id>> open_scopes_;  // by rank, -1: the driver
   std::map<int, std::string> parts_;            // likewise
   std::map<int, CalledModule> modules_;         // likewise
+  std::map<const void*, std::string> module_paths_;
   RunSpan ignored_;
+  RunTensor ignored_tensor_;
   std::uint64_t last_flow_ = 0;
 };
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/simulation/simulation.h"
+#include "runtime/tensor/memory_space.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/components/hbm_allocator.h"
 #include "sim_engine/components/routing.h"
@@ -42,7 +43,7 @@ std::string holder_name(const TensorMemory& memory) {
 std::vector<Holder> holders(Simulation& simulation,
                             const std::function<bool(const sim::PeLocation&)>& is_meant) {
   std::map<std::string, Holder> by_name;
-  for (const TensorMemory* memory : *list_of(simulation)) {
+  for (const TensorMemory* memory : list_of(simulation)->memories) {
     // A snapshot takes no memory of the device.
     if (memory->place_of != nullptr || !memory->has_space) continue;
     Bytes bytes = 0;
@@ -80,14 +81,34 @@ std::string format_lines(const std::vector<Holder>& holders, std::size_t most) {
 }  // namespace
 
 ListedMemory::ListedMemory(const TensorMemory& memory)
-    : list_(list_of(*memory.simulation)), place_(list_->insert(list_->end(), &memory)) {}
+    : list_(list_of(*memory.simulation)),
+      place_(list_->memories.insert(list_->memories.end(), &memory)) {}
+
+void log_held_memory(Simulation& simulation) {
+  if (simulation.run_log() == nullptr) return;
+  for (const TensorMemory* memory : list_of(simulation)->memories) {
+    const bool has_place = memory->has_space && memory->place_of == nullptr;
+    const bool is_logged = memory->logged != RunLog::kNone;
+    if (has_place && !is_logged && !memory->tensors.empty()) log_space(*memory->tensors.front());
+  }
+}
+
+std::vector<RunTensor> held_at_peak(Simulation& simulation, int device) {
+  const std::uint64_t peak = simulation.allocator(device).peak_event();
+  std::vector<RunTensor> held;
+  for (const RunTensor& tensor : simulation.run_log()->tensors()) {
+    const bool is_held = tensor.made_by <= peak && tensor.freed_by > peak;
+    if (tensor.device == device && is_held) held.push_back(tensor);
+  }
+  return held;
+}
 
 std::string holders_of_device(Simulation& simulation, int device, std::size_t most) {
   const auto held = holders(simulation, [device](const auto& pe) { return pe.sip == device; });
   Bytes queues = simulation.allocator(device).allocated();
   for (const Holder& holder : held) queues -= holder.bytes;
   std::string text = format_lines(held, most);
-  if (queues > 0) text += fmt::format("\n  {} B: queues of collectives and kernels", queues);
+  if (queues > 0) text += fmt::format("\n  {} B: {}", queues, kQueues);
   return text;
 }
 

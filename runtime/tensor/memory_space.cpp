@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "runtime/stream/rank_streams.h"
@@ -19,10 +20,15 @@ namespace {
 
 constexpr std::size_t kMostHolders = 5;  // names that an error lists
 
-Bytes allocate_or_explain(const Tensor::Storage& storage, const sim::PeLocation& home,
-                          Bytes bytes) {
+sim::HbmUse use_of(const TensorMemory& memory, std::uint64_t event) {
+  return {.kind = memory.kind, .event = event};
+}
+
+Bytes allocate_or_explain(const Tensor::Storage& storage, const sim::PeLocation& home, Bytes bytes,
+                          std::uint64_t event) {
   try {
-    return storage.simulation->allocator(home.sip).allocate(home.cube, home.pe, bytes);
+    return storage.simulation->allocator(home.sip).allocate(home.cube, home.pe, bytes,
+                                                            use_of(*storage.memory, event));
   } catch (const DeviceError& error) {
     const auto text = std::string_view(error.what()).substr(error.code().size() + 3);  // "[...] "
     const std::string holders = holders_of_slice(*storage.simulation, home, kMostHolders);
@@ -34,10 +40,11 @@ Bytes allocate_or_explain(const Tensor::Storage& storage, const sim::PeLocation&
 
 }  // namespace
 
-Bytes allocate_space(const Tensor::Storage& storage, const sim::PeLocation& home, Bytes bytes) {
+Bytes allocate_space(const Tensor::Storage& storage, const sim::PeLocation& home, Bytes bytes,
+                     std::uint64_t event) {
   if (storage.simulation->queues_launches()) {
     try {
-      return allocate_or_explain(storage, home, bytes);
+      return allocate_or_explain(storage, home, bytes, event);
     } catch (const DeviceError& error) {
       // Queued launches may hold the last handles of tensors.  When they have ended, there may be
       // room.
@@ -45,27 +52,39 @@ Bytes allocate_space(const Tensor::Storage& storage, const sim::PeLocation& home
     }
     synchronize(*storage.simulation);
   }
-  return allocate_or_explain(storage, home, bytes);
+  return allocate_or_explain(storage, home, bytes, event);
 }
 
 void log_space(const Tensor::Storage& storage) {
   RunLog* const log = storage.simulation->run_log();
   if (log == nullptr) return;
+  TensorMemory& memory = *storage.memory;
   Bytes bytes = 0;
-  for (const sim::DeviceBuffer& buffer : storage.memory->buffers) bytes += buffer.bytes();
-  storage.memory->logged = log->add(RunTensor{.device = storage.device,
-                                              .name = storage.name,
-                                              .bytes = bytes,
-                                              .made = storage.simulation->now()});
+  for (const sim::DeviceBuffer& buffer : memory.buffers) {
+    bytes += sim::HbmAllocator::block_bytes(buffer.bytes());
+  }
+  // What is placed again, as fully_shard's parameters are, stays with its module.
+  const std::string module = memory.logged == RunLog::kNone
+                                 ? log->module_of(storage.simulation->local().rank).path
+                                 : log->tensor(memory.logged).module;
+  memory.logged = log->add(RunTensor{.device = storage.device,
+                                     .name = storage.name,
+                                     .bytes = bytes,
+                                     .kind = memory.kind,
+                                     .module = module,
+                                     .made = storage.simulation->now(),
+                                     .made_by = memory.made});
 }
 
 void free_space(TensorMemory& memory) {
   KB_CHECK(memory.has_space && memory.place_of == nullptr, "a memory without a place was freed");
+  const std::uint64_t event = memory.listed.next_event();
   if (memory.logged != RunLog::kNone) {
-    memory.simulation->run_log()->tensor_freed(memory.logged, memory.simulation->now());
+    memory.simulation->run_log()->tensor_freed(memory.logged, memory.simulation->now(), event);
   }
   for (const sim::DeviceBuffer& buffer : memory.buffers) {
-    memory.simulation->allocator(buffer.home.sip).free(buffer.address, buffer.bytes());
+    memory.simulation->allocator(buffer.home.sip)
+        .free(buffer.address, buffer.bytes(), use_of(memory, event));
   }
   memory.has_space = false;
 }
@@ -147,15 +166,17 @@ void take_space(TensorMemory& memory) {
   KB_CHECK(!memory.has_space && !memory.tensors.empty(), "a memory took a place twice");
   const Tensor::Storage& first = *memory.tensors.front();
   free_unheld_space(*memory.simulation, first.device);
+  memory.made = memory.listed.next_event();
   std::vector<Bytes> addresses;
   try {
     for (const sim::DeviceBuffer& buffer : memory.buffers) {
-      addresses.push_back(allocate_space(first, buffer.home, buffer.bytes()));
+      addresses.push_back(allocate_space(first, buffer.home, buffer.bytes(), memory.made));
     }
   } catch (...) {
     for (std::size_t i = 0; i < addresses.size(); ++i) {
       const sim::DeviceBuffer& buffer = memory.buffers[i];
-      memory.simulation->allocator(buffer.home.sip).free(addresses[i], buffer.bytes());
+      memory.simulation->allocator(buffer.home.sip)
+          .free(addresses[i], buffer.bytes(), use_of(memory, memory.made));
     }
     throw;
   }
@@ -165,6 +186,38 @@ void take_space(TensorMemory& memory) {
   memory.has_space = true;
   log_space(first);
 }
+
+void mark_memory(TensorMemory& memory, MemoryKind kind) {
+  if (kind <= memory.kind) return;
+  const MemoryKind before = std::exchange(memory.kind, kind);
+  if (!memory.has_space || memory.place_of != nullptr) return;
+  for (const sim::DeviceBuffer& buffer : memory.buffers) {
+    memory.simulation->allocator(buffer.home.sip)
+        .change_kind(buffer.bytes(), memory.made, before, kind);
+  }
+  if (memory.logged == RunLog::kNone) return;
+  memory.simulation->run_log()->tensor(memory.logged).kind = kind;
+}
+
+void mark_memory(const Tensor& tensor, MemoryKind kind) {
+  if (!tensor.is_host()) mark_memory(*tensor.storage()->memory, kind);
+}
+
+void mark_memory_beside(const Tensor& tensor, const Tensor& beside, MemoryKind kind) {
+  mark_memory(tensor, kind);
+  const TensorMemory& memory = *tensor.storage()->memory;
+  RunLog* const log = memory.simulation->run_log();
+  if (log == nullptr) return;
+  log->tensor(memory.logged).module = log->tensor(beside.storage()->memory->logged).module;
+}
+
+void mark_as_made_by_user(const Tensor& tensor) {
+  TensorMemory& memory = *tensor.storage()->memory;
+  if (!memory.simulation->local().makes) mark_memory(memory, MemoryKind::input);
+}
+
+MadeAs::MadeAs(Simulation& simulation, MemoryKind kind)
+    : local_(simulation.local()), before_(std::exchange(local_.makes, kind)) {}
 
 void check_has_space(const Tensor::Storage& storage, std::string_view user) {
   if (storage.is_host() || storage.memory->has_space || storage.memory->deferred != nullptr) return;

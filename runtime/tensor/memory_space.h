@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "runtime/tensor/tensor_storage.h"
@@ -10,10 +12,11 @@
 
 namespace kernbench::runtime {
 
-// Allocates this many bytes and returns their address.  Collectives that are queued keep memory
-// that the host has given up, so it waits for them before it throws DeviceError KB-M010, with the
-// memory's holders.
-Bytes allocate_space(const Tensor::Storage& storage, const sim::PeLocation& home, Bytes bytes);
+// Allocates this many bytes, as a part of the memory's allocation `event`, and returns their
+// address.  Collectives that are queued keep memory that the host has given up, so it waits for
+// them before it throws DeviceError KB-M010, with the memory's holders.
+Bytes allocate_space(const Tensor::Storage& storage, const sim::PeLocation& home, Bytes bytes,
+                     std::uint64_t event);
 // Notes in the run log that the tensor's memory has taken a place now.
 void log_space(const Tensor::Storage& storage);
 
@@ -29,6 +32,30 @@ void take_space(TensorMemory& memory);
 // behind them.  (A launch on another stream reads what it was given all the same, since values are
 // in regions and not at addresses.)  To be called before memory is taken or counted.
 void free_unheld_space(Simulation& simulation, int device);
+
+// The memory is of this kind too; the strongest counts.
+void mark_memory(TensorMemory& memory, MemoryKind kind);
+void mark_memory(const Tensor& tensor, MemoryKind kind);
+// Does this for a tensor that belongs to the module of another one, as an optimizer's state does.
+void mark_memory_beside(const Tensor& tensor, const Tensor& beside, MemoryKind kind);
+// It is an input, unless a MadeAs says otherwise.
+void mark_as_made_by_user(const Tensor& tensor);
+
+// While it lives, the caller's tensors are of this kind when they are made.
+class [[nodiscard]] MadeAs {
+ public:
+  MadeAs(Simulation& simulation, MemoryKind kind);
+  ~MadeAs() { local_.makes = before_; }
+  MadeAs(const MadeAs&) = delete;
+  MadeAs& operator=(const MadeAs&) = delete;
+
+ private:
+  FiberLocal& local_;
+  const std::optional<MemoryKind> before_;
+};
+
+// Notes all tensors that have a place in the run log, if there is one and they are not noted.
+void log_held_memory(Simulation& simulation);
 
 // Throws CollectiveError KB-A019 for a tensor without a place, unless its value is deferred.
 void check_has_space(const Tensor::Storage& storage, std::string_view user);

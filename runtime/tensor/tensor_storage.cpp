@@ -86,6 +86,7 @@ std::shared_ptr<Tensor::Storage> make_unplaced_storage(std::shared_ptr<Simulatio
   storage->simulation = std::move(simulation);
   storage->memory = std::make_shared<TensorMemory>(storage->simulation);
   storage->memory->element_count = shape.numel();
+  storage->memory->kind = storage->simulation->local().makes.value_or(MemoryKind::temporary);
   storage->in_memory =
       storage->memory->tensors.insert(storage->memory->tensors.end(), storage.get());
   sim::MemoryStore& regions = storage->simulation->machine().memory();
@@ -145,6 +146,7 @@ void set_data(Tensor::Storage& tensor, const Tensor::Storage& data) {
   begin_host_write(tensor);
   KB_CHECK(tensor.shape == data.shape && tensor.uses == 0,
            "the data of tensor '{}' cannot be exchanged", tensor.name);
+  mark_memory(*data.memory, tensor.memory->kind);
   tensor.memory->tensors.erase(tensor.in_memory);
   tensor.dtype = data.dtype;
   tensor.device = data.device;

@@ -47,6 +47,8 @@ struct TensorMemory final : tl::AccessRule {
   std::int64_t element_count = 0;                      // of the first tensor
   std::vector<sim::DeviceBuffer> buffers;              // one for each shard of the first tensor
   bool has_space = false;                   // false after free_space(), and before take_space()
+  MemoryKind kind = MemoryKind::temporary;  // set by mark_memory()
+  std::uint64_t made = 0;                   // the number of its allocation
   std::shared_ptr<DeferredValue> deferred;  // null: its value is there, or is being computed
   std::vector<DeferredValue*> deferred_readers;  // the deferred values that read its elements
   bool is_first_write = false;                   // true while its deferred value is computed
@@ -96,7 +98,7 @@ struct TensorMemory final : tl::AccessRule {
   int queued = 0;                 // launches
   std::optional<Place> in_queue;  // until it is given up
 
-  RunLog::Id logged = RunLog::kNone;
+  RunLog::Id logged = RunLog::kNone;  // of its last place
   AccessesUnderWay accesses;
   const ListedMemory listed{*this};
 };

@@ -14,6 +14,7 @@
 
 #include "runtime/stream/stream.h"
 #include "runtime/tensor/tensor.h"
+#include "sim_engine/base/memory_kind.h"
 #include "sim_engine/base/units.h"
 
 namespace kernbench {
@@ -29,6 +30,27 @@ struct DeviceProperties {
   std::string name;
   Bytes total_memory = 0;         // of its HBM
   int multi_processor_count = 0;  // PEs
+};
+
+// The bytes of each kind that a device's HBM holds, and held when it held most (the
+// allocated_bytes of torch.cuda.memory_stats(), by torch.profiler's categories).
+struct MemoryStats {
+  MemoryByKind current;
+  MemoryByKind peak;
+};
+
+// A tensor that holds HBM, or queues.
+struct MemoryBlock {
+  std::string name;
+  MemoryKind kind = MemoryKind::temporary;
+  std::string module = {};  // "blocks.3.q": that made it or has it; empty: none, or the outermost
+  Bytes bytes = 0;
+};
+
+// What a device held when it held most.
+struct MemorySnapshot {
+  Time at{0};
+  std::vector<MemoryBlock> blocks;  // in the order of their creation
 };
 
 }  // namespace ahbm
@@ -69,6 +91,14 @@ class AhbmNamespace {
   Bytes memory_allocated(std::optional<int> device = {}) const;
   Bytes max_memory_allocated(std::optional<int> device = {}) const;
   void reset_peak_memory_stats(std::optional<int> device = {}) const;
+  // The same by kind.  A tensor is of the strongest kind that it has had so far.
+  ahbm::MemoryStats memory_stats(std::optional<int> device = {}) const;
+  // From now on the path of the module is kept with each tensor, as in a profiled run
+  // (RuntimeOptions::profile; torch.cuda.memory._record_memory_history).
+  void record_memory_history() const;
+  // The tensors that held memory at the peak.  Throws CollectiveError KB-A032 if no history is
+  // kept.
+  ahbm::MemorySnapshot peak_memory_snapshot(std::optional<int> device = {}) const;
   // The bytes of its HBM that are free, and all of them.
   std::pair<Bytes, Bytes> mem_get_info(std::optional<int> device = {}) const;
   // Does nothing: memory of a tensor whose last handle is gone is free at once.
@@ -76,7 +106,8 @@ class AhbmNamespace {
   // "ahbm SIP 1", and what torch.cuda's program would ask of it.  Throw KB-R003 likewise.
   std::string get_device_name(std::optional<int> device = {}) const;
   ahbm::DeviceProperties get_device_properties(std::optional<int> device = {}) const;
-  // The same as text, with a line for each name of tensors that hold memory, the largest first.
+  // The same as text, with a line for each name of tensors that hold memory, the largest first;
+  // then what the most consisted of, by kind and, if a history is kept, by module.
   std::string memory_summary(std::optional<int> device = {}) const;
 
  private:

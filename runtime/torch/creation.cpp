@@ -12,6 +12,7 @@
 
 #include "runtime/random/draw_into.h"
 #include "runtime/simulation/simulation.h"
+#include "runtime/tensor/memory_space.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "runtime/torch/context_of.h"
 #include "runtime/torch/runtime_context.h"
@@ -27,6 +28,7 @@ Tensor made_like(const Tensor& like, const std::function<void(Tensor::Storage&)>
   runtime::check_on_device(like, "a tensor like another one");
   Tensor made(runtime::make_device_storage(like.storage()->simulation, like.device(), like.shape(),
                                            {.dtype = like.dtype(), .dp = like.dp()}));
+  runtime::mark_as_made_by_user(made);
   initialize(*made.storage());
   return made;
 }

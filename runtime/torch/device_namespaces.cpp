@@ -1,5 +1,10 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <ranges>
+
 #include "runtime/simulation/gate.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/stream/rank_streams.h"
@@ -44,6 +49,37 @@ void AhbmNamespace::reset_peak_memory_stats(std::optional<int> device) const {
   present_memory(*simulation_, checked(device)).reset_peak();
 }
 
+ahbm::MemoryStats AhbmNamespace::memory_stats(std::optional<int> device) const {
+  const sim::HbmAllocator& hbm = present_memory(*simulation_, checked(device));
+  return {hbm.by_kind(), hbm.peak_by_kind()};
+}
+
+void AhbmNamespace::record_memory_history() const {
+  simulation_->keep_run_log();
+  runtime::log_held_memory(*simulation_);
+}
+
+ahbm::MemorySnapshot AhbmNamespace::peak_memory_snapshot(std::optional<int> device) const {
+  const int sip = checked(device);
+  if (simulation_->run_log() == nullptr) {
+    throw CollectiveError("KB-A032",
+                          "torch.ahbm.peak_memory_snapshot: no history of memory is kept: call "
+                          "torch.ahbm.record_memory_history() before the tensors are made, or give "
+                          "RuntimeOptions{{.profile = true}}");
+  }
+  ahbm::MemorySnapshot snapshot;
+  Bytes queues = present_memory(*simulation_, sip).peak_by_kind()[MemoryKind::communication];
+  for (const runtime::RunTensor& tensor : runtime::held_at_peak(*simulation_, sip)) {
+    snapshot.at = std::max(snapshot.at, tensor.made);
+    snapshot.blocks.push_back({tensor.name, tensor.kind, tensor.module, tensor.bytes});
+    if (tensor.kind == MemoryKind::communication) queues -= tensor.bytes;
+  }
+  if (queues > 0) {
+    snapshot.blocks.push_back({runtime::kQueues, MemoryKind::communication, {}, queues});
+  }
+  return snapshot;
+}
+
 std::pair<Bytes, Bytes> AhbmNamespace::mem_get_info(std::optional<int> device) const {
   const sim::HbmAllocator& hbm = present_memory(*simulation_, checked(device));
   return {hbm.capacity() - hbm.allocated(), hbm.capacity()};
@@ -59,13 +95,50 @@ ahbm::DeviceProperties AhbmNamespace::get_device_properties(std::optional<int> d
           all.cube_holders(topology) * all.pe_holders(topology)};
 }
 
+namespace {
+
+constexpr std::size_t kMostRows = 20;
+
+using Row = std::pair<std::string, Bytes>;
+
+// A line for each of the largest rows; of equal ones in order of names.
+std::string format_rows(std::vector<Row> rows) {
+  std::ranges::stable_sort(rows, std::ranges::greater{}, &Row::second);
+  std::string text;
+  for (const auto& [what, bytes] : rows | std::views::take(kMostRows)) {
+    text += fmt::format("\n  {} B: {}", bytes, what);
+  }
+  return text;
+}
+
+std::string format_kinds(const MemoryByKind& kinds) {
+  std::vector<Row> rows;
+  for (const MemoryKind kind : kAllMemoryKinds) {
+    if (kinds[kind] > 0) rows.emplace_back(name_of(kind), kinds[kind]);
+  }
+  return format_rows(std::move(rows));
+}
+
+std::string format_modules(const ahbm::MemorySnapshot& snapshot) {
+  std::map<std::string, Bytes> rows;
+  for (const ahbm::MemoryBlock& block : snapshot.blocks) {
+    rows[fmt::format("{} {}", block.module.empty() ? "-" : block.module, name_of(block.kind))] +=
+        block.bytes;
+  }
+  return format_rows({rows.begin(), rows.end()});
+}
+
+}  // namespace
+
 std::string AhbmNamespace::memory_summary(std::optional<int> device) const {
-  constexpr std::size_t kMostNames = 20;
   const int sip = checked(device);
   const sim::HbmAllocator& hbm = present_memory(*simulation_, sip);
-  return fmt::format("sip{}: {} B of {} B HBM are allocated, at most {} B were{}", sip,
-                     hbm.allocated(), hbm.capacity(), hbm.peak(),
-                     runtime::holders_of_device(*simulation_, sip, kMostNames));
+  std::string text = fmt::format("sip{}: {} B of {} B HBM are allocated, at most {} B were{}", sip,
+                                 hbm.allocated(), hbm.capacity(), hbm.peak(),
+                                 runtime::holders_of_device(*simulation_, sip, kMostRows));
+  if (hbm.peak() > 0) text += "\nthe most, by kind:" + format_kinds(hbm.peak_by_kind());
+  if (simulation_->run_log() == nullptr) return text;
+  return text + "\nthe most, by module and kind:" + format_modules(peak_memory_snapshot(sip));
 }
 
 int AhbmNamespace::current_device() const {

@@ -10,6 +10,7 @@
 #include "runtime/simulation/call_site.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/stream/rank_streams.h"
+#include "runtime/tensor/memory_space.h"
 #include "runtime/torch/internals.h"
 #include "runtime/torch/runtime_context.h"
 
@@ -67,6 +68,7 @@ profile::profile(RuntimeContext& torch) : torch_(torch) {
 void profile::start() {
   runtime::synchronize(simulation_of(torch_));
   simulation_of(torch_).keep_run_log();
+  runtime::log_held_memory(simulation_of(torch_));
   start_ = simulation_of(torch_).now();
   stopped_.reset();
 }

@@ -18,6 +18,7 @@
 #include "runtime/simulation/gate.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/stream/rank_streams.h"
+#include "runtime/tensor/memory_space.h"
 #include "runtime/tensor/strided_view.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "runtime/torch/context_of.h"
@@ -270,7 +271,9 @@ Tensor RuntimeContext::make(const Shape& shape, const TensorOptions& options) co
   if (named.name.empty()) named.name = fmt::format("tensor{}", tensor_count_);
   named.dtype = options.dtype.value_or(get_default_dtype());
   ++tensor_count_;
-  return Tensor(runtime::make_device_storage(simulation_, ahbm.current_device(), shape, named));
+  Tensor made(runtime::make_device_storage(simulation_, ahbm.current_device(), shape, named));
+  runtime::mark_as_made_by_user(made);
+  return made;
 }
 
 void runtime::check_fits(std::string_view function, const Scalar& number, DType dtype) {

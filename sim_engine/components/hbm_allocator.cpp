@@ -31,7 +31,40 @@ int HbmAllocator::slice_of(int cube, int pe) const {
   return cube * slices_per_cube_ + Routing::hbm_slice_of(topology_, pe);
 }
 
-Bytes HbmAllocator::allocate(int cube, int pe, Bytes bytes, Holder holder) {
+void HbmAllocator::leave_peak() {
+  if (!is_at_peak_) return;
+  peak_by_kind_ = by_kind_;
+  peak_event_ = last_event_;
+  is_at_peak_ = false;
+}
+
+void HbmAllocator::reset_peak() {
+  peak_ = allocated_;
+  is_at_peak_ = true;
+}
+
+void HbmAllocator::change_kind(Bytes bytes, std::uint64_t made, MemoryKind from, MemoryKind to) {
+  const Bytes size = block_bytes(bytes);
+  const auto move = [&](MemoryByKind& kinds) {
+    kinds[from] -= size;
+    kinds[to] += size;
+  };
+  if (!is_at_peak_ && made <= peak_event_) move(peak_by_kind_);
+  move(by_kind_);
+}
+
+// Counts a block of this size as allocated, or as freed if that is below 0.
+void HbmAllocator::count(Bytes bytes, const HbmUse& use) {
+  if (bytes < 0) leave_peak();
+  allocated_ += bytes;
+  by_kind_[use.kind] += bytes;
+  last_event_ = std::max(last_event_, use.event);
+  if (allocated_ <= peak_) return;
+  peak_ = allocated_;
+  is_at_peak_ = true;
+}
+
+Bytes HbmAllocator::allocate(int cube, int pe, Bytes bytes, const HbmUse& use) {
   const int slice = slice_of(cube, pe);
   const auto [place, is_new] = free_.try_emplace(slice);
   auto& blocks = place->second;
@@ -45,31 +78,30 @@ Bytes HbmAllocator::allocate(int cube, int pe, Bytes bytes, Holder holder) {
     if (size < wanted) continue;
     blocks.erase(block);
     if (size > wanted) blocks.emplace(address + wanted, size - wanted);
-    allocated_ += wanted;
-    peak_ = std::max(peak_, allocated_);
-    if (holder == Holder::queue) queue_bytes_[slice] += wanted;
+    count(wanted, use);
+    if (use.holder == HbmUse::Holder::queue) queue_bytes_[slice] += wanted;
     return address;
   }
-  fail(cube, pe, bytes, holder, largest);
+  fail(cube, pe, bytes, use.holder, largest);
 }
 
-void HbmAllocator::fail(int cube, int pe, Bytes bytes, Holder holder, Bytes largest) const {
+void HbmAllocator::fail(int cube, int pe, Bytes bytes, HbmUse::Holder holder, Bytes largest) const {
   const auto queues = queue_bytes_.find(slice_of(cube, pe));
   const Bytes held = queues == queue_bytes_.end() ? 0 : queues->second;
   throw DeviceError("KB-M010",
                     "out of HBM on sip{}.cube{}.pe{}: {} {} B, largest free block {} B, capacity "
                     "of the PE's slice {} B{}",
-                    sip_, cube, pe, holder == Holder::queue ? "a queue needs" : "requested", bytes,
-                    largest, slice_bytes_,
+                    sip_, cube, pe,
+                    holder == HbmUse::Holder::queue ? "a queue needs" : "requested", bytes, largest, slice_bytes_,
                     held > 0 ? fmt::format(", of which queues hold {} B", held) : "");
 }
 
-void HbmAllocator::free(Bytes address, Bytes bytes, Holder holder) {
+void HbmAllocator::free(Bytes address, Bytes bytes, const HbmUse& use) {
   const int slice = static_cast<int>(address / slice_bytes_);
   auto& blocks = free_.at(slice);
   Bytes size = block_bytes(bytes);
-  allocated_ -= size;
-  if (holder == Holder::queue) queue_bytes_[slice] -= size;
+  count(-size, use);
+  if (use.holder == HbmUse::Holder::queue) queue_bytes_[slice] -= size;
   auto next = blocks.lower_bound(address);
   KB_CHECK(next == blocks.end() || next->first >= address + size, "freed twice: {}", address);
   if (next != blocks.end() && next->first == address + size) {

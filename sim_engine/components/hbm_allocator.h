@@ -5,21 +5,35 @@
 
 #pragma once
 
+#include <cstdint>
 #include <map>
 
+#include "sim_engine/base/memory_kind.h"
 #include "sim_engine/topology/topology.h"
 
 namespace kernbench::sim {
+
+// What a block is allocated for.
+struct HbmUse {
+  enum class Holder : std::uint8_t { tensor, queue };
+
+  Holder holder = Holder::tensor;
+  MemoryKind kind = MemoryKind::temporary;
+  // A number of the tensors' allocations and frees, of which later ones have larger numbers; 0:
+  // none, as of a queue.
+  std::uint64_t event = 0;
+};
 
 class HbmAllocator {
  public:
   HbmAllocator(const Topology& topology, int sip);
 
-  enum class Holder { tensor, queue };
-
   // Throws DeviceError KB-M010 if the PE's slice has no block that is large enough.
-  Bytes allocate(int cube, int pe, Bytes bytes, Holder holder = Holder::tensor);
-  void free(Bytes address, Bytes bytes, Holder holder = Holder::tensor);
+  Bytes allocate(int cube, int pe, Bytes bytes, const HbmUse& use = {});
+  void free(Bytes address, Bytes bytes, const HbmUse& use = {});
+  // A block of this size that was allocated by event `made`, and lives, is of another kind, and was
+  // so at the peak.
+  void change_kind(Bytes bytes, std::uint64_t made, MemoryKind from, MemoryKind to);
 
   // Returns the size of the block that this many bytes take.
   static Bytes block_bytes(Bytes bytes);
@@ -28,11 +42,18 @@ class HbmAllocator {
   Bytes allocated() const { return allocated_; }
   // The most that was allocated at a time, since the beginning or reset_peak().
   Bytes peak() const { return peak_; }
-  void reset_peak() { peak_ = allocated_; }
+  void reset_peak();
+  // What is allocated of each kind, and was at the peak; at the first, if there are several.
+  const MemoryByKind& by_kind() const { return by_kind_; }
+  const MemoryByKind& peak_by_kind() const { return is_at_peak_ ? by_kind_ : peak_by_kind_; }
+  // The last event up to the peak.
+  std::uint64_t peak_event() const { return is_at_peak_ ? last_event_ : peak_event_; }
 
  private:
   int slice_of(int cube, int pe) const;
-  [[noreturn]] void fail(int cube, int pe, Bytes bytes, Holder holder, Bytes largest) const;
+  void count(Bytes bytes, const HbmUse& use);
+  void leave_peak();
+  [[noreturn]] void fail(int cube, int pe, Bytes bytes, HbmUse::Holder holder, Bytes largest) const;
 
   const Topology& topology_;
   const int sip_;
@@ -42,6 +63,11 @@ class HbmAllocator {
   std::map<int, Bytes> queue_bytes_;            // by slice: bytes held by queues
   Bytes allocated_ = 0;
   Bytes peak_ = 0;
+  MemoryByKind by_kind_;
+  MemoryByKind peak_by_kind_;  // taken when the peak is left
+  std::uint64_t last_event_ = 0;
+  std::uint64_t peak_event_ = 0;  // likewise
+  bool is_at_peak_ = true;
 };
 
 }  // namespace kernbench::sim

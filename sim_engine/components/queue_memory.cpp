@@ -10,6 +10,8 @@ namespace kernbench::sim {
 
 namespace {
 
+constexpr HbmUse kQueue{HbmUse::Holder::queue, MemoryKind::communication};
+
 Bytes size_of_slots(const IpcqParams& params) {
   return params.depth * params.slot_bytes;
 }
@@ -78,7 +80,7 @@ void QueueMemory::take_sram(const PeLocation& receiver, const IpcqParams& params
 void QueueMemory::take_hbm(const PeLocation& receiver, const IpcqParams& params) {
   const Bytes bytes = size_of_slots(params);
   const Bytes address = hbm_[static_cast<std::size_t>(receiver.sip)].allocate(
-      receiver.cube, receiver.pe, bytes, HbmAllocator::Holder::queue);
+      receiver.cube, receiver.pe, bytes, kQueue);
   blocks_.push_back({receiver.sip, address, bytes});
 }
 
@@ -87,8 +89,7 @@ void QueueMemory::give_back_all() {
   tcm_receivers_.clear();
   std::ranges::fill(sram_, Bytes{0});
   for (const HbmBlock& block : blocks_) {
-    hbm_[static_cast<std::size_t>(block.sip)].free(block.address, block.bytes,
-                                                   HbmAllocator::Holder::queue);
+    hbm_[static_cast<std::size_t>(block.sip)].free(block.address, block.bytes, kQueue);
   }
   blocks_.clear();
 }

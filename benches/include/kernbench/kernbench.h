@@ -15,6 +15,7 @@
 #include "ccl/core/algorithm.h"
 #include "ccl/core/config.h"
 #include "runtime/autograd/autograd.h"
+#include "runtime/autograd/checkpoint.h"
 #include "runtime/context_parallel/context_parallel.h"
 #include "runtime/data/data_loader.h"
 #include "runtime/expert_parallel/expert_parallel.h"

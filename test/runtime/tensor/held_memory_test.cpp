@@ -72,7 +72,9 @@ TEST_CASE("a summary has a line for each name", "[tensor][memory]") {
   CHECK(dut.torch.ahbm.memory_summary() ==
         "sip0: 8448 B of 3221225472 B HBM are allocated, at most 8448 B were\n"
         "  8192 B: 2 times 'w'\n"
-        "  256 B: 'b'");
+        "  256 B: 'b'\n"
+        "the most, by kind:\n"
+        "  8448 B: input");
   CHECK(dut.torch.ahbm.memory_summary(1) ==
         "sip1: 0 B of 3221225472 B HBM are allocated, at most 0 B were");
 }

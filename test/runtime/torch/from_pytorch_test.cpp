@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "runtime/autograd/autograd.h"
+#include "runtime/autograd/checkpoint.h"
 #include "runtime/context_parallel/context_parallel.h"
 #include "runtime/data/data_loader.h"
 #include "runtime/distributed/local_backend.h"
@@ -311,7 +312,12 @@ TEST_CASE("what the guide says of larger models works", "[guide]") {
   kb::nn::save(net->state_dict(), path);
   net->load_state_dict(kb::nn::load(path).tensors);
   std::filesystem::remove(path);
+  const auto twice_as = [](const kb::Tensor& of) { return of * 2; };
+  const kb::Tensor more = kb::nn::utils::checkpoint_sequential({twice_as, twice_as}, 2, x);
+  CHECK(more.to_vector() == (x * 4).to_vector());
+  CHECK(kb::nn::utils::create_selective_checkpoint_contexts({"addmm"}).policy != nullptr);
   CHECK(torch.ahbm.max_memory_allocated() > 0);
+  CHECK(torch.ahbm.memory_stats().peak[kb::MemoryKind::parameter] > 0);
   CHECK(torch.ahbm.mem_get_info().first > 0);
   CHECK(loss.grad_fn() == "<SumBackward0>");
   CHECK(net->fc->weight.to(torch.device("ahbm", 1)).device() == 1);

@@ -84,6 +84,69 @@ TEST_CASE("what is not allocated cannot be freed", "[tensor][allocator]") {
   CHECK_THROWS_AS(allocator.free(512, 256), InternalError);
 }
 
+// A block's life, by the numbers of its allocation and its free.
+struct Life {
+  std::uint64_t made = 0;
+  std::uint64_t freed = UINT64_MAX;
+  Bytes bytes = 0;
+  Bytes address = 0;
+  MemoryKind kind = MemoryKind::temporary;  // the last that it has had
+};
+
+// What was allocated behind event `at`, by the kinds that blocks have in the end.
+MemoryByKind kinds_at(const std::vector<Life>& lives, std::uint64_t at) {
+  MemoryByKind kinds;
+  for (const Life& life : lives) {
+    if (life.made <= at && life.freed > at) kinds[life.kind] += life.bytes;
+  }
+  return kinds;
+}
+
+MemoryByKind kinds_at_first_peak(const std::vector<Life>& lives, std::uint64_t events) {
+  MemoryByKind most;
+  for (std::uint64_t at = 1; at <= events; ++at) {
+    const MemoryByKind kinds = kinds_at(lives, at);
+    if (kinds.sum() > most.sum()) most = kinds;
+  }
+  return most;
+}
+
+TEST_CASE("the peak by kind is that of the blocks' lives, whenever a kind becomes known",
+          "[tensor][allocator]") {
+  const Topology topology = small_hbm();
+  std::mt19937 random(3);
+  for (int program = 0; program < 200; ++program) {
+    HbmAllocator allocator(topology, 0);
+    std::vector<Life> lives;
+    std::uint64_t events = 0;
+    for (int i = 0; i < 60; ++i) {
+      std::vector<Life*> live;
+      for (Life& life : lives) {
+        if (life.freed == UINT64_MAX) live.push_back(&life);
+      }
+      const auto action = random() % 4;
+      if (action == 0 && !live.empty()) {
+        Life& life = *live[random() % live.size()];
+        life.freed = ++events;
+        allocator.free(life.address, life.bytes, {.kind = life.kind, .event = life.freed});
+      } else if (action == 1 && !live.empty()) {
+        Life& life = *live[random() % live.size()];
+        const auto kind = static_cast<MemoryKind>(random() % kAllMemoryKinds.size());
+        allocator.change_kind(life.bytes, life.made, life.kind, kind);
+        life.kind = kind;
+      } else {
+        Life life{.made = ++events, .bytes = static_cast<Bytes>(256 * (1 + random() % 8))};
+        life.address = allocator.allocate(0, 0, life.bytes, {.event = life.made});
+        lives.push_back(life);
+      }
+    }
+    REQUIRE(allocator.by_kind() == kinds_at(lives, events));
+    REQUIRE(allocator.peak_by_kind() == kinds_at_first_peak(lives, events));
+    REQUIRE(allocator.peak_by_kind() == kinds_at(lives, allocator.peak_event()));
+    REQUIRE(allocator.peak_by_kind().sum() == allocator.peak());
+  }
+}
+
 // A map of bytes in units of 256 that knows nothing of blocks.
 class Reference {
  public:
