@@ -36,7 +36,7 @@ ColumnParallelLinear::ColumnParallelLinear(RuntimeContext& torch,
                                 .stride = options_.stride};
   const WeightOptions made{
       .dtype = options_.dtype.value_or(DType::f16),
-      .dp = policy_over_pes(Shard::column_wise, options_.num_cubes, options_.num_pes),
+      .dp = policy_of_part(options_, Shard::column_wise),
       .name = options_.name + ".weight",
       .cut_option = "out_features",
       .perform_initialization = options_.perform_initialization};

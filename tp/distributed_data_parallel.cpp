@@ -128,10 +128,14 @@ void GradBuffers::finalize() const {
     bucket->finish_grad_sync();
     for (std::size_t i = 0; i < bucket->params().size(); ++i) {
       if (!bucket->params()[i].sequence_parallel) continue;
-      grads.push_back(bucket->main_grad_view(i));
-      if (grads.back().defined()) continue;
-      ops::refuse_placement("finalize_model_grads", bucket->params()[i],
-                            "gradients of sequence parallel layers lie whole on each holder");
+      if (bucket->has_parts_on_holders()) {
+        ops::refuse_placement("finalize_model_grads", bucket->params()[i],
+                              "gradients of sequence parallel layers lie whole on each holder");
+      }
+      // Tensor parallel ranks have the same elements of a bucket that data parallel ranks share.
+      const Tensor grad = bucket->main_grad_view(i);
+      const Tensor own = grad.defined() ? grad : bucket->part_of_shard(bucket->grad_shard(), i);
+      if (own.defined()) grads.push_back(own);
     }
   }
   const auto group = get_tensor_model_parallel_group(torch_);

@@ -76,6 +76,9 @@ struct ColumnParallelLinearOptions {
   // first num_cubes cubes.  The input is replicated on them (ADR-0133).
   int num_cubes = 1;
   int num_pes = 1;
+  // Another placement than num_cubes and num_pes give: DPPolicy::shared() lays the rank's part once
+  // over all PEs, for inputs whose rows they share.
+  std::optional<DPPolicy> dp = std::nullopt;
   OptionalGroup tp_group = std::nullopt;  // none: the caller's tensor model parallel group
   std::string name = "column_parallel_linear";
 };
@@ -157,6 +160,7 @@ struct RowParallelLinearOptions {
   // (ADR-0133); with input_is_parallel = false it is replicated.
   int num_cubes = 1;
   int num_pes = 1;
+  std::optional<DPPolicy> dp = std::nullopt;  // as ColumnParallelLinear's
   OptionalGroup tp_group = std::nullopt;  // none: the caller's tensor model parallel group
   std::string name = "row_parallel_linear";
 };
@@ -224,7 +228,7 @@ void allreduce_sequence_parallel_gradients(RuntimeContext& torch,
 struct VocabParallelEmbeddingOptions {
   std::int64_t num_embeddings = 0;  // of all ranks together; padded_vocab_size() divides
   std::int64_t embedding_dim = 0;
-  // The output is transposed to [s, b, h], and each rank gets a part of s.
+  // The output is transposed to [s, b, h], and each rank gets a part of s, or of packed tokens.
   bool reduce_scatter_embeddings = false;
   InitMethod init_method = init_method_normal(0.02);
   bool perform_initialization = true;
@@ -234,6 +238,7 @@ struct VocabParallelEmbeddingOptions {
   // cubes.  The ids are replicated on them.
   int num_cubes = 1;
   int num_pes = 1;
+  std::optional<DPPolicy> dp = std::nullopt;  // as ColumnParallelLinear's
   OptionalGroup tp_group = std::nullopt;  // none: the caller's tensor model parallel group
   std::string name = "vocab_parallel_embedding";
 };
@@ -245,6 +250,8 @@ struct VocabParallelEmbeddingOptions {
 //   weight  [words / W, h]    this rank's words, vocab_range()
 //   output  [b, s, h]         the same on all ranks
 //           [s / W, b, h]     with reduce_scatter_embeddings: transposed, of one rank too
+//
+// Packed sequences have no batch: ids [t] become [t, h], or [t / W, h], which are not transposed.
 //
 // Communication: forward one all_reduce of the output, backward none; with
 // reduce_scatter_embeddings forward one reduce_scatter, backward one all_gather.

@@ -23,6 +23,7 @@ Tensor as_matrix(const Tensor& x) {
 struct Linear {
   RuntimeContext& torch;
   const LinearCommunication communication;
+  const ops::Placement placement;  // of the weight
   const bool input_needs_grad;
   const bool weight_needs_grad;
   const bool bias_needs_grad;
@@ -51,7 +52,7 @@ struct Linear {
     }
     Tensor dw;
     if (of_weight) {
-      dw = products.gradient_of_weight(as_matrix(all_x.wait()), as_matrix(dy));
+      dw = products.gradient_of_weight(as_matrix(all_x.wait()), as_matrix(dy), placement);
     }
     const bool of_bias = bias_needs_grad && asked.contains(2);
     const Tensor db = of_bias ? products.gradient_of_bias(dy) : Tensor();
@@ -79,7 +80,11 @@ Tensor linear_with_grad_accumulation_and_async_allreduce(RuntimeContext& torch, 
   const Tensor x = contiguous(of);
   const Tensor weight = contiguous(of_weight);
   if (bias.defined()) torch.check_on_device(bias, "linear");
-  const Linear linear{torch, communication, autograd::needs_grad(x), autograd::needs_grad(weight),
+  const Linear linear{torch,
+                      communication,
+                      ops::placement_of(weight),
+                      autograd::needs_grad(x),
+                      autograd::needs_grad(weight),
                       autograd::needs_grad(bias)};
   const auto forward = [&] {
     const NoGradGuard no_grad(torch);

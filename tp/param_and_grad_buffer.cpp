@@ -39,6 +39,11 @@ DType type_of_grads(const DistributedDataParallelConfig& config,
   return config.grad_reduce_in_fp32 ? DType::f32 : params.front().dtype();
 }
 
+bool is_cut(const Parameter& parameter) {
+  const ops::Placement placement = ops::placement_of(parameter);
+  return placement.cube.is_cut() || placement.pe.is_cut();
+}
+
 }  // namespace
 
 ParamAndGradBucket::ParamAndGradBucket(const Setting& setting, std::vector<Parameter> params)
@@ -106,16 +111,27 @@ void ParamAndGradBucket::hold_summands() {
   is_reduced_stale_ = true;
 }
 
+Tensor ParamAndGradBucket::part_of_shard(const Tensor& shard, std::size_t param) const {
+  const std::int64_t offset = grads_.offset(param) - shard_begin();
+  const std::int64_t begin = std::max<std::int64_t>(offset, 0);
+  const std::int64_t end = std::min(offset + params_[param].numel(), shard_size());
+  return begin < end ? shard.narrow(0, begin, end - begin) : Tensor();
+}
+
+bool ParamAndGradBucket::has_parts_on_holders() const {
+  return is_cut(params_.front());
+}
+
 std::vector<Tensor> ParamAndGradBucket::grads_for_norm(const Tensor& shard) const {
   const auto counts = [&](const Parameter& param) {
     return counts_in_norms(setting_.torch, param);
   };
   if (std::ranges::all_of(params_, counts)) return {shard};
+  if (std::ranges::none_of(params_, counts)) return {};
   std::vector<Tensor> counted;
   for (std::size_t i = 0; i < params_.size(); ++i) {
     if (!counts(params_[i])) continue;
-    const ops::Placement placement = ops::placement_of(shard);
-    if (placement.cube.is_cut() || placement.pe.is_cut()) {
+    if (has_parts_on_holders()) {
       if (is_shared()) {
         ops::refuse_placement("use_distributed_optimizer", params_[i],
                               "a norm that leaves out copies of tensor parallel ranks wants "
@@ -124,10 +140,8 @@ std::vector<Tensor> ParamAndGradBucket::grads_for_norm(const Tensor& shard) cons
       counted.push_back(main_grad(i));
       continue;
     }
-    const std::int64_t offset = grads_.offset(i) - shard_begin();
-    const std::int64_t begin = std::max<std::int64_t>(offset, 0);
-    const std::int64_t end = std::min(offset + params_[i].numel(), shard_size());
-    if (begin < end) counted.push_back(shard.narrow(0, begin, end - begin));
+    const Tensor part = part_of_shard(shard, i);
+    if (part.defined()) counted.push_back(part);
   }
   return counted;
 }
@@ -291,10 +305,13 @@ std::vector<std::vector<Parameter>> bucketed_params(const std::vector<Parameter>
     std::vector<Parameter> params;
     std::int64_t length = 0;  // with the gaps before parameters
   };
-  std::map<int, Bucket> open;  // by kind
+  std::map<std::pair<int, bool>, Bucket> open;  // by kind, and whether tp ranks have copies
   std::vector<std::vector<Parameter>> buckets;
   for (std::size_t i = 0; i < reversed.size(); ++i) {
-    Bucket& bucket = open[items[i].kind];
+    // A norm counts a bucket whose holders have parts of it as a whole, or not at all.
+    const bool is_parallel =
+        reversed[i].attributes && reversed[i].attributes->tensor_model_parallel;
+    Bucket& bucket = open[{items[i].kind, is_cut(reversed[i]) && !is_parallel}];
     const std::int64_t begin = (bucket.length + kAlignment - 1) / kAlignment * kAlignment;
     bucket.length = begin + reversed[i].numel();
     bucket.params.push_back(reversed[i]);

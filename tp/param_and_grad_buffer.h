@@ -47,6 +47,11 @@ class ParamAndGradBucket {
   std::int64_t shard_size() const { return grads_.part_size(); }
   // The mean of the gradients in this rank's elements, after finish_grad_sync().
   Tensor grad_shard() const;
+  // What of a parameter's gradient `shard` has, which is grad_shard() or like it: a view; undefined
+  // if it has none.  REQUIRES: the parameters lie whole on their holders
+  Tensor part_of_shard(const Tensor& shard, std::size_t param) const;
+  // True if holders have parts of the parameters, rather than copies.
+  bool has_parts_on_holders() const;
   // This rank's elements of the parameters.
   Tensor param_shard() const { return packed_params().part(shard_); }
   // Returns those of this rank's elements, `shard` or parts of it, that count in a norm over all

@@ -215,4 +215,16 @@ Parameter make_bias(RuntimeContext& torch, const Shape& whole, const WeightParti
 // (ADR-0026).
 DPPolicy policy_over_pes(Shard shard, int num_cubes, int num_pes);
 
+// Throws CollectiveError KB-T006: a layer has a placement, and PEs besides.
+[[noreturn]] void refuse_two_placements(std::string_view layer);
+
+// The placement of a layer's part of a matrix: its own `dp`, or that of its PEs.  Throws KB-T006 if
+// it has both.
+template <class Options>
+DPPolicy policy_of_part(const Options& options, Shard shard) {
+  const bool has_pes = options.num_cubes != 1 || options.num_pes != 1;
+  if (options.dp && has_pes) refuse_two_placements(options.name);
+  return options.dp.value_or(policy_over_pes(shard, options.num_cubes, options.num_pes));
+}
+
 }  // namespace kernbench::tp

@@ -9,6 +9,7 @@
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/device_kernel.h"
 #include "runtime/ops/pieces.h"
+#include "runtime/ops/redistribute.h"
 #include "tp/misuse.h"
 #include "tp/parameter.h"
 #include "tp/slices.h"
@@ -70,8 +71,11 @@ Tensor split_along_first_dim(RuntimeContext& torch, const Tensor& x, const CallG
   const int world_size = torch.distributed.get_world_size(group.group);
   if (world_size == 1) return x;
   const std::int64_t size = part_of_first_dim(x, world_size);
-  const int rank = torch.distributed.get_rank(group.group);
-  return slice(x, 0, rank * size, size, ops::placement_of(x));
+  const std::int64_t begin = torch.distributed.get_rank(group.group) * size;
+  const ops::Placement placement = ops::placement_of(x);
+  const bool must_move = placement.cube == ops::cut(0) || placement.pe == ops::cut(0);
+  if (!must_move) return slice(x, 0, begin, size, placement);
+  return ops::redistributed_rows(x, begin, size, ops::gradient_placement(placement));
 }
 
 Tensor split_along_last_dim(RuntimeContext& torch, const Tensor& x, const CallGroup& group) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/functional/functional.h"
+#include "runtime/functional/matmul_across_pes.h"
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/reduce.h"
 #include "runtime/torch/runtime_context.h"
@@ -56,9 +57,10 @@ Tensor ProductInBlocks::gradient_of_input(const Tensor& dy, const Tensor& weight
   return sum([&](std::size_t i) { return matmul(gradients[i], weights[i], transposed); });
 }
 
-Tensor ProductInBlocks::gradient_of_weight(const Tensor& x, const Tensor& dy) const {
+Tensor ProductInBlocks::gradient_of_weight(const Tensor& x, const Tensor& dy,
+                                           const ops::Placement& weight) const {
+  if (count_ == 1) return ops::gradient_of_factor(x, dy, weight);
   const MatmulOptions transposed{.transpose_a = true};
-  if (count_ == 1) return matmul(x, dy, transposed);
   const auto parts = chunk(has_columns_ ? dy : x, count_, 1);
   return concatenate(has_columns_ ? 1 : 0, [&](std::size_t i) {
     return has_columns_ ? matmul(x, parts[i], transposed) : matmul(parts[i], dy, transposed);
@@ -95,11 +97,11 @@ std::int64_t count_blocks(const RuntimeContext& torch, const distributed::Proces
   const std::int64_t blocks = count_blocks(torch, group, layer.size, layer.name);
   if (torch.distributed.least_reproducible() != Reproducible::pairs) return blocks;
   if (layer.sequence_parallel) refuse_sequence_parts(torch, layer.name);
-  if (layer.stride != 1 || layer.pes != 1) {
+  if (layer.stride != 1 || !layer.is_on_one_pe) {
     wrong_layer(
-        fmt::format("{} has stride {} and {} PEs; with Reproducible::pairs a rank's part must be a "
-                    "block of the weight, on one PE",
-                    layer.name, layer.stride, layer.pes));
+        fmt::format("{} has stride {} and a weight on {}; with Reproducible::pairs a rank's part must "
+                    "be a block of the weight, on one PE",
+                    layer.name, layer.stride, layer.is_on_one_pe ? "one PE" : "several PEs"));
   }
   return blocks;
 }

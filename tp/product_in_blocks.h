@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <string_view>
 
+#include "runtime/ops/placement.h"
 #include "tp/layers.h"
+#include "tp/parameter.h"
 
 namespace kernbench::tp {
 
@@ -20,8 +22,8 @@ class ProductInBlocks {
   Tensor forward(const Tensor& x, const Tensor& weight, const Tensor& bias) const;
   // dy w^T.
   Tensor gradient_of_input(const Tensor& dy, const Tensor& weight) const;
-  // x^T dy, of matrices.
-  Tensor gradient_of_weight(const Tensor& x, const Tensor& dy) const;
+  // x^T dy, of matrices, for a weight that lies so.
+  Tensor gradient_of_weight(const Tensor& x, const Tensor& dy, const ops::Placement& weight) const;
   // The sum of the rows of dy.
   Tensor gradient_of_bias(const Tensor& dy) const;
 
@@ -47,7 +49,7 @@ struct LayerInBlocks {
   std::int64_t size;  // of the dimension that ranks share
   bool sequence_parallel;
   int stride;
-  int pes;  // that share a rank's part
+  bool is_on_one_pe;  // a rank's part
 
   // REQUIRES: the options of a layer, which outlive this
   template <class Options>
@@ -56,7 +58,7 @@ struct LayerInBlocks {
         size(shared_size),
         sequence_parallel(options.sequence_parallel),
         stride(options.stride),
-        pes(options.num_cubes * options.num_pes) {}
+        is_on_one_pe(policy_of_part(options, Shard::replicate) == DPPolicy::on_one_pe()) {}
 };
 
 // Throws KB-T006 at that level: gradients of what stands between layers would be sums over each

@@ -27,7 +27,7 @@ RowParallelLinear::RowParallelLinear(RuntimeContext& torch, RowParallelLinearOpt
   weight =
       make_weight(torch, {options_.in_features, options_.out_features}, rows, options_.init_method,
                   {.dtype = options_.dtype.value_or(DType::f16),
-                   .dp = policy_over_pes(Shard::row_wise, options_.num_cubes, options_.num_pes),
+                   .dp = policy_of_part(options_, Shard::row_wise),
                    .name = options_.name + ".weight",
                    .cut_option = "in_features",
                    .perform_initialization = options_.perform_initialization});
@@ -36,7 +36,7 @@ RowParallelLinear::RowParallelLinear(RuntimeContext& torch, RowParallelLinearOpt
   if (!options_.bias) return;
   bias = make_bias(torch, {options_.out_features}, {},
                    {.dtype = options_.dtype.value_or(DType::f16),
-                    .dp = policy_over_pes(Shard::replicate, options_.num_cubes, options_.num_pes),
+                    .dp = {.num_cubes = weight.dp().num_cubes, .num_pes = weight.dp().num_pes},
                     .name = options_.name + ".bias"});
   set_defaults_if_not_set_tensor_model_parallel_attributes(bias);
   bias.sequence_parallel = is_sequence_parallel_;
@@ -47,10 +47,15 @@ std::vector<Parameter> RowParallelLinear::parameters() const {
   return bias.defined() ? std::vector{weight, bias} : std::vector{weight};
 }
 
-// The PEs that share the weight's rows share x's columns in the same way.
+// The PEs that share the weight's rows share x's columns in the same way; with a shared weight, of
+// which each has all rows, x stays as it lies.
 Tensor RowParallelLinear::own_columns(const Tensor& x, Location location) const {
   torch_.check_on_device(x, options_.name);
-  const auto columns = ops::by_level(ops::placement_of(weight), [&](const ops::Level& level) {
+  const ops::Placement of_weight = ops::placement_of(weight);
+  if (of_weight.is_shared) {
+    return scatter_to_tensor_model_parallel_region(torch_, x, {group_, location});
+  }
+  const auto columns = ops::by_level(of_weight, [&](const ops::Level& level) {
     return std::optional(level.is_cut() ? ops::cut(x.shape().rank() - 1) : level);
   });
   return scatter_columns_over_holders(torch_, x, *columns, {group_, location});

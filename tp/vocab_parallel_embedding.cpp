@@ -26,7 +26,7 @@ VocabParallelEmbedding::VocabParallelEmbedding(RuntimeContext& torch,
                    .world_size = torch.distributed.get_world_size(group_)},
                   options_.init_method,
                   {.dtype = options_.dtype.value_or(DType::f16),
-                   .dp = policy_over_pes(Shard::row_wise, options_.num_cubes, options_.num_pes),
+                   .dp = policy_of_part(options_, Shard::row_wise),
                    .name = options_.name + ".weight",
                    .perform_initialization = options_.perform_initialization});
   set_tensor_model_parallel_attributes(weight, true, 0, 1);
@@ -37,8 +37,8 @@ Tensor VocabParallelEmbedding::forward(const Tensor& ids, Location location) con
   Tensor own = nn::functional::embedding(options_.dtype ? ids : move_to_holders(ids, weight),
                                          weight, {.first_index = words_.begin});
   if (options_.reduce_scatter_embeddings) {
-    return reduce_scatter_to_sequence_parallel_region(torch_, transpose(own, 0, 1),
-                                                      {group_, location});
+    const Tensor tokens = ids.dim() == 1 ? own : transpose(own, 0, 1);
+    return reduce_scatter_to_sequence_parallel_region(torch_, tokens, {group_, location});
   }
   return reduce_from_tensor_model_parallel_region(torch_, std::move(own), {group_, location});
 }

@@ -138,6 +138,11 @@ Parameter make_bias(RuntimeContext& torch, const Shape& whole, const WeightParti
   return bias;
 }
 
+void refuse_two_placements(std::string_view layer) {
+  wrong_layer(
+      fmt::format("{}: dp with num_cubes or num_pes: dp says which PEs have the weight", layer));
+}
+
 DPPolicy policy_over_pes(Shard shard, int num_cubes, int num_pes) {
   return {.cube = num_cubes > 1 ? shard : Shard::replicate,
           .pe = num_pes > 1 ? shard : Shard::replicate,

@@ -63,10 +63,10 @@ CollectedContext ContextSet::make(const Topology& topology, RuntimeOptions optio
   options.trace = options.trace || recording_.trace == runtime::TraceLevel::units;
   options.profile = options.profile || recording_.is_on();
   if (!options.energy) options.energy = recording_.energy;
-  if (options.fold > 0) {
-    options.fold = find_period(topology, options.folds_nearly);
+  if (const int wanted = options.fold; wanted > 0) {
+    options.fold = find_period(topology, options);
     const bool is_refused = options.fold == 0 && options.folds_nearly && folds_ == Folds::nearly;
-    if (is_refused && unlike_.empty()) unlike_ = sim::Folding::find_obstacle(topology, 1);
+    if (is_refused && unlike_.empty()) unlike_ = sim::Folding::find_obstacle(topology, wanted);
   }
   period_ = std::max(period_, options.fold);
   is_near_ = is_near_ || (options.fold > 0 && options.folds_nearly);
@@ -93,13 +93,18 @@ void ContextCollector::operator()(RuntimeContext* torch) const {
   delete torch;
 }
 
-// Returns the least period that is left; 0: none is, or the ranks are not to be folded.
-int ContextSet::find_period(const Topology& topology, bool nearly) const {
+// Returns the least period that is left: of all ranks, or else of groups of the wanted size; 0: none
+// is, or the ranks are not to be folded.
+int ContextSet::find_period(const Topology& topology, const RuntimeOptions& options) const {
   const bool are_many = topology.system.sip_count >= kManyRanks;
   const bool may_be_near = folds_ == Folds::nearly || (folds_ == Folds::by_number && are_many);
-  if (folds_ == Folds::none || (nearly && !may_be_near)) return 0;
-  for (int period = least_period_; period <= sim::Folding::kLargestPeriod; ++period) {
-    if (sim::Folding::find_obstacle(topology, period).empty()) return period;
+  if (folds_ == Folds::none || (options.folds_nearly && !may_be_near)) return 0;
+  for (const int unit : {1, options.fold}) {
+    for (int times = 1; times <= sim::Folding::kLargestPeriod; ++times) {
+      const int period = times * unit;
+      const bool is_left = period >= least_period_;
+      if (is_left && sim::Folding::find_obstacle(topology, period).empty()) return period;
+    }
   }
   return 0;
 }

@@ -68,8 +68,8 @@ class ContextSet {
 
   const Recording& recording() const { return recording_; }
 
-  // RuntimeOptions::fold has an effect only after let_ranks_fold(), and becomes the least period by
-  // which the machine can be folded.
+  // RuntimeOptions::fold, the least period of the ranks, has an effect only after let_ranks_fold(),
+  // and becomes its least multiple by which the machine can be folded.
   Context make(const Topology& topology, RuntimeOptions options);
   void let_ranks_fold(Folds which) { folds_ = which; }
   // Forgets what has been simulated, since its ranks proved to be unlike, as `why` says: from now
@@ -113,7 +113,7 @@ class ContextSet {
 
   ContextSet(ContextSet& whole, const Recording& recording,
              std::optional<std::uint64_t> shuffle_ties);
-  int find_period(const Topology& topology, bool nearly) const;
+  int find_period(const Topology& topology, const RuntimeOptions& options) const;
   void keep_longest(const std::shared_ptr<runtime::Simulation>& simulation);
 
   const Recording recording_;

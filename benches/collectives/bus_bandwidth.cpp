@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim_engine/base/check.h"
+
 namespace kernbench::benches::collectives {
 
 namespace {
@@ -58,6 +60,14 @@ CollectiveKind to_collective_kind(MeasuredCollective collective) {
 
 std::string_view name_of(MeasuredCollective collective) {
   return spec_of(collective).name;
+}
+
+MeasuredCollective find_collective(std::string_view function) {
+  const auto found = std::ranges::find_if(kMeasuredCollectives, [&](MeasuredCollective collective) {
+    return function.starts_with(name_of(collective));
+  });
+  KB_CHECK(found != kMeasuredCollectives.end(), "no collective is named '{}'", function);
+  return *found;
 }
 
 double algbw_gbs(Bytes size, Time time) {

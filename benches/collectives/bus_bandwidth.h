@@ -61,6 +61,9 @@ struct CollectiveSpec {
 
 const CollectiveSpec& spec_of(MeasuredCollective collective);
 std::string_view name_of(MeasuredCollective collective);
+// Returns the collective of a function of torch.distributed, such as all_gather_into_tensor.
+// REQUIRES: there is one
+MeasuredCollective find_collective(std::string_view function);
 
 // The collective that torch.distributed runs for it: of sendrecv and shift an all_to_all, in which
 // a rank has a block for the next rank alone.

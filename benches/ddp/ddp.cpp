@@ -17,6 +17,7 @@
 #include "benches/bench/row_cells.h"
 #include "benches/bench/table.h"
 #include "benches/ddp/measured_step.h"
+#include "benches/ddp/mesh.h"
 #include "benches/figure/figure_artifacts.h"
 #include "benches/train/configuration.h"
 #include "benches/train/model_settings.h"
@@ -67,6 +68,21 @@ constexpr std::array kBucketColumns = {
     TableColumn{"parameters", "", 0, "first_and_last"},
 };
 
+constexpr std::array kMeshColumns = {
+    TableColumn{"scheme", "", -7, "scheme"},
+    TableColumn{"tp", "1", 3, "tp"},
+    TableColumn{"dp", "", 5, "dp"},
+    TableColumn{"cap", "(MiB)", 6, "bucket_cap_mb"},
+    TableColumn{"step", "(us)", 12, "step_ns", 1e-3, 3},
+    TableColumn{"MFU", "(%)", 5, "mfu", 100, 1},
+    TableColumn{"tp time", "(us)", 11, "tp_ns", 1e-3, 3},
+    TableColumn{"exposed", "(us)", 11, "tp_exposed_ns", 1e-3, 3},
+    TableColumn{"sent", "(MB)", 9, "tp_bytes", 1e-6, 3},
+    TableColumn{"dp time", "(us)", 11, "dp_ns", 1e-3, 3},
+    TableColumn{"exposed", "(us)", 11, "dp_exposed_ns", 1e-3, 3},
+    TableColumn{"sent", "(MB)", 9, "dp_bytes", 1e-6, 3},
+};
+
 double parse_cap(std::string_view text) {
   std::size_t end = 0;
   double cap = -1;
@@ -105,20 +121,27 @@ train::ConfiguredModel read_model(const Settings& settings) {
 std::vector<StepInput> read_points(const Settings& settings, const train::ConfiguredModel& model,
                                    const Topology& topology) {
   train::check_size("ddp", model.kind, model.size);
-  StepInput input{.model = model.kind,
-                  .size = model.size,
-                  .dtype = settings.choice("dtype", kDTypes),
-                  .on = train::read_pes(settings, topology, model.size.tokens())};
+  StepInput input{
+      .model = model.kind,
+      .size = model.size,
+      .dtype = settings.choice("dtype", kDTypes),
+      .on = train::read_pes(settings, topology, model.size.tokens()),
+      .is_mesh = settings.is_set("tp"),
+      .parallel = {.model = model.kind, .sequence_parallel = settings.flag("sequence_parallel")}};
   const std::vector<Scheme> schemes = settings.choices("scheme", kSchemes);
   const std::vector<double> caps = read_caps(settings);
   std::vector<StepInput> points;
   for (const Scheme scheme : schemes) {
     for (const std::int64_t world : settings.integers("world", 2, train::kMostRanks)) {
-      for (const double cap : caps) {
-        input.scheme = scheme;
-        input.world = static_cast<int>(world);
-        input.bucket_cap_mb = cap;
-        points.push_back(input);
+      for (const std::int64_t tp : settings.integers("tp", 1, train::kMostRanks)) {
+        for (const double cap : caps) {
+          input.scheme = scheme;
+          input.world = static_cast<int>(world);
+          input.tp = static_cast<int>(tp);
+          input.bucket_cap_mb = cap;
+          check_mesh(input);
+          points.push_back(input);
+        }
       }
     }
   }
@@ -126,11 +149,15 @@ std::vector<StepInput> read_points(const Settings& settings, const train::Config
 }
 
 Row point_row(const StepInput& input, std::string_view table) {
-  return Row()
-      .set("table", table)
+  Row row;
+  row.set("table", table)
       .set("scheme", name_of(input.scheme))
       .set("world", input.world)
       .set("bucket_cap_mb", input.bucket_cap_mb);
+  if (!input.is_mesh) return row;
+  return row.set("tp", input.tp)
+      .set("dp", input.dp())
+      .set("sequence_parallel", input.parallel.sequence_parallel);
 }
 
 // 1 where nothing takes time.
@@ -197,6 +224,9 @@ std::vector<Row> simulate(PointContext& point, const StepInput& input) {
       measure_step(point, input, with_sips(point.bench().topology(), input.world));
   const nn::parallel::StepTimes& step = measured.later;
   std::vector<Row> rows{step_row(input, measured)};
+  if (input.is_mesh) {
+    rows.push_back(mesh_row(point_row(input, "mesh"), measured, point.bench().topology()));
+  }
   for (std::size_t i = 0; i < step.buckets.size(); ++i) {
     rows.push_back(
         bucket_row(input, step.buckets[i], step.begin, measured.last_ended[i], measured.bounds[i]));
@@ -261,6 +291,23 @@ void add_artifacts(Bench& bench, const std::string& what, const std::vector<Row>
                                   {"cap", number_in(best, "bucket_cap_mb")}}});
 }
 
+std::string describe_point(const StepInput& input) {
+  const std::string mesh = input.is_mesh ? fmt::format(" tp {}", input.tp) : "";
+  return fmt::format("{} world {}{} cap {}", name_of(input.scheme), input.world, mesh,
+                     input.bucket_cap_mb);
+}
+
+// "tp 1 x dp 16, tp 8 x dp 2, sequence parallel": each mesh once.
+std::string describe_meshes(const std::vector<StepInput>& points) {
+  std::vector<std::string> meshes;
+  for (const StepInput& input : points) {
+    std::string mesh = fmt::format("tp {} x dp {}", input.tp, input.dp());
+    if (std::ranges::find(meshes, mesh) == meshes.end()) meshes.push_back(std::move(mesh));
+  }
+  return fmt::format("{}{}; tensor parallel ranks are neighbours", fmt::join(meshes, ", "),
+                     points[0].parallel.sequence_parallel ? ", sequence parallel" : "");
+}
+
 void run_ddp(Bench& bench) {
   check_rank_is_sip(bench);
   check_ranks_begin_together(bench);
@@ -271,23 +318,25 @@ void run_ddp(Bench& bench) {
                                  ? fmt::format("{}: {} layers, hidden {}", name_of(model.kind),
                                                model.size.layers, model.size.hidden)
                                  : named;
-  const std::string what =
-      fmt::format("{}, {} tokens per rank, {}, {}", layers, model.size.tokens(),
-                  name_of(points[0].dtype), describe_sip(bench.topology()));
+  const std::string what = fmt::format("{}, {} tokens per {}, {}, {}", layers, model.size.tokens(),
+                                       points[0].is_mesh ? "tensor parallel group" : "rank",
+                                       name_of(points[0].dtype), describe_sip(bench.topology()));
   bench.note("model", what);
   bench.note("ranks", "each point has `world` of these SIPs, a rank on each");
+  if (points[0].is_mesh) bench.note("mesh", describe_meshes(points));
   bench.note("device", train::describe(points[0].on, bench.topology()));
   Sweep sweep(bench, "ddp");
   for (const StepInput& input : points) {
-    sweep.add(
-        fmt::format("{} world {} cap {}", name_of(input.scheme), input.world, input.bucket_cap_mb),
-        [input](PointContext& point) { return simulate(point, input); });
+    sweep.add(describe_point(input),
+              [input](PointContext& point) { return simulate(point, input); });
   }
   const std::vector<Row> rows = sweep.run();
   const std::vector<Row> steps = select_rows(rows, "step");
   const std::vector<Row> buckets = select_rows(rows, "bucket");
   print_tables(bench, kBucketColumns, 4, buckets);
   print_tables(bench, kStepColumns, 3, steps);
+  const std::vector<Row> meshes = select_rows(rows, "mesh");
+  if (!meshes.empty()) print_tables(bench, kMeshColumns, 4, meshes);
   add_artifacts(bench, what, steps, buckets);
 }
 
@@ -297,13 +346,20 @@ BenchInfo ddp_bench() {
   std::vector<SettingInfo> settings = train::configured_settings(kUnnamed, "2");
   std::ranges::copy(train::step_settings("", "; else 1 of a config's, or 64"),
                     std::back_inserter(settings));
-  settings.insert(settings.end(),
-                  {{"scheme", "ddp",
-                    "ddp, zero1 (Megatron's distributed optimizer), fsdp2 (fully_shard), a list",
-                    SettingType::names},
-                   {"world", "2", "ranks, a list", SettingType::integers},
-                   {"bucket_cap_mb", "1,5,25", "bytes at which a bucket is closed, in MiB, a list",
-                    SettingType::names}});
+  settings.insert(
+      settings.end(),
+      {{"scheme", "ddp",
+        "ddp, zero1 (Megatron's distributed optimizer), fsdp2 (fully_shard), a list",
+        SettingType::names},
+       {"world", "2", "ranks, a list", SettingType::integers},
+       {"tp", "",
+        "neighbouring ranks that share a model by Megatron's layers, a list; world / tp "
+        "are data parallel, by ddp or zero1",
+        SettingType::integers},
+       {"sequence_parallel", "false", "tensor parallel ranks share the tokens between their layers",
+        SettingType::flag},
+       {"bucket_cap_mb", "1,5,25", "bytes at which a bucket is closed, in MiB, a list",
+        SettingType::names}});
   return {"ddp",
           "a data parallel training step: what of its communication each bucket size hides",
           std::move(settings),

@@ -7,10 +7,12 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "benches/ddp/mesh.h"
 #include "benches/ddp/step_bound.h"
 #include "runtime/distributed/folded_ranks.h"
 #include "runtime/functional/functional.h"
@@ -25,8 +27,10 @@
 #include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
 #include "tp/distributed_data_parallel.h"
+#include "tp/layers.h"
 #include "tp/parallel_state.h"
 #include "tp/param_and_grad_buffer.h"
+#include "tp/parameter.h"
 
 namespace kernbench::benches::ddp {
 
@@ -47,12 +51,16 @@ struct ModelHolder : nn::HolderBase {
 };
 
 // Ranks are nearly alike: DDP broadcasts, and in ZeRO-1 and FSDP2 each rank has another part of a
-// tensor, on other PEs.
-void run_on_ranks(PointContext& point, const Topology& topology,
+// tensor, on other PEs.  In a mesh those of the same place in their tensor parallel groups are.
+void run_on_ranks(PointContext& point, const StepInput& input, const Topology& topology,
                   const std::function<void(RuntimeContext& torch, int rank)>& work) {
   const auto torch = point.make_context(
-      topology, {.ccl = point.bench().ccl(), .data = false, .fold = 1, .folds_nearly = true});
+      topology,
+      {.ccl = point.bench().ccl(), .data = false, .fold = input.tp, .folds_nearly = true});
   torch->distributed.init_process_group("ahbm");
+  if (input.is_mesh) {
+    tp::initialize_model_parallel(*torch, {.tensor_model_parallel_size = input.tp});
+  }
   run_on_devices(*torch, topology.system.sip_count, [&](int rank) { work(*torch, rank); });
   torch->distributed.destroy_process_group();
 }
@@ -61,7 +69,21 @@ struct StepsOfRank {
   StepTimes first;
   StepTimes later;
   Time modelled{0};  // of the later one: collectives that take their model's time
+  MeshUse mesh;      // likewise
 };
+
+train::LanguageModel make_model(RuntimeContext& torch, const StepInput& input) {
+  const TensorOptions tensors{.dtype = input.dtype, .dp = input.on.weights()};
+  if (input.is_mesh) return train::make_parallel(torch, input.size, tensors, input.parallel);
+  const auto make = input.model == train::ModelKind::gpt ? train::make_gpt : train::make_llama;
+  return make(torch, input.size, tensors);
+}
+
+Tensor loss_of(RuntimeContext& torch, const StepInput& input, const Tensor& logits,
+               const Tensor& targets) {
+  return input.is_mesh ? train::parallel_loss(torch, logits, targets)
+                       : nn::functional::cross_entropy(logits, targets);
+}
 
 // Runs three steps: the third has the buckets that the second one has formed, and communicates
 // nothing else.  Returns the first and the third.
@@ -71,25 +93,34 @@ StepsOfRank first_and_third(RuntimeContext& torch, const StepInput& input, Model
   const Tensor tokens = torch.zeros({input.size.tokens()}, {.dp = input.on.tokens()});
   const Time& modelled = simulation_of(torch).attachments().get<distributed::ModelledTime>().sum;
   StepsOfRank steps;
+  std::optional<MeshMeter> meter;
+  if (input.is_mesh) meter.emplace(torch);
   for (int i = 0; i < 3; ++i) {
     const Time modelled_before = modelled;
+    if (meter) meter->begin();
     const auto began = nn::parallel::device_instant(torch, tokens.device());
-    nn::functional::cross_entropy(model(tokens), tokens).backward();
+    loss_of(torch, input, model(tokens), tokens).backward();
     finish();
     torch.ahbm.synchronize();
     (i == 0 ? steps.first : steps.later) = times(*began, i > 0);
     steps.modelled = modelled - modelled_before;
+    if (meter) steps.mesh = meter->end();
   }
   profiler::timed(torch, "step 3", steps.later.begin, steps.later.end);
   return steps;
 }
 
 StepsOfRank ddp_steps(RuntimeContext& torch, const StepInput& input, const ModelHolder& holder) {
-  nn::parallel::DistributedDataParallel model(holder, {.bucket_cap_mb = input.bucket_cap_mb});
+  nn::parallel::DistributedDataParallelOptions options{.bucket_cap_mb = input.bucket_cap_mb};
+  if (input.is_mesh) options.process_group = tp::get_data_parallel_group(torch);
+  nn::parallel::DistributedDataParallel model(holder, options);
   optim::AdamW optimizer(model->parameters());
   return first_and_third(
       torch, input, model,
       [&] {
+        if (input.is_mesh) {
+          tp::allreduce_sequence_parallel_gradients(torch, tp::parallel_parameters(*holder.ptr()));
+        }
         optimizer.step();
         optimizer.zero_grad();
       },
@@ -104,7 +135,7 @@ std::string name_of_parameter(const nn::Module& module, const Tensor& parameter)
 }
 
 StepsOfRank zero1_steps(RuntimeContext& torch, const StepInput& input, const ModelHolder& holder) {
-  tp::initialize_model_parallel(torch);
+  if (!input.is_mesh) tp::initialize_model_parallel(torch);
   const double elements =
       input.bucket_cap_mb * 1024 * 1024 / static_cast<double>(size_of(input.dtype));
   tp::DistributedDataParallel model(
@@ -217,10 +248,8 @@ MeasuredStep measure_step(PointContext& point, const StepInput& input, const Top
   MeasuredStep measured;
   AllRanks all;
   Time modelled{0};
-  run_on_ranks(point, topology, [&](RuntimeContext& torch, int rank) {
-    const auto make = input.model == train::ModelKind::gpt ? train::make_gpt : train::make_llama;
-    const ModelHolder holder{
-        {}, make(torch, input.size, {.dtype = input.dtype, .dp = input.on.weights()})};
+  run_on_ranks(point, input, topology, [&](RuntimeContext& torch, int rank) {
+    const ModelHolder holder{{}, make_model(torch, input)};
     const Work work = count_work(input, *holder.ptr());
     auto steps = input.scheme == Scheme::ddp     ? ddp_steps(torch, input, holder)
                  : input.scheme == Scheme::zero1 ? zero1_steps(torch, input, holder)
@@ -230,6 +259,8 @@ MeasuredStep measure_step(PointContext& point, const StepInput& input, const Top
     modelled = steps.modelled;
     measured.are_nearly_alike = simulation_of(torch).machine().folding().is_on();
     measured.bound = step_bound(topology, input, work, steps.later.buckets);
+    measured.flops = train::count_flops(*holder.ptr(), input.size, input.tp);
+    measured.mesh = steps.mesh;
     measured.first = std::move(steps.first);
     measured.later = std::move(steps.later);
   });
@@ -240,7 +271,7 @@ MeasuredStep measure_step(PointContext& point, const StepInput& input, const Top
     ready.push_back(all.first_ready.at(bucket.bucket));
     measured.last_ended.push_back(all.last_ended.at(bucket.bucket));
   }
-  measured.bounds = compute_bounds(topology, input.scheme, measured.later.buckets, ready);
+  measured.bounds = compute_bounds(topology, input, measured.later.buckets, ready);
   return measured;
 }
 

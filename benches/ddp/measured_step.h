@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "benches/bench/bench.h"
+#include "benches/train/parallel_language_model.h"
 #include "benches/train/training.h"
 #include "runtime/parallel/logging_data.h"
 #include "sim_engine/base/units.h"
@@ -32,6 +33,24 @@ struct StepInput {
   int world = 1;
   train::UsedPes on = {};     // of each rank's device
   double bucket_cap_mb = 25;  // of fsdp2: blocks share a group until it has so much
+  // The ranks form a mesh: each `tp` neighbours share a model, in Megatron's layers.
+  bool is_mesh = false;
+  int tp = 1;
+  train::ParallelOptions parallel = {};  // of a mesh
+
+  int dp() const { return world / tp; }
+};
+
+// What a rank communicates in a step along one axis of a mesh.
+struct AxisUse {
+  Time communicating{0};
+  Time exposed{0};  // what of it no kernel overlaps
+  Bytes bytes = 0;
+  int collectives = 0;
+};
+struct MeshUse {
+  AxisUse tp;
+  AxisUse dp;
 };
 
 // When a bucket's collective can begin and have ended on all ranks at the earliest.
@@ -50,6 +69,8 @@ struct MeasuredStep {
   std::vector<BucketBound> bounds;
   Time time{0};   // of the later step, from the first rank's begin to the last one's end
   Time bound{0};  // of that
+  MeshUse mesh;   // of rank 0 in the later step, if the ranks form one
+  double flops = 0;  // of a rank in a step
   // Ranks that are nearly alike leave out what their chunks cannot share equally, so times may be
   // up to 2 % less than their bounds.
   bool are_nearly_alike = false;

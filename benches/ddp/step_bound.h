@@ -15,9 +15,9 @@ namespace kernbench::benches::ddp {
 //
 //   S_k = max(R_k, E_k-1)    E_k = S_k + T(n_k)
 //
-// where T is the network's bound of the collective; of its latency only the last one's counts.
-// REQUIRES: all SIPs have as many links, and each is a rank
-std::vector<BucketBound> compute_bounds(const Topology& topology, Scheme scheme,
+// where T is the network's bound of the collective, in a mesh that of one group alone; of its
+// latency only the last one's counts. REQUIRES: all SIPs have as many links, and each is a rank
+std::vector<BucketBound> compute_bounds(const Topology& topology, const StepInput& input,
                                         const std::vector<nn::parallel::BucketTimes>& buckets,
                                         const std::vector<Time>& ready);
 

@@ -14,23 +14,13 @@ namespace {
 
 constexpr double kBackwardOverForward = 2;
 
-collectives::MeasuredCollective find_collective(std::string_view function) {
-  const auto kind = std::ranges::find_if(collectives::kMeasuredCollectives,
-                                         [&](collectives::MeasuredCollective collective) {
-                                           return function.starts_with(name_of(collective));
-                                         });
-  KB_CHECK(kind != collectives::kMeasuredCollectives.end(), "no collective is named '{}'",
-           function);
-  return *kind;
-}
-
 Bytes block_bytes(const runtime::FlightEvent& event) {
   return event.shape.numel() * size_of(event.dtype);
 }
 
 Bytes size_of_collective(const runtime::FlightEvent& event, int world_size) {
-  return block_bytes(event) *
-         collectives::spec_of(find_collective(event.function)).blocks_in_size(world_size);
+  return block_bytes(event) * collectives::spec_of(collectives::find_collective(event.function))
+                                  .blocks_in_size(world_size);
 }
 
 // 2 operations for each cell and cycle.
@@ -63,7 +53,7 @@ void add_bound(StepResult& result, const Topology& topology, const RankStep& slo
   for (std::size_t i = 0; i < slowest.collectives.size(); ++i) {
     const runtime::FlightEvent& event = slowest.collectives[i];
     (i < slowest.forward_collectives ? forward : backward) += ccl::collective_lower_bound(
-        topology, collectives::to_collective_kind(find_collective(event.function)),
+        topology, collectives::to_collective_kind(collectives::find_collective(event.function)),
         block_bytes(event));
   }
   if (result.peak_tflops) {
@@ -114,7 +104,8 @@ Row collective_row(const StepResult& result, const CollectiveUse& use) {
   // With one rank the collective stays inside the device and crosses no link.
   std::optional<double> busbw;
   if (result.world_size > 1) {
-    busbw = collectives::spec_of(find_collective(use.function)).factor.of(result.world_size) *
+    busbw = collectives::spec_of(collectives::find_collective(use.function))
+                .factor.of(result.world_size) *
             collectives::algbw_gbs(use.size * use.count, use.time);
   }
   return Row()

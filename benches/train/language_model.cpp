@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "benches/train/model_parts.h"
 #include "runtime/autograd/checkpoint.h"
 #include "runtime/functional/functional.h"
 #include "runtime/nn/layers.h"
@@ -12,35 +13,6 @@
 namespace kernbench::benches::train {
 
 namespace {
-
-constexpr double kEpsilon = 1e-5;
-
-// [tokens, hidden] to [tokens, heads, depth].
-Tensor split_heads(const Tensor& x, const LanguageModelSize& size) {
-  return x.view({size.tokens(), -1, size.hidden / size.heads});
-}
-
-// The samples follow each other, so that PEs may share the tokens within a sample too.
-Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const LanguageModelSize& size) {
-  std::vector<std::int64_t> starts;
-  for (std::int64_t i = 0; i <= size.batch; ++i) starts.push_back(i * size.seq);
-  const Tensor cu_seq = RuntimeContext::tensor(starts, {size.batch + 1});
-  const Tensor attended = nn::attention::varlen_attn(q, k, v, cu_seq, cu_seq, size.seq, size.seq,
-                                                     {.is_causal = true, .enable_gqa = true});
-  return attended.view({size.tokens(), size.hidden});
-}
-
-// Returns the position of each token in its sample.
-std::vector<std::int64_t> positions_in_samples(const LanguageModelSize& size) {
-  std::vector<std::int64_t> positions;
-  for (std::int64_t i = 0; i < size.tokens(); ++i) positions.push_back(i % size.seq);
-  return positions;
-}
-
-// They lie as the tokens do, which PEs share.
-DPPolicy rows_of(const DPPolicy& weights) {
-  return {Shard::row_wise, Shard::row_wise, weights.num_cubes, weights.num_pes};
-}
 
 // What selective recomputation keeps.
 nn::utils::CheckpointContexts keep_products() {
@@ -135,12 +107,12 @@ struct LlamaBlockImpl : nn::Module {
                  const nn::RotaryEmbedding& its_rotary, const TensorOptions& t)
       : size(its_size),
         rotary(its_rotary),
-        norm1(register_module("norm1", nn::RMSNorm(torch, size.hidden, t, kEpsilon))),
+        norm1(register_module("norm1", nn::RMSNorm(torch, size.hidden, t, kNormEpsilon))),
         q(linear("q", torch, size.hidden, size.hidden, t)),
         k(linear("k", torch, size.hidden, size.kv_features(), t)),
         v(linear("v", torch, size.hidden, size.kv_features(), t)),
         proj(linear("proj", torch, size.hidden, size.hidden, t)),
-        norm2(register_module("norm2", nn::RMSNorm(torch, size.hidden, t, kEpsilon))),
+        norm2(register_module("norm2", nn::RMSNorm(torch, size.hidden, t, kNormEpsilon))),
         gate(linear("gate", torch, size.hidden, size.ffn_features(), t)),
         up(linear("up", torch, size.hidden, size.ffn_features(), t)),
         down(linear("down", torch, size.ffn_features(), size.hidden, t)) {}
@@ -179,7 +151,7 @@ struct LlamaImpl : nn::Module {
     for (std::int64_t i = 0; i < size.layers; ++i) {
       blocks->push_back(LlamaBlock(torch, size, rotary, t));
     }
-    norm = register_module("norm", nn::RMSNorm(torch, size.hidden, t, kEpsilon));
+    norm = register_module("norm", nn::RMSNorm(torch, size.hidden, t, kNormEpsilon));
     head = register_module(
         "head", nn::Linear(torch, nn::LinearOptions(size.hidden, size.vocab).bias(false), t));
   }

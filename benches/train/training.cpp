@@ -15,6 +15,7 @@
 #include "runtime/torch/profiler.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/error.h"
+#include "tp/layers.h"
 
 namespace kernbench::benches::train {
 
@@ -58,18 +59,22 @@ double count_linear_weights(nn::Module& module) {
   module.apply([&](nn::Module& part) {
     const auto* const linear = dynamic_cast<const nn::LinearImpl*>(&part);
     if (linear != nullptr) weights += static_cast<double>(linear->weight.numel());
+    const auto* const column = dynamic_cast<const tp::ColumnParallelLinear*>(&part);
+    if (column != nullptr) weights += static_cast<double>(column->weight.numel());
+    const auto* const row = dynamic_cast<const tp::RowParallelLinear*>(&part);
+    if (row != nullptr) weights += static_cast<double>(row->weight.numel());
   });
   return weights;
 }
 
-double count_flops(nn::Module& module, const LanguageModelSize& size) {
+double count_flops(nn::Module& module, const LanguageModelSize& size, int ranks) {
   constexpr double kOfWeight = 6;  // a product and a sum, forward and twice backward
   constexpr double kOfScore = 12;  // two products of each, in the same three passes
   const auto tokens = static_cast<double>(size.tokens());
   const double scores =
       tokens * static_cast<double>(size.seq) / 2;  // a head's, if it had all features
   return kOfWeight * count_linear_weights(module) * tokens +
-         kOfScore * scores * static_cast<double>(size.hidden * size.layers);
+         kOfScore * scores * static_cast<double>(size.hidden * size.layers) / ranks;
 }
 
 std::string_view name_of(ModelKind kind) {

@@ -31,7 +31,8 @@ double count_linear_weights(nn::Module& module);
 
 // The FLOPs of a step that count for its MFU (Megatron's and PaLM's "model FLOPs"): 6 for each of
 // these weights and token, and the products of causal attention, of whose scores half are needed.
-double count_flops(nn::Module& module, const LanguageModelSize& size);
+// Of one of `ranks` tensor parallel ranks, whose module has its part of the weights.
+double count_flops(nn::Module& module, const LanguageModelSize& size, int ranks = 1);
 
 struct TrainingOptions {
   ModelKind model = ModelKind::gpt;

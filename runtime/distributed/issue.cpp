@@ -307,7 +307,8 @@ void DistributedContext::State::run_in_turn(const Issued& issued) const {
   }
   const CollectiveLedger& ledger = issued.group->ledger;
   if (ledger.has_given_up(call.operation)) std::rethrow_exception(ledger.failure());
-  const runtime::CollectiveUnderWay on_device(simulation->activity(), own.device);
+  const runtime::CollectiveUnderWay on_device(simulation->activity(), own.device,
+                                              issued.group->number);
   issued.record.started(describe);
   if (issued.work != nullptr) issued.work->started = issued.work->instant();
   if (!changes_nothing(call)) {

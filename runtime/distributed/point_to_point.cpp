@@ -51,8 +51,10 @@ void move(runtime::Simulation& simulation, Communicator& communicator, const Mes
   }
   const std::uint64_t operation = simulation.next_operation();
   simulation.begin(operation);
-  const runtime::CollectiveUnderWay at_sender(simulation.activity(), from.device());
-  const runtime::CollectiveUnderWay at_receiver(simulation.activity(), to.device());
+  const runtime::CollectiveUnderWay at_sender(simulation.activity(), from.device(),
+                                              send.event.group);
+  const runtime::CollectiveUnderWay at_receiver(simulation.activity(), to.device(),
+                                                receive.event.group);
   communicator.transfer(operation, send.block,
                         {.tensor = to, .first = receive.block.first, .count = send.block.count});
 }

@@ -194,9 +194,12 @@ struct FactorForm {
   std::optional<ops::Placement> wanted = {};  // of its gradient, if it is shared
 };
 
+std::optional<ops::Placement> gradient_wanted(const ops::Placement& of_factor) {
+  return of_factor.is_shared ? std::optional(of_factor) : std::nullopt;
+}
+
 FactorForm form_of(const Tensor& factor) {
-  const ops::Placement placement = ops::placement_of(factor);
-  return {factor.shape(), placement.is_shared ? std::optional(placement) : std::nullopt};
+  return {factor.shape(), gradient_wanted(ops::placement_of(factor))};
 }
 
 // Here op(x) is x or its transpose: the gradient of op(a) is dc op(b)^T, that of op(b) is op(a)^T
@@ -295,6 +298,16 @@ void check_fits(std::string_view name, bool fits, std::string_view text, const T
 }
 
 }  // namespace
+
+Tensor ops::gradient_of_factor(const Tensor& x, const Tensor& dy, const Placement& of_factor) {
+  const auto readable = [](const Tensor& factor) {
+    return is_read_in_place(factor, true) ? factor : contiguous(factor);
+  };
+  const GemmOperands operands{readable(x), readable(dy), true, false, true};
+  const Shape shape = check_shapes(operands);
+  check_operands(operands.name(), {operands.a, operands.b}, Types::factors);
+  return product(operands, shape, gradient_wanted(of_factor));
+}
 
 Tensor matmul(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
   ops::check_holders("matmul", {a, b});

@@ -17,6 +17,11 @@ namespace kernbench::ops {
 // the product sums over at least one element
 void gemm_across_pes(const Tensor& c, const GemmOperands& operands);
 
+// Returns x^T dy, the gradient of a factor [in, out] of x [n, in] times it, with dy [n, out].  Of a
+// shared factor it lies as that does: each PE computes its rows from other PEs' parts of x and dy.
+// Throws DeviceError KB-F001, KB-F002, KB-F003 as matmul() does.
+Tensor gradient_of_factor(const Tensor& x, const Tensor& dy, const Placement& of_factor);
+
 // Rows [begin, end) of a matrix.
 struct MatrixRows {
   std::int64_t begin = 0;

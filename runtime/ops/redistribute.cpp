@@ -7,6 +7,7 @@
 
 #include "runtime/launch/kernel_launch.h"
 #include "runtime/ops/device_kernel.h"
+#include "runtime/ops/pieces.h"
 #include "runtime/tensor/tensor_storage.h"
 
 namespace kernbench::ops {
@@ -46,12 +47,15 @@ Rectangle common_part(const Rectangle& a, const Rectangle& b) {
           std::min(a.column + a.width, b.column + b.width) - column};
 }
 
-// Assembles a PE's part of the result from the holders of x.
+// Assembles a PE's part of the result from the holders of x.  The result's first element along the
+// first dimension is x's element `start`.
 class PartMove {
  public:
-  PartMove(tl::Context& tl, const Tensor& x, const Tensor& result)
+  PartMove(tl::Context& tl, const Tensor& x, const Tensor& result, std::int64_t start)
       : tl_(tl), x_(x), target_(local_part(result, tl).data) {
     to_ = to_rectangle(shard_at(result, tl.location()));
+    for (std::size_t d = 1; d + 1 < x.shape().rank(); ++d) start *= x.shape()[d];
+    (x.shape().rank() > 1 ? to_.row : to_.column) += start;
     for (const ShardInfo& shard : x.shards()) {
       if (runtime::contributes(*x.storage(), shard)) sources_.push_back(&shard);
     }
@@ -125,15 +129,24 @@ class PartMove {
   std::vector<const ShardInfo*> sources_;
 };
 
+Tensor moved(const Tensor& x, const Shape& shape, std::int64_t start, const Placement& placement) {
+  const Tensor result = make_like(x, "redistribute", shape, x.dtype(), placement);
+  launch("redistribute", {result}, {x}, [x, result, start](tl::Context& tl) {
+    if (local_part(result, tl).shape.numel() > 0) PartMove(tl, x, result, start).run();
+  });
+  return result;
+}
+
 }  // namespace
 
 Tensor redistributed(const Tensor& x, const Placement& placement) {
   if (placement_of(x) == placement) return x;
-  const Tensor result = make_like(x, "redistribute", x.shape(), x.dtype(), placement);
-  launch("redistribute", {result}, {x}, [x, result](tl::Context& tl) {
-    if (local_part(result, tl).shape.numel() > 0) PartMove(tl, x, result).run();
-  });
-  return result;
+  return moved(x, x.shape(), 0, placement);
+}
+
+Tensor redistributed_rows(const Tensor& x, std::int64_t start, std::int64_t length,
+                          const Placement& placement) {
+  return moved(x, with_size(x.shape(), 0, length), start, placement);
 }
 
 }  // namespace kernbench::ops

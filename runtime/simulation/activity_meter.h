@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "runtime/simulation/intervals.h"
@@ -34,17 +35,14 @@ class ActivityMeter {
     Device& state = counted(device);
     if (--state.kernels == 0 && keeps_intervals_) state.computing.end(engine_.now());
   }
-  void collective_began(int device) {
-    Device& state = counted(device);
-    if (state.collectives++ == 0 && keeps_intervals_) state.communicating.begin(engine_.now());
-  }
-  void collective_ended(int device) {
-    Device& state = counted(device);
-    if (--state.collectives == 0 && keeps_intervals_) state.communicating.end(engine_.now());
-  }
+  // `group`: the number of its process group.
+  void collective_began(int device, int group);
+  void collective_ended(int device, int group);
 
   // The device's activity since the simulation began.
   DeviceActivity of(int device) const;
+  // The same, where only one group's collectives and messages count as communication.
+  DeviceActivity of_group(int device, int group) const;
 
   // The intervals in which kernels of the program ran on the device, since keep_intervals().
   const Intervals& computing(int device) const {
@@ -59,6 +57,13 @@ class ActivityMeter {
   void abandon();
 
  private:
+  // A process group's communication on a device.
+  struct Communication {
+    DeviceActivity before;  // but that under way
+    int under_way = 0;
+    Time since{0};      // when the first of those under way began
+    Time computing{0};  // what the device had computed then
+  };
   struct Device {
     DeviceActivity before;  // up to `since`
     Time since{0};
@@ -66,7 +71,11 @@ class ActivityMeter {
     int collectives = 0;
     Intervals computing;
     Intervals communicating;
+    std::map<int, Communication> groups;
   };
+
+  // `computing`: what the device has computed by now.
+  DeviceActivity under_way(const Communication& group, Time computing) const;
 
   // Returns the device's sums, brought up to now.
   Device& counted(int device);
@@ -79,16 +88,18 @@ class ActivityMeter {
 // Counts a collective of a device's rank as under way for as long as this object lives.
 class CollectiveUnderWay {
  public:
-  CollectiveUnderWay(ActivityMeter& meter, int device) : meter_(meter), device_(device) {
-    meter_.collective_began(device_);
+  CollectiveUnderWay(ActivityMeter& meter, int device, int group)
+      : meter_(meter), device_(device), group_(group) {
+    meter_.collective_began(device_, group_);
   }
-  ~CollectiveUnderWay() { meter_.collective_ended(device_); }
+  ~CollectiveUnderWay() { meter_.collective_ended(device_, group_); }
   CollectiveUnderWay(const CollectiveUnderWay&) = delete;
   CollectiveUnderWay& operator=(const CollectiveUnderWay&) = delete;
 
  private:
   ActivityMeter& meter_;
   const int device_;
+  const int group_;
 };
 
 }  // namespace kernbench::runtime

@@ -1,14 +1,39 @@
 #include "sim_engine/topology/folding.h"
 
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
 #include "sim_engine/topology/location.h"
 
 namespace kernbench::sim {
 
 namespace {
 
-// Returns the coordinate that stands for another one in a dimension of this size.
-int first_along(int coordinate, int size, int period) {
-  return size % period == 0 ? coordinate % period : coordinate;
+// The periods along the dimensions of a grid: 1 where all coordinates do alike, the size where none
+// do.  nullopt: the grid has no such period.
+using Periods = std::array<int, 3>;
+std::optional<Periods> find_periods(const Grid& grid, int period) {
+  Periods periods = {grid.w, grid.h, grid.d};
+  if (period <= Folding::kLargestPeriod) {
+    const auto divides = [&](int size) { return size % period == 0; };
+    if (std::ranges::none_of(periods, divides)) return std::nullopt;
+    for (int& of : periods) of = divides(of) ? period : of;
+    return periods;
+  }
+  // SIPs of consecutive numbers fill a part of a row, or rows.
+  int rest = period;
+  for (int& of : periods) {
+    if (rest % of == 0) {
+      rest /= of;
+    } else if (of % rest == 0) {
+      of = std::exchange(rest, 1);
+    } else {
+      return std::nullopt;
+    }
+  }
+  return rest == 1 ? std::optional(periods) : std::nullopt;
 }
 
 int coordinate_of(const Grid& grid, int node, int dimension) {
@@ -18,9 +43,10 @@ int coordinate_of(const Grid& grid, int node, int dimension) {
 int find_first(const SipNetwork& network, int sip, int period) {
   if (network.has_nodes()) return sip % network.sips_in_node(network.level_count());
   const Grid& grid = network.grid();
-  return grid.index_of(first_along(grid.x_of(sip), grid.w, period),
-                       first_along(grid.y_of(sip), grid.h, period),
-                       first_along(grid.z_of(sip), grid.d, period));
+  // A switch has no grid that a period would have to fit.
+  const Periods periods = find_periods(grid, period).value_or(Periods{grid.w, grid.h, grid.d});
+  return grid.index_of(grid.x_of(sip) % periods[0], grid.y_of(sip) % periods[1],
+                       grid.z_of(sip) % periods[2]);
 }
 
 }  // namespace
@@ -37,8 +63,9 @@ std::string_view Folding::find_obstacle(const Topology& topology, int period) {
   const Grid& grid = network.grid();
   const bool closes = network.joins_all() || grid.wraps;
   if (!closes) return "its SIPs at an edge have fewer links";
-  const bool has_period = period == 1 || grid.w % 2 == 0 || grid.h % 2 == 0 || grid.d % 2 == 0;
-  return has_period ? "" : "no dimension has an even number of SIPs";
+  if (find_periods(grid, period)) return "";
+  return period == 2 ? "no dimension has an even number of SIPs"
+                     : "its rows do not consist of groups of the period";
 }
 
 Folding::Folding(const Topology& topology, int period)

@@ -17,8 +17,10 @@ namespace kernbench::sim {
 
 class Folding {
  public:
-  // Period 1: all SIPs do alike.  Period 2: in each dimension every other one does, where their
-  // number is even; of nodes, SIPs of the same number in their outermost nodes do.
+  // Period 1: all SIPs do alike.  A longer one, p: in each dimension every p-th one does, where p
+  // divides their number; of nodes, SIPs of the same number in their outermost nodes do.  The
+  // longest that serves collectives of all SIPs; those of groups of neighbours, such as tensor
+  // parallel ones, have the period of the group.
   static constexpr int kLargestPeriod = 2;
 
   // Says why shifts by a period do not take the machine to itself; "" if they do.

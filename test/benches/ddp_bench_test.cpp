@@ -121,5 +121,79 @@ TEST_CASE("the bench ddp writes its tables and figures", "[cli][ddp]") {
   }
 }
 
+Json mesh_of(const std::string& settings, std::vector<std::string> more = {}) {
+  std::vector<std::string> words = command("bucket_cap_mb=1 " + settings);
+  words.insert(words.end(), more.begin(), more.end());
+  for (const Json& row : rows_of(words)) {
+    if (row["table"] == "mesh") return row;
+  }
+  FAIL("no row of a mesh");
+  return {};
+}
+
+// By hand, of GPT with 1 layer, hidden 128, ffn 512, vocab 512, 16 tokens in f32, tp 2 x dp 2: the
+// weights of a rank are its halves of 12 x 128^2, of 512 x 128 for the head, and as many words.
+TEST_CASE("a mesh sends along each axis what Megatron sends", "[cli][ddp]") {
+  const bool sequence_parallel = GENERATE(false, true);
+  const Json row = mesh_of(std::string("world=4 tp=2 scheme=zero1 sequence_parallel=") +
+                           (sequence_parallel ? "true" : "false"));
+  CAPTURE(row.dump());
+  CHECK(row["tp"] == 2);
+  CHECK(row["dp"] == 2);
+  constexpr std::int64_t kTokens = 16;
+  constexpr std::int64_t kHidden = 16 * 128 * 4;  // bytes of [tokens, hidden]
+  // An all_reduce of two ranks sends all of it, an all_gather and a reduce_scatter half.  Forward:
+  // of the embedding, and of attention and MLP; backward: of these two, and of the head.  The loss
+  // has three of one number for each token.
+  std::int64_t expected = (1 + 2 + 2 + 1) * kHidden + 3 * kTokens * 4;
+  if (sequence_parallel) {
+    // The embedding's all_reduce stays, and its scatter's all_gather comes; an all_gather forward,
+    // one backward and a reduce_scatter of three column layers, a reduce_scatter and an all_gather
+    // of two row layers; and the gradients of 4 norms' vectors, and 2 biases, of 128 elements each.
+    expected = kHidden + kHidden / 2 + (3 * 3 + 2 * 2) * kHidden / 2 + 3 * kTokens * 4;
+    CHECK(row["tp_bytes"] > expected);
+    CHECK(row["tp_bytes"] <= expected + 8 * 128 * 4);
+  } else {
+    CHECK(row["tp_bytes"] == expected);
+  }
+  // Gradients and parameters: half of each of both, with what buckets have between parameters.
+  constexpr std::int64_t kWeights = 6 * 128 * 128 + 2 * 256 * 128 + 16 * 128;
+  CHECK(row["dp_bytes"].get<std::int64_t>() > 4 * kWeights);
+  CHECK(row["dp_bytes"].get<double>() < 1.1 * 4 * kWeights);
+  CHECK(row["tp_exposed_ns"] <= row["tp_ns"]);
+  CHECK(row["tp_exposed_ns"].get<double>() > 0);
+  CHECK(row["mfu"].get<double>() > 0);
+}
+
+TEST_CASE("links of twice the bandwidth expose less of what a mesh sends", "[cli][ddp]") {
+  const std::string settings =
+      "world=4 tp=4 hidden=256 seq=256 sequence_parallel=true scheme=zero1";
+  const Json one = mesh_of(settings);
+  const Json two = mesh_of(settings + " system.sip_link.bandwidth=128GB/s");
+  CHECK(two["tp_exposed_ns"].get<double>() < 0.9 * one["tp_exposed_ns"].get<double>());
+  CHECK(two["tp_bytes"] == one["tp_bytes"]);
+  CHECK(two["step_ns"].get<double>() < one["step_ns"].get<double>());
+}
+
+TEST_CASE("a mesh has rows for each number of tensor parallel ranks", "[cli][ddp]") {
+  std::vector<int> sizes;
+  for (const Json& row : rows_of(command("heads=4 world=4 tp=1,2,4 scheme=ddp bucket_cap_mb=1"))) {
+    if (row["table"] == "mesh") sizes.push_back(row["tp"].get<int>());
+  }
+  CHECK(sizes == std::vector<int>{1, 2, 4});
+}
+
+TEST_CASE("a mesh that ranks cannot form is refused", "[cli][ddp]") {
+  const auto refusal = [](const std::string& settings) {
+    const ProgramResult result = run_program(command(settings));
+    CHECK(result.exit_code == 2);
+    return result.err;
+  };
+  CHECK_THAT(refusal("world=6 tp=4"), Catch::Contains("[KB-U012] --set tp=4: it does not divide"));
+  CHECK_THAT(refusal("world=4 tp=4"), Catch::Contains("tp 4 does not divide heads, which is 2"));
+  CHECK_THAT(refusal("world=4 tp=2 scheme=fsdp2"), Catch::Contains("scheme=zero1 or scheme=ddp"));
+  CHECK_THAT(refusal("sequence_parallel=true"), Catch::Contains("--set tp=2 or more"));
+}
+
 }  // namespace
 }  // namespace kernbench::test::ddp_bench_test

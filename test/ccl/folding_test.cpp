@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -300,6 +301,49 @@ TEST_CASE("each rank that another stands for has a group like its own", "[ccl][f
     CHECK(folded.ends == each.ends);
     CHECK(folded.fingerprint == each.fingerprint);
   }
+}
+
+// A mesh: each `tp` neighbours form a group, and so do ranks of the same place in those.
+TEST_CASE("groups of neighbours fold by the period of their size", "[ccl][folding]") {
+  struct Mesh {
+    Topology topology;
+    int tp;
+  };
+  const Mesh mesh = GENERATE(Mesh{round_topology(SipTopology::ring_1d, 12), 3},
+                             Mesh{round_topology(SipTopology::ring_1d, 16), 4},
+                             Mesh{round_topology(SipTopology::torus_2d, 8, 3), 4},
+                             Mesh{round_topology(SipTopology::ring_1d, 16), 8});
+  const int ranks = mesh.topology.system.sip_count;
+  const Program program = [&](RuntimeContext& torch, int rank) {
+    auto& dist = torch.distributed;
+    distributed::ProcessGroup neighbours;
+    distributed::ProcessGroup alike;
+    for (int first = 0; first < ranks; first += mesh.tp) {
+      std::vector<int> members(static_cast<std::size_t>(mesh.tp));
+      std::iota(members.begin(), members.end(), first);
+      const auto group = dist.new_group(members);
+      if (rank / mesh.tp * mesh.tp == first) neighbours = group;
+    }
+    for (int place = 0; place < mesh.tp; ++place) {
+      std::vector<int> members;
+      for (int i = place; i < ranks; i += mesh.tp) members.push_back(i);
+      const auto group = dist.new_group(members);
+      if (rank % mesh.tp == place) alike = group;
+    }
+    const Tensor x = torch.zeros({ranks * 240}, {.dp = DPPolicy::on_one_pe()});
+    const Tensor part = torch.zeros({240 * mesh.tp}, {.dp = DPPolicy::on_one_pe()});
+    const auto work = dist.all_reduce(x, {.group = neighbours, .async_op = true});
+    dist.reduce_scatter_tensor(part, torch.zeros({ranks * 240}, {.dp = DPPolicy::on_one_pe()}),
+                               {.group = alike});
+    work.wait();
+    dist.all_reduce(x, {.group = neighbours});
+  };
+  const Run each = simulate(mesh.topology, 0, program);
+  const Run folded = simulate(mesh.topology, mesh.tp, program);
+  CAPTURE(ranks, mesh.tp);
+  CHECK(folded.sips_of_each > 1);
+  CHECK(folded.ends == each.ends);
+  CHECK(folded.fingerprint == each.fingerprint);
 }
 
 TEST_CASE("a machine that no shift takes to itself is simulated rank by rank", "[ccl][folding]") {

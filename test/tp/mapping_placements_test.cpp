@@ -71,7 +71,7 @@ Matrix columns_for_rows(const Matrices& all, int rank) {
 }
 
 // A dimension that must not be cut over PEs when there are several ranks.
-enum class Cut : std::uint8_t { any, no_rows, no_columns, nothing };
+enum class Cut : std::uint8_t { any, no_columns, nothing };
 
 struct Expected {
   Loops forward;
@@ -85,7 +85,7 @@ const std::map<std::string, Expected> kExpected = {
     {"reduce_from", {sum, own, Cut::any, false}},
     {"scatter_to", {columns_of_own, columns, Cut::no_columns}},
     {"gather_from", {columns, columns_of_own, Cut::any, false}},
-    {"scatter rows", {rows_of_own, rows, Cut::no_rows}},
+    {"scatter rows", {rows_of_own, rows}},
     {"gather rows of summands", {rows, rows_of_sum}},
     {"gather rows", {rows, rows_of_own, Cut::any, false}},
     {"reduce-scatter rows", {rows_of_sum, rows}},
@@ -102,9 +102,8 @@ bool is_cut(const DPPolicy& dp, Shard shard) {
 
 bool is_refused(Cut cut, const DPPolicy& dp, int ranks) {
   if (ranks == 1 || cut == Cut::any) return false;
-  const bool rows = cut != Cut::no_columns && is_cut(dp, Shard::row_wise);
-  const bool columns = cut != Cut::no_rows && is_cut(dp, Shard::column_wise);
-  return rows || columns;
+  const bool rows = cut == Cut::nothing && is_cut(dp, Shard::row_wise);
+  return rows || is_cut(dp, Shard::column_wise);
 }
 
 // A tensor that lies so.  In a sum of holders, all but the first have a 3 everywhere.
