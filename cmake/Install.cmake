@@ -39,20 +39,14 @@ install(FILES ${PROJECT_SOURCE_DIR}/ccl/ccl.yaml DESTINATION ${CMAKE_INSTALL_DAT
 install(FILES ${PROJECT_SOURCE_DIR}/runtime/kernbench_gdb.py
   DESTINATION ${CMAKE_INSTALL_DATADIR}/kernbench)
 
-# The guides, in folders as here, so that their links to each other hold.
-set(guides README.md README.ko.md ARCHITECTURE.md ARCHITECTURE.ko.md CHANGELOG.md GLOSSARY.md GLOSSARY.ko.md LICENSE
-  how-far-to-trust-the-times.md how-far-to-trust-the-times.ko.md training-a-model.md training-a-model.ko.md
-  questions-and-answers.md questions-and-answers.ko.md gallery.md gallery.ko.md
-  reading-a-report.md reading-a-report.ko.md testing.md testing.ko.md
-  debugging.md error-codes.md from-pytorch.md from-pytorch.ko.md CONTRIBUTING.md
-  runtime/README.md runtime/profiler/trace-queries.md runtime/fiber/README.md
-  sim_engine/README.md ccl/README.md ccl/ccl.yaml
-  ccl/writing-a-collective.md ccl/writing-a-collective.ko.md tp/README.md tp/tensor-parallelism.md tp/tensor-parallelism.ko.md
-  benches/README.md benches/ddp/choosing-a-bucket-size.md benches/ddp/choosing-a-bucket-size.ko.md
-  benches/ddp/exposed.svg benches/operators/README.md benches/operators/writing-a-case.md
-  benches/operators/writing-a-case.ko.md benches/figure/README.md benches/page/README.md
-  topologies/README.md topologies/writing-a-topology.md topologies/writing-a-topology.ko.md
-  topologies/anatomy.svg test/README.md test/parallel/README.md)
+# The guides and their drawings, in folders as here, so that their links to each other hold.
+file(GLOB guides RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/*.md)
+foreach(floor IN ITEMS benches ccl runtime sim_engine topologies tp test)
+  file(GLOB_RECURSE of_floor RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS
+    ${PROJECT_SOURCE_DIR}/${floor}/*.md ${PROJECT_SOURCE_DIR}/${floor}/*.svg)
+  list(APPEND guides ${of_floor})
+endforeach()
+list(APPEND guides LICENSE ccl/ccl.yaml)
 foreach(guide IN LISTS guides)
   cmake_path(GET guide PARENT_PATH folder)
   install(FILES ${PROJECT_SOURCE_DIR}/${guide} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder})

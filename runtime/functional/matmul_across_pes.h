@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/functional/matmul_kernel.h"
+#include "runtime/ops/placement.h"
 
 namespace kernbench::ops {
 
