@@ -5,6 +5,7 @@
 #include <source_location>
 
 #include "runtime/autograd/autograd.h"
+#include "runtime/autograd/callbacks.h"
 #include "runtime/functional/operators.h"
 #include "runtime/ops/placement.h"
 #include "runtime/parallel/same_modules.h"
@@ -166,8 +167,7 @@ MegatronOptimizer::Result MegatronOptimizer::step() {
   std::vector<Tensor> gradients;
   for (std::size_t i = 0; i < buckets_.size(); ++i) {
     gradients.push_back(buckets_[i]->grad_shard().to(DType::f32));
-    masters_[i].mutable_grad() = gradients.back();
-    runtime::mark_memory(gradients.back(), MemoryKind::gradient);
+    autograd::set_grad(masters_[i], gradients.back());
   }
   Result result{compute_norm(gradients)};
   const double coefficient = options_.clip_grad / (result.grad_norm + 1e-6);

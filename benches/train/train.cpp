@@ -173,9 +173,8 @@ void run_steps(Bench& bench, RuntimeContext& torch, const ConfiguredModel& model
   for (const Tensor& parameter : training.model().parameters()) parameters += parameter.numel();
   bench.note("model", describe_model(model, options, parameters));
   bench.note("device", describe(options.on, torch.topology()));
-  if (const std::string text = describe(training.recomputed(), options.size.layers); !text.empty()) {
-    bench.note("checkpoint", text);
-  }
+  const std::string recomputed = describe(training.recomputed(), options.size.layers);
+  if (!recomputed.empty()) bench.note("checkpoint", recomputed);
   bench.print("#\n" + table_head(kColumns));
   const bool has_values = torch.options().data;
   const double flops = count_flops(training.model(), options.size);

@@ -1,4 +1,4 @@
-// Functions that are called in a backward pass, and at its end.
+// Functions that are called in a backward pass, and at its end, and what they leave.
 
 #pragma once
 
@@ -42,6 +42,9 @@ class Callbacks {
 // (a post hook of torch's AccumulateGrad).
 // REQUIRES: the leaf requires a gradient
 void add_reach_hook(const Tensor& leaf, std::function<void()> hook);
+
+// Makes `gradient` the grad() of a leaf: its memory is that of a gradient, of the leaf's module.
+void set_grad(const Tensor& leaf, const Tensor& gradient);
 
 // Calls what Tensor::register_post_accumulate_grad_hook() has registered for a leaf whose grad()
 // has been added to.

@@ -86,9 +86,10 @@ std::vector<Tensor> Checkpoint::differentiate(const Tensor& dy) const {
     if (input.requires_grad) again.back().requires_grad_();
   }
   call_again(again, dy).backward(dy);
+  // Queued kernels may keep the graph, and so its leaves, longer than their gradients are needed.
   std::vector<Tensor> gradients;
   for (const Tensor& input : again) {
-    gradients.push_back(input.defined() ? input.grad() : Tensor());
+    gradients.push_back(input.defined() ? std::exchange(input.mutable_grad(), {}) : Tensor());
   }
   return gradients;
 }

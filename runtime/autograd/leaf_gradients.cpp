@@ -38,12 +38,20 @@ void check_assigned(const Tensor& leaf, const Tensor& grad) {
   check_gradient(grad, make_gradient_form(leaf), fmt::format("grad() of '{}'", leaf.name()));
 }
 
+// A leaf that is an activation is the input of a pipeline's stage, or of a checkpoint: its gradient
+// goes on to who has computed it.
+MemoryKind kind_of_grad(const Tensor& leaf) {
+  const MemoryKind kind = leaf.storage()->memory->kind;
+  const bool goes_on = kind == MemoryKind::activation || kind == MemoryKind::communication;
+  return goes_on ? MemoryKind::autograd_detail : MemoryKind::gradient;
+}
+
 void add_to_grad(const Tensor& leaf, Tensor gradient) {
   Tensor& grad = grad_of(leaf);
   if (!grad.defined()) {
     grad = std::move(gradient);
     grad.storage()->name = leaf.name() + ".grad";
-    runtime::mark_memory_beside(grad, leaf, MemoryKind::gradient);
+    runtime::mark_memory_beside(grad, leaf, kind_of_grad(leaf));
     return;
   }
   check_assigned(leaf, grad);
@@ -77,6 +85,11 @@ Tensor with_hooks(const Hooks& hooks, Tensor gradient, const GradientForm& form)
     gradient = std::move(other);
   }
   return gradient;
+}
+
+void set_grad(const Tensor& leaf, const Tensor& gradient) {
+  runtime::mark_memory_beside(gradient, leaf, MemoryKind::gradient);
+  leaf.mutable_grad() = gradient;
 }
 
 Tensor LeafGradients::take(const Tensor& leaf) {

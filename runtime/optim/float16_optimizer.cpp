@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "runtime/autograd/autograd.h"
+#include "runtime/autograd/callbacks.h"
 #include "runtime/functional/operators.h"
 #include "runtime/nn/module.h"
 #include "runtime/ops/device_kernel.h"
@@ -93,10 +94,9 @@ std::vector<Tensor> Float16OptimizerWithFloat16Params::copy_model_grads_to_main_
     const Tensor from = model_[i].grad();
     if (!from.defined()) continue;
     if (has_master(i)) {
-      Tensor& grad = main_[i].mutable_grad();
-      grad = ops::make_like(from, main_[i].name() + ".grad", from.shape(), DType::f32,
-                            ops::placement_of(from));
-      runtime::mark_memory_beside(grad, from, MemoryKind::gradient);
+      const Tensor grad = ops::make_like(from, main_[i].name() + ".grad", from.shape(), DType::f32,
+                                         ops::placement_of(from));
+      autograd::set_grad(main_[i], grad);
       copies.push_back({grad, from, factor});
       Tensor(model_[i]).zero_grad();
     } else if (factor != 1) {

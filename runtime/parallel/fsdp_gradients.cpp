@@ -13,7 +13,6 @@
 #include "runtime/parallel/fsdp_param_group.h"
 #include "runtime/parallel/fsdp_streams.h"
 #include "runtime/simulation/named_part.h"
-#include "runtime/tensor/memory_space.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "runtime/torch/internals.h"
 #include "runtime/torch/runtime_context.h"
@@ -175,8 +174,7 @@ void ParamGroup::give_gradients() {
       if (shard.grad().defined()) {
         shard.grad().add_(gradients[i]);
       } else {
-        shard.mutable_grad() = gradients[i];
-        runtime::mark_memory(gradients[i], MemoryKind::gradient);
+        autograd::set_grad(shard, gradients[i]);
       }
       autograd::call_after_accumulation(shard);
     }

@@ -13,7 +13,6 @@
 #include "runtime/autograd/callbacks.h"
 #include "runtime/autograd/reach.h"
 #include "runtime/simulation/named_part.h"
-#include "runtime/tensor/memory_space.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "runtime/torch/internals.h"
 #include "runtime/torch/runtime_context.h"
@@ -262,8 +261,7 @@ void Reducer::pack(Bucket& bucket) {
   bucket.buffer.pack(gradients, hook_ ? 1 : 1.0 / divisor_);
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     if (!gradients[i].defined() || !bucket.views[i].defined()) continue;
-    Tensor(parameters_[bucket.parameters[i]]).mutable_grad() = bucket.views[i];
-    runtime::mark_memory(bucket.views[i], MemoryKind::gradient);
+    autograd::set_grad(parameters_[bucket.parameters[i]], bucket.views[i]);
   }
   bucket.ready = device_instant(torch_, bucket.buffer.tensor().device());
 }
@@ -360,9 +358,8 @@ void Reducer::unpack(Bucket& bucket) {
       continue;
     }
     if (!grad.defined() || is_partial(grad)) {
-      grad = torch_.empty_like(like.detach());
+      autograd::set_grad(like, torch_.empty_like(like.detach()));
       grad.storage()->name = like.name() + ".grad";
-      runtime::mark_memory_beside(grad, like, MemoryKind::gradient);
     }
     gradients.back() = grad;
   }

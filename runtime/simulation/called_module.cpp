@@ -13,8 +13,8 @@ InModule::InModule(RunLog* log, int rank, CalledModule module) : log_(log), rank
 }
 
 InModule::InModule(RunLog* log, int rank, std::string_view path, const void* module)
-    : InModule(log, rank, log == nullptr ? CalledModule() : CalledModule{std::string(path), module}) {
-}
+    : InModule(log, rank,
+               log == nullptr ? CalledModule() : CalledModule{std::string(path), module}) {}
 
 InModule::~InModule() {
   if (log_ != nullptr) log_->set_module(rank_, std::move(before_));

@@ -92,7 +92,8 @@ void HbmAllocator::fail(int cube, int pe, Bytes bytes, HbmUse::Holder holder, By
                     "out of HBM on sip{}.cube{}.pe{}: {} {} B, largest free block {} B, capacity "
                     "of the PE's slice {} B{}",
                     sip_, cube, pe,
-                    holder == HbmUse::Holder::queue ? "a queue needs" : "requested", bytes, largest, slice_bytes_,
+                    holder == HbmUse::Holder::queue ? "a queue needs" : "requested", bytes,
+                    largest, slice_bytes_,
                     held > 0 ? fmt::format(", of which queues hold {} B", held) : "");
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cstdint>
 
 #include "test/benches/program_json.h"
 #include "test/benches/program_under_test.h"
@@ -73,9 +74,9 @@ TEST_CASE("ranks keep what their schedule says", "[cli][pipeline]") {
   CHECK(rows[2]["peak_bytes"] < rows[0]["peak_bytes"]);
 }
 
-// A micro-batch's activations are `all` bytes, of which the stage's input is `input`; the first stage
-// is given one that is no activation.  With more micro-batches than stages there is a steady state,
-// in which the input of the next one arrives meanwhile.
+// A micro-batch's activations are `all` bytes, of which the stage's input is `input`; the first
+// stage is given one that is no activation.  With more micro-batches than stages there is a steady
+// state, in which the input of the next one arrives meanwhile.
 TEST_CASE("1F1B keeps the activations of min(m, p - s) micro-batches, to the byte",
           "[cli][pipeline][memory]") {
   const int count = GENERATE(2, 8);

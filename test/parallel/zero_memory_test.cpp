@@ -12,7 +12,8 @@ namespace {
 constexpr std::int64_t kSide = 64;
 constexpr int kLayers = 4;
 constexpr Bytes kParameters = kLayers * kSide * kSide;  // a multiple of what buckets are aligned to
-constexpr std::int64_t kRows = 512;  // of a sample: activations decide when the peak is
+constexpr Bytes kOnItsWay = 2 * kSide * kSide;  // a layer's gradient, until the buffer has it
+constexpr std::int64_t kRows = 512;             // of a sample: activations decide when the peak is
 
 nn::Sequential layers(const RuntimeContext& torch, DType dtype) {
   TensorOptions options = kOnOnePe;
@@ -24,9 +25,8 @@ nn::Sequential layers(const RuntimeContext& torch, DType dtype) {
   return model;
 }
 
-// Of bf16: 2 B, a gradient of 4 B that all micro-batches add to, and a d-th of a master and two
-// moments of 4 B each.  Of f32 there is a master as well (Megatron's table of its distributed
-// optimizer).
+// Parameters take 2 B, a gradient of 4 B that all micro-batches add to, and a d-th of a master and
+// two moments of 4 B each (Megatron's table of its distributed optimizer).
 TEST_CASE("ZeRO-1 takes 6 + 12 / d bytes for a parameter of bf16 at the peak", "[zero][memory]") {
   const int ranks = GENERATE(1, 2, 4, 8);
   const bool is_distributed = GENERATE(true, false);
@@ -50,11 +50,15 @@ TEST_CASE("ZeRO-1 takes 6 + 12 / d bytes for a parameter of bf16 at the peak", "
       optimizer.step();
     }
     world.torch.ahbm.synchronize(rank);
-    const MemoryByKind peak = world.torch.ahbm.memory_stats(rank).peak;
+    const auto [held, peak] = world.torch.ahbm.memory_stats(rank);
     const int sharers = is_distributed ? ranks : 1;
     CHECK(peak[MemoryKind::parameter] == 2 * kParameters);
-    CHECK(peak[MemoryKind::gradient] == 4 * kParameters);
+    CHECK(held[MemoryKind::gradient] == 4 * kParameters);
+    CHECK(peak[MemoryKind::gradient] == 4 * kParameters + kOnItsWay);
     CHECK(peak[MemoryKind::optimizer_state] == 12 * kParameters / sharers);
+    const Bytes of_parameters = peak[MemoryKind::parameter] + peak[MemoryKind::gradient] +
+                                peak[MemoryKind::optimizer_state] - kOnItsWay;
+    CHECK(of_parameters == 6 * kParameters + 12 * kParameters / sharers);
     CHECK(peak.sum() == world.torch.ahbm.max_memory_allocated(rank));
   });
 }

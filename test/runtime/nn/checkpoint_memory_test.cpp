@@ -165,8 +165,8 @@ TEST_CASE("checkpoint_sequential keeps the input of each segment, and all of the
 TEST_CASE("a selective checkpoint keeps the results of its operators, and computes them once",
           "[nn][checkpoint][memory]") {
   OperatorsUnderTest dut;
-  const DPPolicy dp = GENERATE(kOnOnePe, on_pes(kR));
-  const auto copies = static_cast<Bytes>(dp == kOnOnePe ? 1 : 2);
+  const Bytes copies = GENERATE(1, 2);
+  const DPPolicy dp = copies == 1 ? kOnOnePe : on_pes(kR);
   const nn::Linear up(dut.torch, 32, 64, {.dp = dp});
   const nn::Linear down(dut.torch, 64, 32, {.dp = dp});
   const auto block = [&](const std::vector<Tensor>& in) {
