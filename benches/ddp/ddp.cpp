@@ -70,17 +70,17 @@ constexpr std::array kBucketColumns = {
 
 constexpr std::array kMeshColumns = {
     TableColumn{"scheme", "", -7, "scheme"},
-    TableColumn{"tp", "1", 3, "tp"},
+    TableColumn{"tp", "", 3, "tp"},
     TableColumn{"dp", "", 5, "dp"},
     TableColumn{"cap", "(MiB)", 6, "bucket_cap_mb"},
-    TableColumn{"step", "(us)", 12, "step_ns", 1e-3, 3},
+    TableColumn{"step", "(us)", 12, "step_ns", 1e-3, 1},
     TableColumn{"MFU", "(%)", 5, "mfu", 100, 1},
-    TableColumn{"tp time", "(us)", 11, "tp_ns", 1e-3, 3},
-    TableColumn{"exposed", "(us)", 11, "tp_exposed_ns", 1e-3, 3},
-    TableColumn{"sent", "(MB)", 9, "tp_bytes", 1e-6, 3},
-    TableColumn{"dp time", "(us)", 11, "dp_ns", 1e-3, 3},
-    TableColumn{"exposed", "(us)", 11, "dp_exposed_ns", 1e-3, 3},
-    TableColumn{"sent", "(MB)", 9, "dp_bytes", 1e-6, 3},
+    TableColumn{"tp time", "(us)", 11, "tp_ns", 1e-3, 1},
+    TableColumn{"exposed", "(us)", 11, "tp_exposed_ns", 1e-3, 1},
+    TableColumn{"sent", "(MB)", 10, "tp_bytes", 1e-6, 3},
+    TableColumn{"dp time", "(us)", 11, "dp_ns", 1e-3, 1},
+    TableColumn{"exposed", "(us)", 11, "dp_exposed_ns", 1e-3, 1},
+    TableColumn{"sent", "(MB)", 10, "dp_bytes", 1e-6, 3},
 };
 
 double parse_cap(std::string_view text) {
@@ -352,7 +352,7 @@ BenchInfo ddp_bench() {
         "ddp, zero1 (Megatron's distributed optimizer), fsdp2 (fully_shard), a list",
         SettingType::names},
        {"world", "2", "ranks, a list", SettingType::integers},
-       {"tp", "",
+       {"tp", "1",
         "neighbouring ranks that share a model by Megatron's layers, a list; world / tp "
         "are data parallel, by ddp or zero1",
         SettingType::integers},

@@ -254,6 +254,7 @@ MeasuredStep measure_step(PointContext& point, const StepInput& input, const Top
     auto steps = input.scheme == Scheme::ddp     ? ddp_steps(torch, input, holder)
                  : input.scheme == Scheme::zero1 ? zero1_steps(torch, input, holder)
                                                  : fsdp_steps(torch, input, holder);
+    if (input.dp() == 1) steps.later.buckets.clear();  // a rank alone sends nothing
     all.add(steps.later);
     if (rank != 0) return;
     modelled = steps.modelled;

@@ -36,7 +36,7 @@ std::optional<double> peak_flops(const Topology& topology) {
 void set_axis(Row& row, const std::string& name, const AxisUse& use) {
   row.set(name + "_ns", to_ns(use.communicating))
       .set(name + "_exposed_ns", to_ns(use.exposed))
-      .set(name + "_bytes", use.bytes)
+      .set(name + "_bytes", static_cast<double>(use.bytes))
       .set(name + "_collectives", use.collectives);
 }
 

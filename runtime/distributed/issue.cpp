@@ -252,6 +252,7 @@ Work DistributedContext::State::run_beside(Issued issued, bool queued) {
   const bool is_next = issued.previous == nullptr || issued.previous->is_done;
   if (is_next && changes_nothing(call)) {
     run(issued);
+    work->ended_on_device = work->instant();
     work->finish(nullptr);
   } else {
     CollectiveStream* const stream = queued ? &ensure_stream(call) : nullptr;
