@@ -1,7 +1,9 @@
 #include "benches/gemm/gemm_run.h"
 
+#include <memory>
 #include <ranges>
 #include <tuple>
+#include <utility>
 
 #include "benches/gemm/exact_product.h"
 #include "benches/gemm/gemm_placement.h"
@@ -182,12 +184,14 @@ sim::OperandAt place_of(const Topology& topology, const OperandBlocks& operand) 
   const auto slice_of = [&](const PeLocation& home) {
     return std::tuple(home.sip, home.cube, sim::Routing::hbm_slice_of(topology, home.pe));
   };
-  sim::OperandAt place;
+  auto further = std::make_shared<sim::FurtherBlocks>();
   for (std::size_t i = 1; i < operand.blocks.size(); ++i) {
     sim::MatrixAt block;
     block.joins_previous = slice_of(operand.blocks[i].home) == slice_of(operand.blocks[i - 1].home);
-    place.further.push_back({operand.blocks[i].row, block});
+    further->blocks.push_back({operand.blocks[i].row, block});
   }
+  sim::OperandAt place;
+  place.list = std::move(further);
   return place;
 }
 

@@ -117,7 +117,7 @@ SpreadProduct make_product(std::string_view name, const GemmOfRows& of) {
 
 // The PEs that read the same rows of memory: those of a team, and of all teams if they read the
 // same.
-tl::CompositeGemm::Readers count_readers(const SpreadProduct& product, const SpreadRows& read,
+tl::CompositeGemm::Readers count_readers(const SpreadProduct& product, const OperandRows& read,
                                          std::int64_t in_team, bool is_same_for_teams) {
   const int of_one = static_cast<int>(in_team);
   const auto teams = static_cast<int>(std::ssize(product.teams));
@@ -143,16 +143,17 @@ void multiply(tl::Context& tl, const Tensor& c, const GemmOperands& operands,
   const std::int64_t n = std::min(grid.width, c.size(-1) - column);
   const auto& [first, last] = product.depth;
   const std::int64_t first_row = team.row + row;
-  const SpreadRows a = product.a.is_transposed()
-                           ? product.a.rows_for(pe, first, last, first_row)
-                           : product.a.rows_for(pe, first_row, first_row + m, 0);
-  const SpreadRows b = product.b.is_transposed() ? product.b.rows_for(pe, column, column + n, 0)
-                                                 : product.b.rows_for(pe, first, last, column);
-  const SpreadRows into = product.c.rows_for(pe, first_row, first_row + m, column);
+  const OperandRows a = product.a.is_transposed()
+                            ? product.a.operand_rows_for(pe, first, last, first_row)
+                            : product.a.operand_rows_for(pe, first_row, first_row + m, 0);
+  const OperandRows b = product.b.is_transposed()
+                            ? product.b.operand_rows_for(pe, column, column + n, 0)
+                            : product.b.operand_rows_for(pe, first, last, column);
+  const OperandRows into = product.c.operand_rows_for(pe, first_row, first_row + m, column);
   tl::CompositeGemm gemm{
-      .a = a.first(),
-      .b = b.first(),
-      .c = into.first(),
+      .a = a.first,
+      .b = b.first,
+      .c = into.first,
       .m = m,
       .n = n,
       .k = product.depth.count(),
@@ -160,9 +161,9 @@ void multiply(tl::Context& tl, const Tensor& c, const GemmOperands& operands,
       .b_pitch = product.b.pitch(),
       .c_pitch = product.c.pitch(),
       .scale = operands.alpha,
-      .a_further = a.further(),
-      .b_further = b.further(),
-      .c_further = into.further(),
+      .a_further = a.further,
+      .b_further = b.further,
+      .c_further = into.further,
       .a_readers = count_readers(product, a, grid.along_columns, !product.has_cut_rows),
       .b_readers = count_readers(product, b, grid.along_rows, true),
       .transpose_a = product.a.is_transposed(),

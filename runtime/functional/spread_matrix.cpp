@@ -1,6 +1,8 @@
 #include "runtime/functional/spread_matrix.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "runtime/functional/matrix_layout.h"
 #include "runtime/ops/placement.h"
@@ -55,6 +57,7 @@ SpreadMatrix::SpreadMatrix(std::string_view name, const Tensor& matrix, bool is_
   }
   is_transposed_ = is_transposed != is_turned;
   std::ranges::stable_sort(held_, {}, &Held::begin);
+  has_copies_ = std::ranges::adjacent_find(held_, {}, &Held::begin) != held_.end();
 }
 
 SpreadRows SpreadMatrix::rows_for(const sim::PeLocation& pe, std::int64_t begin, std::int64_t end,
@@ -72,6 +75,22 @@ SpreadRows SpreadMatrix::rows_for(const sim::PeLocation& pe, std::int64_t begin,
     copies = last;
   }
   return rows;
+}
+
+OperandRows SpreadMatrix::operand_rows_for(const sim::PeLocation& pe, std::int64_t begin,
+                                           std::int64_t end, std::int64_t column) const {
+  const auto find = [&](std::int64_t from) -> OperandRows {
+    SpreadRows rows = rows_for(pe, begin, end, from);
+    const tl::Pointer first = rows.first();
+    rows.blocks.erase(rows.blocks.begin());
+    return {first, std::move(rows.blocks), rows.are_own};
+  };
+  if (has_copies_) return find(column);
+  const auto [found, is_new] = found_.try_emplace({begin, end});
+  if (is_new) found->second = find(0);
+  const OperandRows& rows = found->second;
+  if (rows.further.empty()) return find(column);  // which may be the PE's own
+  return {rows.first + column, rows.further + column, rows.are_own};
 }
 
 }  // namespace kernbench::ops

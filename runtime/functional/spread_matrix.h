@@ -4,10 +4,11 @@
 #pragma once
 
 #include <cstdint>
-#include <iterator>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "runtime/tensor/tensor.h"
@@ -24,7 +25,13 @@ struct SpreadRows {
   bool are_own = true;  // they lie on the PE itself
 
   const tl::Pointer& first() const { return blocks.front().pointer; }
-  std::vector<tl::RowBlock> further() const { return {std::next(blocks.begin()), blocks.end()}; }
+};
+
+// The same as tl.composite takes them.
+struct OperandRows {
+  tl::Pointer first;
+  tl::FurtherBlocks further;
+  bool are_own = true;
 };
 
 // A row of its memory is a row of the matrix, or, of a turned view, a column.
@@ -41,6 +48,9 @@ class SpreadMatrix {
   // own, or else that of its cube, or that of the PE with its number in another cube.
   SpreadRows rows_for(const sim::PeLocation& pe, std::int64_t begin, std::int64_t end,
                       std::int64_t column) const;
+  // The same for tl.composite.  If the PEs of a launch have the same rows, they share one list.
+  OperandRows operand_rows_for(const sim::PeLocation& pe, std::int64_t begin, std::int64_t end,
+                               std::int64_t column) const;
 
  private:
   struct Held {
@@ -55,6 +65,10 @@ class SpreadMatrix {
   std::vector<Held> held_;  // by their begin; copies of the same rows lie beside each other
   std::int64_t pitch_ = 0;
   bool is_transposed_ = false;
+  bool has_copies_ = false;  // PEs may have different ones
+  // By their first row and the one behind the last: those that some PE has asked for, from column 0
+  // on.
+  mutable std::map<std::pair<std::int64_t, std::int64_t>, OperandRows> found_;
 };
 
 }  // namespace kernbench::ops

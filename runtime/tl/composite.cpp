@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
+#include <memory>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -16,6 +18,34 @@
 #include "sim_engine/components/routing.h"
 
 namespace kernbench::tl {
+
+FurtherBlocks::FurtherBlocks(std::vector<RowBlock> blocks) {
+  if (!blocks.empty()) list_ = std::make_shared<List>(List{std::move(blocks)});
+}
+
+// What a check of blocks was asked, and what it has found.
+struct CheckedBlocks {
+  sim::RegionId first;     // where the matrix begins
+  std::int64_t begin = 0;  // and with which element, of column 0 of the list
+  std::int64_t rows = 0;   // of the whole matrix
+  std::int64_t pitch = 0;
+  DType dtype = DType::f32;
+  std::uint64_t destroyed = 0;  // regions of the device, until then
+
+  // The columns that all blocks have, from that of the list's pointers on.
+  std::int64_t first_column = 0;
+  std::int64_t last_column = 0;
+  std::shared_ptr<const sim::FurtherBlocks> blocks = nullptr;
+
+  // True if the columns [column, end) of the same matrix need no check.
+  bool holds_for(const CheckedBlocks& asked, std::int64_t column, std::int64_t end) const {
+    const auto question = [](const CheckedBlocks& one) {
+      return std::tuple(one.first.index, one.first.generation, one.begin, one.rows, one.pitch,
+                        one.dtype, one.destroyed);
+    };
+    return question(*this) == question(asked) && column >= first_column && end <= last_column;
+  }
+};
 
 namespace {
 
@@ -42,8 +72,15 @@ std::string_view overlapped_operand(const sim::CompositePlan& plan) {
       return touch(*block.first, block.second, matrix, elements);
     });
   };
+  // Mostly no region of c is one of theirs.
+  const auto may_read_c = [&](const sim::OperandAt& operand) {
+    return operand.list == nullptr || std::ranges::any_of(in_c, [&](const auto& block) {
+             return operand.list->regions->contains(block.first->buffer.region);
+           });
+  };
   const auto reads_c = [&](const sim::OperandAt& operand, std::int64_t rows, std::int64_t columns) {
     bool overlaps = false;
+    if (!may_read_c(operand)) return overlaps;
     operand.for_each_part(operand.rows_at(0, 0, rows, columns),
                           [&](const sim::MatrixAt& block, const sim::ElementRange& elements) {
                             overlaps = overlaps || overlaps_c(block, elements);
@@ -90,35 +127,85 @@ void Context::check_readers(std::string_view operand, const CompositeGemm::Reade
 }
 
 sim::OperandAt Context::operand_at(std::string_view operand, const Pointer& first,
-                                   const std::vector<RowBlock>& further, const Shape& shape,
-                                   DType dtype, std::int64_t pitch) const {
+                                   const FurtherBlocks& further, const Shape& shape, DType dtype,
+                                   std::int64_t pitch) const {
+  const std::int64_t rows = further.empty() ? shape[0] : further.list_->blocks.front().row;
+  check_row(operand, 0, rows, shape);
+  sim::OperandAt whole{
+      matrix_at(fmt::format("tl.composite ({})", operand), first, {rows, shape[1]}, dtype, pitch)};
+  if (further.empty()) return whole;
+  whole.list = blocks_behind(whole, operand, further, shape, dtype);
+  whole.first_column = further.column_;
+  return whole;
+}
+
+void Context::check_row(std::string_view operand, std::int64_t row, std::int64_t next,
+                        const Shape& shape) const {
+  if (row < next) return;
+  throw DeviceError("KB-K033",
+                    "{}: a block of {} begins at row {} and the next one at {}; rows in "
+                    "ascending order, below {}, are wanted",
+                    where("tl.composite"), operand, row, next, shape[0]);
+}
+
+// PEs that share a list are answered by the check of the first one, unless each access is shown.
+std::shared_ptr<const sim::FurtherBlocks> Context::blocks_behind(const sim::MatrixAt& first,
+                                                                 std::string_view operand,
+                                                                 const FurtherBlocks& further,
+                                                                 const Shape& shape,
+                                                                 DType dtype) const {
+  const CheckedBlocks asked{first.buffer.region,
+                            first.begin - further.column_,
+                            shape[0],
+                            first.pitch,
+                            dtype,
+                            run_.pe().services().memory.destroyed_count()};
+  std::shared_ptr<const CheckedBlocks>& checked = further.list_->checked;
+  const std::int64_t end = further.column_ + shape[1];
+  const bool is_checked = watch_ == nullptr && checked != nullptr && shape[1] <= asked.pitch &&
+                          checked->holds_for(asked, further.column_, end);
+  if (!is_checked) checked = check_blocks(asked, first, operand, further, shape);
+  return checked->blocks;
+}
+
+std::shared_ptr<const CheckedBlocks> Context::check_blocks(const CheckedBlocks& asked,
+                                                           const sim::MatrixAt& first,
+                                                           std::string_view operand,
+                                                           const FurtherBlocks& further,
+                                                           const Shape& shape) const {
   const std::string operation = fmt::format("tl.composite ({})", operand);
-  const auto end_of = [&](std::size_t block) {
-    return block < further.size() ? further[block].row : shape[0];
-  };
-  const auto at = [&](const Pointer& pointer, std::int64_t row, std::size_t next) {
-    if (end_of(next) <= row) {
-      throw DeviceError("KB-K033",
-                        "{}: a block of {} begins at row {} and the next one at {}; rows in "
-                        "ascending order, below {}, are wanted",
-                        where("tl.composite"), operand, row, end_of(next), shape[0]);
-    }
-    return matrix_at(operation, pointer, {end_of(next) - row, shape[1]}, dtype, pitch);
-  };
-  sim::OperandAt whole{at(first, 0, 0)};
-  whole.further.reserve(further.size());
+  const std::vector<RowBlock>& given = further.list_->blocks;
+  auto found = std::make_shared<CheckedBlocks>(asked);
+  found->last_column = std::numeric_limits<std::int64_t>::max();
+  auto blocks = std::make_shared<sim::FurtherBlocks>();
+  std::vector<sim::MatrixRegions::Part> parts{
+      {asked.first, asked.begin, given.front().row, asked.pitch}};
+  sim::PeLocation before = first.buffer.home;
   const Topology& topology = run_.pe().services().topology;
-  const auto slice_of = [&](const sim::MatrixAt& block) {
-    const sim::PeLocation& home = block.buffer.home;
+  const auto slice_of = [&](const sim::PeLocation& home) {
     return std::tuple(home.sip, home.cube, sim::Routing::hbm_slice_of(topology, home.pe));
   };
-  for (std::size_t i = 0; i < further.size(); ++i) {
-    const sim::MatrixAt& previous = i == 0 ? whole : whole.further.back().at;
-    sim::MatrixAt block = at(further[i].pointer, further[i].row, i + 1);
-    block.joins_previous = slice_of(block) == slice_of(previous);
-    whole.further.push_back({further[i].row, block});
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const auto& [row, pointer] = given[i];
+    const std::int64_t rows = (i + 1 < given.size() ? given[i + 1].row : shape[0]) - row;
+    check_row(operand, row, row + rows, shape);
+    sim::MatrixAt block =
+        matrix_at(operation, pointer + further.column_, {rows, shape[1]}, asked.dtype, asked.pitch);
+    block.begin -= further.column_;
+    block.joins_previous = slice_of(block.buffer.home) == slice_of(before);
+    before = block.buffer.home;
+    const std::int64_t until = block.buffer.first + block.buffer.element_count;
+    found->first_column = std::max(found->first_column, block.buffer.first - block.begin);
+    found->last_column =
+        std::min(found->last_column, until - block.begin - (rows - 1) * block.pitch);
+    // A rule is asked at each access.
+    if (pointer.rule_ != nullptr) found->last_column = std::numeric_limits<std::int64_t>::min();
+    parts.push_back({block.buffer.region, block.begin, rows, block.pitch});
+    blocks->blocks.push_back({row, block});
   }
-  return whole;
+  blocks->regions = std::make_shared<const sim::MatrixRegions>(std::move(parts));
+  found->blocks = std::move(blocks);
+  return found;
 }
 
 sim::CompositePlan Context::make_plan(const CompositeGemm& gemm) const {
@@ -224,11 +311,14 @@ void Context::composite(const CompositeGemm& gemm) {
                                std::int64_t rows) {
     check_store("tl.composite", pointer, block.block(0, 0, rows, gemm.n));
   };
-  const auto& further = plan.c.further;
-  check_block(gemm.c, plan.c, further.empty() ? gemm.m : further.front().row);
-  for (std::size_t i = 0; i < further.size(); ++i) {
-    const std::int64_t end = i + 1 < further.size() ? further[i + 1].row : gemm.m;
-    check_block(gemm.c_further[i].pointer, further[i].at, end - further[i].row);
+  const auto row_of = [&](std::size_t i) {
+    return i < gemm.c_further.size() ? gemm.c_further[i].row : gemm.m;
+  };
+  check_block(gemm.c, plan.c, row_of(0));
+  for (std::size_t i = 0; i < gemm.c_further.size(); ++i) {
+    sim::MatrixAt block = plan.c.matrix_of(i + 1);
+    block.begin += plan.c.first_column;
+    check_block(gemm.c_further[i].pointer, block, row_of(i + 1) - row_of(i));
   }
   set_tile(plan, {gemm.tile_m, gemm.tile_n, gemm.tile_k});
   count_parts(plan);

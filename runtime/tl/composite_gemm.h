@@ -2,7 +2,10 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -13,6 +16,8 @@
 namespace kernbench::tl {
 
 using sim::Activation;
+
+struct CheckedBlocks;
 
 // Where the rows of a matrix of tl.composite lie, from `row` on.
 struct RowBlock {
@@ -34,6 +39,42 @@ struct RowsInBlocks {
       use(blocks[i].pointer, blocks[i].row, end - blocks[i].row);
     }
   }
+};
+
+// The blocks of a matrix of tl.composite behind its first one, in the order of rows.  Copies share
+// one list, which is checked once: a kernel whose PEs read the same rows makes it before the
+// launch.
+class FurtherBlocks {
+ public:
+  FurtherBlocks() = default;
+  FurtherBlocks(std::vector<RowBlock> blocks);
+  FurtherBlocks(std::initializer_list<RowBlock> blocks)
+      : FurtherBlocks(std::vector<RowBlock>(blocks)) {}
+
+  // The same rows, from `columns` further on.
+  FurtherBlocks operator+(std::int64_t columns) const {
+    FurtherBlocks moved = *this;
+    moved.column_ += columns;
+    return moved;
+  }
+
+  std::size_t size() const { return list_ == nullptr ? 0 : list_->blocks.size(); }
+  bool empty() const { return size() == 0; }
+  RowBlock operator[](std::size_t index) const {
+    const RowBlock& block = list_->blocks[index];
+    return {block.row, block.pointer + column_};
+  }
+
+ private:
+  friend class Context;
+  struct List {
+    std::vector<RowBlock> blocks;
+    // What the latest check has found.
+    mutable std::shared_ptr<const CheckedBlocks> checked = nullptr;
+  };
+
+  std::shared_ptr<const List> list_;  // null: none
+  std::int64_t column_ = 0;           // from the list's pointers on
 };
 
 // The arguments of tl.composite: c = activation(scale (a b) + bias), a tiled matrix product.
@@ -71,9 +112,9 @@ struct CompositeGemm {
   std::optional<Pointer> bias = std::nullopt;
   Activation activation = Activation::none;
   std::optional<DType> out_dtype = std::nullopt;  // if given, it must be c's
-  std::vector<RowBlock> a_further = {};  // the blocks behind the first, in the order of rows
-  std::vector<RowBlock> b_further = {};
-  std::vector<RowBlock> c_further = {};
+  FurtherBlocks a_further = {};
+  FurtherBlocks b_further = {};
+  FurtherBlocks c_further = {};
   Readers a_readers = {};
   Readers b_readers = {};
   bool transpose_a = false;

@@ -42,6 +42,7 @@ struct HbmPart;
 struct IpcqMessage;
 class KernelRun;
 struct MatrixAt;
+struct FurtherBlocks;
 struct OperandAt;
 struct MessageBalance;
 struct Operation;
@@ -301,8 +302,19 @@ class Context {
   std::vector<sim::HbmPart> parts_of(std::string_view operation, const RowsInBlocks& rows) const;
   void check_readers(std::string_view operand, const CompositeGemm::Readers& readers) const;
   sim::OperandAt operand_at(std::string_view operand, const Pointer& first,
-                            const std::vector<RowBlock>& further, const Shape& shape, DType dtype,
+                            const FurtherBlocks& further, const Shape& shape, DType dtype,
                             std::int64_t pitch) const;
+  void check_row(std::string_view operand, std::int64_t row, std::int64_t next,
+                 const Shape& shape) const;
+  std::shared_ptr<const sim::FurtherBlocks> blocks_behind(const sim::MatrixAt& first,
+                                                          std::string_view operand,
+                                                          const FurtherBlocks& further,
+                                                          const Shape& shape, DType dtype) const;
+  std::shared_ptr<const CheckedBlocks> check_blocks(const CheckedBlocks& asked,
+                                                    const sim::MatrixAt& first,
+                                                    std::string_view operand,
+                                                    const FurtherBlocks& further,
+                                                    const Shape& shape) const;
   sim::MatrixAt matrix_at(std::string_view operation, const Pointer& pointer, const Shape& shape,
                           DType dtype, std::int64_t pitch) const;
   sim::CompositePlan make_plan(const CompositeGemm& gemm) const;

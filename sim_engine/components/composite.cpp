@@ -100,18 +100,32 @@ Composite::Step Composite::step_at(std::int64_t index) const {
   return step;
 }
 
+// A matrix that is read from many blocks is one access: else those of a launch, each from as many
+// blocks as there are PEs, would be a large part of the host's work.
 void Composite::open_accesses() {
   PeServices& services = scheduler_.services();
-  accesses_.reserve(count_memory_uses(plan_));
-  for_each_memory_use(plan_, [&](const MemoryUse& use) {
+  const AccessOrigin origin{"tl.composite", scheduler_.location(), kernel_};
+  const Time now = services.engine.now();
+  const auto begin = [&](const MemoryUse& use) {
     accesses_.push_back(services.accesses.begin(
-        use.region, use.elements, use.writes ? Access::write : Access::read,
-        {"tl.composite", scheduler_.location(), kernel_}, services.engine.now()));
-  });
+        use.region, use.elements, use.writes ? Access::write : Access::read, origin, now));
+  };
+  for_each_operand(
+      plan_, [&](const OperandAt& operand, std::int64_t rows, std::int64_t columns, bool writes) {
+        if (writes || operand.list == nullptr) {
+          return for_each_block_use(operand, rows, columns, writes, begin);
+        }
+        matrix_reads_.push_back(services.accesses.begin_read(
+            operand.list->regions, {operand.first_column, operand.is_transposed ? rows : columns},
+            origin, now));
+      });
+  use_bias(plan_, begin);
 }
 
 void Composite::close_accesses() {
-  for (const AccessId access : accesses_) scheduler_.services().accesses.end(access);
+  AccessTracker& tracker = scheduler_.services().accesses;
+  for (const AccessId access : accesses_) tracker.end(access);
+  for (const MatrixReadId read : matrix_reads_) tracker.end(read);
 }
 
 void Composite::start() {
@@ -154,26 +168,34 @@ void Composite::issue_step(const Step& step) {
 }
 
 // A tile in several slices of HBM is a load from each, whose rows follow each other in scratch. The
-// array
-// reads a transposed tile column by column, which takes no time of its own.
+// array reads a transposed tile column by column, which takes no time of its own.
 Tile Composite::load_tile(const OperandAt& operand, std::int64_t row, std::int64_t column,
                           std::int64_t rows, std::int64_t columns) {
-  std::vector<Tile> parts;
-  std::vector<Value> values;
   operand.for_each_transfer(
       operand.rows_at(row, column, rows, columns), [&](const OperandAt::Rows& transfer) {
-        parts.push_back(
+        parts_.push_back(
             load({access_to(operand, transfer), operand.is_shared()}, transfer.count(), {}));
-        values.push_back(parts.back()->value);
       });
-  if (parts.size() == 1 && !operand.is_transposed) return parts.front();
-  PeServices& services = scheduler_.services();
-  const Tile whole = services.tiles.make_view(operand.buffer.dtype, rows * columns, parts);
-  whole->value = parts.size() == 1 ? values.front() : services.memory.concat(values);
-  if (operand.is_transposed) {
-    whole->value = services.memory.along_axis(AxisOp::transpose, whole->value, {1, columns, rows});
+  Tile whole = parts_.front();
+  if (parts_.size() > 1 || operand.is_transposed) {
+    PeServices& services = scheduler_.services();
+    whole = services.tiles.make_view(operand.buffer.dtype, rows * columns, parts_);
+    whole->value = concat_parts();
+    if (operand.is_transposed) {
+      whole->value =
+          services.memory.along_axis(AxisOp::transpose, whole->value, {1, columns, rows});
+    }
   }
+  parts_.clear();
   return whole;
+}
+
+Value Composite::concat_parts() const {
+  if (parts_.size() == 1) return parts_.front()->value;
+  std::vector<Value> values;
+  values.reserve(parts_.size());
+  for (const Tile& part : parts_) values.push_back(part->value);
+  return scheduler_.services().memory.concat(values);
 }
 
 Tile Composite::load(const work::Load& access, std::int64_t count, const Tile& not_before) {

@@ -63,6 +63,7 @@ class Composite final : private CommandIssuer {
   void issue_end_of_result(const Step& step, Tile sum);
   Tile load_tile(const OperandAt& operand, std::int64_t row, std::int64_t column, std::int64_t rows,
                  std::int64_t columns);
+  Value concat_parts() const;
   Tile load(const work::Load& access, std::int64_t count, const Tile& not_before);
   Tile multiply(const Step& step, const Tile& a, const Tile& b);
   Tile run_epilogue(const Step& step, const Tile& sum);
@@ -78,7 +79,8 @@ class Composite final : private CommandIssuer {
   Waits& waits_;
   const GemmSize counts_;  // of tiles
   Tile scratch_;
-  std::vector<AccessId> accesses_;  // under way
+  std::vector<AccessId> accesses_;          // under way
+  std::vector<MatrixReadId> matrix_reads_;  // likewise
   std::vector<AccessIndex::Id> noted_;
   const std::int64_t step_count_;
   std::int64_t next_step_ = 0;
@@ -90,6 +92,7 @@ class Composite final : private CommandIssuer {
   Tile bias_;                   // of the result at hand
   Tile last_departed_;          // of the latest product: products reach the array in order
   std::array<Tile, 2> stored_;  // of the two latest results: ready when their scratch is free
+  std::vector<Tile> parts_;     // loads of the tile at hand; between two tiles it is empty
 };
 
 }  // namespace kernbench::sim

@@ -18,7 +18,7 @@ Wide count_transfers(const OperandAt& operand, std::int64_t along_rows, Wide oth
 }  // namespace
 
 std::size_t count_memory_uses(const CompositePlan& plan) {
-  return 3 + plan.a.further.size() + plan.b.further.size() + plan.c.further.size() +
+  return 3 + plan.a.further().size() + plan.b.further().size() + plan.c.further().size() +
          (plan.bias ? 1 : 0);
 }
 

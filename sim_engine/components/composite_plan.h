@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -14,6 +16,7 @@
 #include "sim_engine/values/compute_ops.h"
 #include "sim_engine/values/device_buffer.h"
 #include "sim_engine/values/element_range.h"
+#include "sim_engine/values/matrix_regions.h"
 
 namespace kernbench::sim {
 
@@ -33,28 +36,41 @@ struct MatrixAt {
   }
 };
 
+// A block of a matrix behind its first one.
+struct FurtherBlock {
+  std::int64_t row;  // the first of its rows in the memory of the whole
+  MatrixAt at;
+};
+
+// The blocks behind the first one, ascending, and the regions of all.  PEs of a launch that read
+// the same rows refer to one list, since there may be as many blocks as PEs; so nobody changes it.
+struct FurtherBlocks {
+  std::vector<FurtherBlock> blocks;
+  std::shared_ptr<const MatrixRegions> regions = nullptr;  // null if only the time is asked for
+};
+
 // A matrix of the product, whose rows may lie in several blocks, on different PEs.  A transposed
 // one has the operand's columns as rows in memory, and what is said of rows holds for those.
 struct OperandAt : MatrixAt {
-  struct Block {
-    std::int64_t row;  // the first of its rows in the memory of the whole
-    MatrixAt at;
-  };
   // The PEs that compute with the same tiles: those of this PE's cube, and those of the launch.
   struct Readers {
     int in_cube = 0;  // 0: the PE takes its tiles from HBM, not by way of SharedTiles
     int in_launch = 0;
   };
 
-  std::vector<Block> further = {};  // blocks behind the first, ascending
+  std::shared_ptr<const FurtherBlocks> list = nullptr;  // null if there is one block alone
+  std::int64_t first_column = 0;  // column 0 of the operand in the rows of `list`
   Readers readers = {};
   bool is_transposed = false;
 
   bool is_shared() const { return readers.in_cube > 0; }
+  std::span<const FurtherBlock> further() const {
+    return list == nullptr ? std::span<const FurtherBlock>{} : list->blocks;
+  }
   // The transfers that all rows take beyond the first one.
   std::int64_t further_transfers() const {
-    return std::ranges::count_if(further,
-                                 [](const Block& block) { return !block.at.joins_previous; });
+    return std::ranges::count_if(
+        further(), [](const FurtherBlock& block) { return !block.at.joins_previous; });
   }
 
   // A rectangle of the matrix as it lies in memory.
@@ -74,18 +90,19 @@ struct OperandAt : MatrixAt {
       std::swap(row, column);
       std::swap(rows, columns);
     }
-    const auto behind = std::ranges::upper_bound(further, row, {}, &Block::row);
-    return {static_cast<std::size_t>(behind - further.begin()), row, column, rows, columns};
+    const auto behind = std::ranges::upper_bound(further(), row, {}, &FurtherBlock::row);
+    return {static_cast<std::size_t>(behind - further().begin()), row, column, rows, columns};
   }
 
   const MatrixAt& matrix_of(std::size_t block) const {
-    return block == 0 ? *this : further[block - 1].at;
+    return block == 0 ? *this : list->blocks[block - 1].at;
   }
   ElementRange in_first_block(const Rows& rows) const {
-    const std::int64_t first = rows.block == 0 ? 0 : further[rows.block - 1].row;
     const std::int64_t stop = end_of(rows.block, rows.row + rows.rows);
-    return matrix_of(rows.block)
-        .block(rows.row - first, rows.column, stop - rows.row, rows.columns);
+    if (rows.block == 0) return block(rows.row, rows.column, stop - rows.row, rows.columns);
+    const FurtherBlock& further = list->blocks[rows.block - 1];
+    return further.at.block(rows.row - further.row, first_column + rows.column, stop - rows.row,
+                            rows.columns);
   }
 
   // Calls use(matrix, elements) for what each block has of the rows, in their order.
@@ -105,7 +122,7 @@ struct OperandAt : MatrixAt {
     const std::int64_t end = left.row + left.rows;
     while (left.row < end) {
       std::size_t last = left.block;
-      while (end_of(last, end) < end && further[last].at.joins_previous) ++last;
+      while (end_of(last, end) < end && list->blocks[last].at.joins_previous) ++last;
       const std::int64_t stop = end_of(last, end);
       use(Rows{left.block, left.row, left.column, stop - left.row, left.columns});
       left.row = stop;
@@ -115,7 +132,8 @@ struct OperandAt : MatrixAt {
 
  private:
   std::int64_t end_of(std::size_t block, std::int64_t most) const {
-    return block < further.size() ? std::min(most, further[block].row) : most;
+    const std::span<const FurtherBlock> blocks = further();
+    return block < blocks.size() ? std::min(most, blocks[block].row) : most;
   }
 };
 
@@ -142,22 +160,37 @@ struct MemoryUse {
   ElementRange elements;
   bool writes;
 };
+// Calls use(operand, rows, columns, writes) for each matrix of the product, of `rows` x `columns`.
+template <class Use>
+void for_each_operand(const CompositePlan& plan, const Use& use) {
+  const auto& [m, n, k] = plan.size;
+  use(plan.a, m, k, false);
+  use(plan.b, k, n, false);
+  use(plan.c, m, n, true);
+}
+// Calls use(MemoryUse) for each block of `rows` x `columns` elements of the operand.
+template <class Use>
+void for_each_block_use(const OperandAt& operand, std::int64_t rows, std::int64_t columns,
+                        bool writes, const Use& use) {
+  operand.for_each_part(operand.rows_at(0, 0, rows, columns),
+                        [&](const MatrixAt& matrix, const ElementRange& elements) {
+                          use(MemoryUse{matrix.buffer.region, elements.simplified(), writes});
+                        });
+}
+template <class Use>
+void use_bias(const CompositePlan& plan, const Use& use) {
+  if (!plan.bias) return;
+  const ElementRange elements = plan.bias->block(0, 0, 1, plan.size.n).simplified();
+  use(MemoryUse{plan.bias->buffer.region, elements, false});
+}
 // Calls use(MemoryUse) for each block that a matrix lies in, as often as count_memory_uses() says.
 template <class Use>
 void for_each_memory_use(const CompositePlan& plan, const Use& use) {
-  const auto& [m, n, k] = plan.size;
-  const auto for_each_of = [&](const OperandAt& operand, std::int64_t rows, std::int64_t columns,
-                               bool writes) {
-    operand.for_each_part(operand.rows_at(0, 0, rows, columns),
-                          [&](const MatrixAt& matrix, const ElementRange& elements) {
-                            use(MemoryUse{matrix.buffer.region, elements.simplified(), writes});
-                          });
-  };
-  for_each_of(plan.a, m, k, false);
-  for_each_of(plan.b, k, n, false);
-  for_each_of(plan.c, m, n, true);
-  if (!plan.bias) return;
-  use(MemoryUse{plan.bias->buffer.region, plan.bias->block(0, 0, 1, n).simplified(), false});
+  for_each_operand(
+      plan, [&](const OperandAt& operand, std::int64_t rows, std::int64_t columns, bool writes) {
+        for_each_block_use(operand, rows, columns, writes, use);
+      });
+  use_bias(plan, use);
 }
 std::size_t count_memory_uses(const CompositePlan& plan);
 

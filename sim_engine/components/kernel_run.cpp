@@ -204,7 +204,10 @@ std::optional<GemmSize> KernelRun::choose_tile(const CompositePlan& plan, const 
 
 void KernelRun::composite(CompositePlan plan) {
   PeServices& services = pe_.services();
-  for_each_memory_use(plan, [&](const MemoryUse& use) { find_hazards(use); });
+  // Mostly a product is its kernel's only command, and then nothing is under way to wait for.
+  if (!accesses_.empty() || !composites_.empty()) {
+    for_each_memory_use(plan, [&](const MemoryUse& use) { find_hazards(use); });
+  }
 
   Command& command = issue_next();
   const Tile done = make_signal();

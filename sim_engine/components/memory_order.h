@@ -18,6 +18,8 @@ class MemoryOrder {
   struct Kernel {
     AccessIndex::Set reads;
     AccessIndex::Set writes;
+
+    bool empty() const { return reads.empty() && writes.empty(); }
   };
 
   // Adds what an access has to wait for to `hazards`.

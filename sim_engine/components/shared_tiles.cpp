@@ -69,9 +69,21 @@ SharedTiles::Entry& SharedTiles::add(Sram& sram, const Tile& tile) {
   Entry& added = sram.entries.back();
   added.tile = tile;
   added.has_come = false;
-  sram.places.emplace(&added.tile, std::prev(sram.entries.end()));
+  add_place(sram, std::prev(sram.entries.end()));
   sram.held += tile.bytes;
   return added;
+}
+
+void SharedTiles::add_place(Sram& sram, Entries::iterator at) {
+  if (spare_places_.empty()) {
+    sram.places.emplace(&at->tile, at);
+    return;
+  }
+  Places::node_type place = std::move(spare_places_.back());
+  spare_places_.pop_back();
+  place.key() = &at->tile;
+  place.mapped() = at;
+  sram.places.insert(std::move(place));
 }
 
 bool SharedTiles::make_room(Sram& sram, const PeLocation& at, Bytes bytes) {
@@ -81,7 +93,7 @@ bool SharedTiles::make_room(Sram& sram, const PeLocation& at, Bytes bytes) {
     const auto entry = next++;
     if (!entry->has_come) continue;
     sram.held -= entry->tile.bytes;
-    sram.places.erase(&entry->tile);
+    spare_places_.push_back(sram.places.extract(&entry->tile));
     spare_.splice(spare_.begin(), sram.entries, entry);
   }
   return sram.held + bytes <= capacity;

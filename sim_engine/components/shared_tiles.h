@@ -72,15 +72,17 @@ class SharedTiles {
   struct IsSameTile {
     bool operator()(const Tile* a, const Tile* b) const { return *a == *b; }
   };
+  using Places = std::unordered_map<const Tile*, Entries::iterator, HashOfTile, IsSameTile>;
   struct Sram {
     Bytes held = 0;
     Entries entries;  // the last asked for is last
     // Keys are the entries' own tiles.  It is never iterated.
-    std::unordered_map<const Tile*, Entries::iterator, HashOfTile, IsSameTile> places;
+    Places places;
   };
 
   Sram& sram_of(const PeLocation& at);
   Entry& add(Sram& sram, const Tile& tile);
+  void add_place(Sram& sram, Entries::iterator at);
   bool make_room(Sram& sram, const PeLocation& at, Bytes bytes);
   void read_from_hbm(Entry& entry);
   void cross(Entry& entry);
@@ -90,8 +92,10 @@ class SharedTiles {
   Fabric& fabric_;
   const QueueMemory& queues_;
   std::vector<Sram> srams_;  // by SIP and cube
-  Entries spare_;              // entries that have gone, whose memory the next ones use
-  std::vector<Event> called_;  // the memory of the waiters called last
+  // What has gone, whose memory the next ones use: entries, their places, the waiters called last.
+  Entries spare_;
+  std::vector<Places::node_type> spare_places_;
+  std::vector<Event> called_;
   Bytes bytes_read_ = 0;
 };
 

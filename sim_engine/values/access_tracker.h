@@ -5,13 +5,16 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "sim_engine/base/units.h"
 #include "sim_engine/topology/location.h"
 #include "sim_engine/values/access_index.h"
 #include "sim_engine/values/element_range.h"
+#include "sim_engine/values/matrix_regions.h"
 #include "sim_engine/values/memory_store.h"
 
 namespace kernbench::sim {
@@ -36,6 +39,12 @@ struct AccessId {
   std::uint32_t generation = 0;
 };
 
+// A read of several regions under way.
+struct MatrixReadId {
+  std::uint32_t slot = 0xffffffff;
+  std::uint32_t generation = 0;
+};
+
 class AccessTracker {
  public:
   // An access to elements of the region starts now.  Throws DeviceError KB-M030, and does not
@@ -44,8 +53,15 @@ class AccessTracker {
   AccessId begin(RegionId region, const ElementRange& elements, Access access,
                  const AccessOrigin& origin, Time now);
 
+  // Columns of all rows of a matrix are read from now on, as begin() says for each of its regions
+  // in their order.  Reads of one `matrix` cost the same, however many regions it lies in.
+  MatrixReadId begin_read(const std::shared_ptr<const MatrixRegions>& matrix,
+                          const MatrixRegions::Columns& columns, const AccessOrigin& origin,
+                          Time now);
+
   // The access has ended.  Call it once per access.
   void end(AccessId id);
+  void end(MatrixReadId id);
 
   // Drops all accesses, after a run that failed.  Their ids become invalid.
   void clear();
@@ -67,15 +83,47 @@ class AccessTracker {
     int writes = 0;
     bool is_shared = false;  // perhaps several kernels; else `sole` alone, if any
     AccessOrigin sole;
+    std::vector<const MatrixRegions*> read;  // matrices with rows here that are being read
+  };
+  // A matrix that is being read.
+  struct ReadMatrix {
+    std::shared_ptr<const MatrixRegions> regions;
+    int reads = 0;
+    int writes = 0;  // under way in its regions
+  };
+  struct MatrixRead {
+    UnderWay access;                        // `region` is none
+    const MatrixRegions* matrix = nullptr;  // null: it has ended
+    MatrixRegions::Columns columns;
+  };
+  // The latest access that another one races with.
+  struct Rival {
+    const UnderWay* access = nullptr;
+    ElementRange elements;
+
+    void consider(const UnderWay& other, const ElementRange& its_elements) {
+      if (access == nullptr || access->number <= other.number) *this = {&other, its_elements};
+    }
   };
 
+  InRegion& in_region(RegionId region);
+  ReadMatrix& open(const std::shared_ptr<const MatrixRegions>& matrix);
+  void close(const MatrixRegions& matrix);
+  void count_writes(InRegion& there, int added);
   void check_races(InRegion& there, const UnderWay& added, const ElementRange& elements);
-  [[noreturn]] void report(AccessIndex::Id earlier, const ElementRange& its_elements,
-                           const UnderWay& later, const ElementRange& elements) const;
+  void find_rival(InRegion& there, const UnderWay& added, const ElementRange& elements,
+                  Rival& rival);
+  void find_reader(const InRegion& there, const UnderWay& added, const ElementRange& elements,
+                   Rival& rival) const;
+  [[noreturn]] static void report(const Rival& rival, const UnderWay& later,
+                                  const ElementRange& elements);
 
   AccessIndex index_;
   std::vector<UnderWay> under_way_;  // by the index's id
   std::vector<InRegion> regions_;    // by the region's index
+  std::unordered_map<const MatrixRegions*, ReadMatrix> read_;  // never iterated
+  std::vector<MatrixRead> matrix_reads_;
+  std::vector<std::uint32_t> ended_reads_;  // slots of matrix_reads_ that are free
   std::uint64_t next_number_ = 0;
 };
 

@@ -62,6 +62,7 @@ void MemoryStore::destroy_region(RegionId id) {
   Region& destroyed = region(id);
   destroyed.live = false;
   ++destroyed.generation;
+  ++destroyed_count_;
   destroyed.values.clear();
   free_regions_.push_back(id.index);
 }

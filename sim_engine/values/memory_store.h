@@ -48,6 +48,8 @@ class MemoryStore {
     return id.index < regions_.size() && regions_[id.index].live &&
            regions_[id.index].generation == id.generation;
   }
+  // Regions that were live together are so as long as this is the same.
+  std::uint64_t destroyed_count() const { return destroyed_count_; }
   DType dtype(RegionId id) const { return region(id).dtype; }
   std::int64_t element_count(RegionId id) const { return region(id).element_count; }
   // How often the region was written, which is its version number.
@@ -154,6 +156,7 @@ class MemoryStore {
   std::unique_ptr<ValuePool, ClosePool> pool_{ValuePool::open()};
   std::vector<Region> regions_;
   std::vector<std::uint32_t> free_regions_;
+  std::uint64_t destroyed_count_ = 0;
   std::vector<ValuePiece> pieces_;  // of the load at hand
 };
 

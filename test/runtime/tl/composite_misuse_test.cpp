@@ -76,6 +76,28 @@ TEST_CASE("blocks and readers that cannot be are refused", "[tl][composite][erro
              Says("KB-K033", kWhere, "a has 2 readers in the cube and 1 in the launch"));
 }
 
+TEST_CASE("a list of blocks that was checked is checked for other columns",
+          "[tl][composite][error]") {
+  CompositeUnderTest gemm({4, 4, 6}, DType::f16);
+  const Tensor wide = gemm.torch.zeros({6, 10}, {.dtype = DType::f16});
+  const tl::Pointer first = RuntimeContext::pointer_to(wide, {0, 0, 0});
+  const tl::FurtherBlocks further = {{2, first + 20}};
+  const auto from = [&](std::int64_t column) {
+    return error_of<DeviceError>([&] {
+      gemm.run([&](tl::CompositeGemm& composite) {
+        composite.b = first + column;
+        composite.b_pitch = 10;
+        composite.b_further = further + column;
+      });
+    });
+  };
+  CHECK(from(0) == "no error");
+  CHECK(from(6) == "no error");
+  CHECK_THAT(from(7), Says("KB-M020", "tl.composite (b)", "27..60", "60 elements"));
+  CHECK_THAT(from(-21), Says("KB-M020", "tl.composite (b)"));
+  CHECK(from(3) == "no error");
+}
+
 TEST_CASE("types that do not fit are refused", "[tl][composite][error]") {
   CHECK_THAT(refusal([](auto& gemm) { gemm.out_dtype = DType::f16; }),
              Says("KB-K021", "tl.composite (c)", kWhere, "'c' is f32, not f16"));

@@ -280,6 +280,7 @@ TEST_CASE("every PE has its own part of the work", "[tl][composite]") {
 // Each PE computes 20 rows and 15 columns, in tiles that do not end where blocks do.
 TEST_CASE("operands may lie in blocks on several PEs, and PEs may share them", "[tl][composite]") {
   const bool shares = GENERATE(false, true);
+  const bool has_one_list = GENERATE(false, true);  // of blocks, for all PEs
   const sim::GemmSize tile = GENERATE(sim::GemmSize{20, 15, 24}, sim::GemmSize{7, 4, 5});
   RuntimeContext torch(small_topology());
   const DPPolicy blocks{.cube = Shard::row_wise, .pe = Shard::replicate, .num_pes = 1};
@@ -291,17 +292,19 @@ TEST_CASE("operands may lie in blocks on several PEs, and PEs may share them", "
       {40, 30}, {.dtype = DType::f32, .dp = {.cube = Shard::row_wise, .pe = Shard::column_wise}});
   a.copy_(RuntimeContext::tensor(a_elements, {40, 24}));
   b.copy_(RuntimeContext::tensor(b_elements, {24, 30}));
+  const auto at = [](const Tensor& tensor, int cube) {
+    return RuntimeContext::pointer_to(tensor, {0, cube, 0});
+  };
+  const tl::FurtherBlocks of_all = {{12, at(b, 1)}};
   torch.launch(
       "gemm",
       [&](tl::Context& tl, tl::Pointer pc) {
-        const auto at = [](const Tensor& tensor, int cube) {
-          return RuntimeContext::pointer_to(tensor, {0, cube, 0});
-        };
         const std::int64_t column = 15 * tl.pe_id();
         tl::CompositeGemm gemm =
             composite_of(at(a, tl.cube_id()), at(b, 0) + column, pc, {20, 15, 24}, tile);
         gemm.b_pitch = 30;
         gemm.b_further = {{12, at(b, 1) + column}};
+        if (has_one_list) gemm.b_further = of_all + column;
         if (shares) {
           gemm.a_readers = {.in_cube = 2, .in_launch = 2};
           gemm.b_readers = {.in_cube = 1, .in_launch = 2};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <memory>
 #include <vector>
 
 #include "sim_engine/components/tile_choices.h"
@@ -74,9 +75,11 @@ TEST_CASE("a bias is loaded for every row of tiles", "[composite]") {
 TEST_CASE("blocks of one slice of HBM take one transfer", "[composite]") {
   CompositePlan plan = plan_of({32, 16, 24}, {16, 16, 24}, DType::f16);
   plan.a.pitch = 24;
+  FurtherBlocks further;
   for (int block = 1; block < 4; ++block) {
-    plan.a.further.push_back({8 * block, {plan.a.buffer, 0, 24, block != 2}});
+    further.blocks.push_back({8 * block, {plan.a.buffer, 0, 24, block != 2}});
   }
+  plan.a.list = std::make_shared<const FurtherBlocks>(further);
   CHECK(plan.a.further_transfers() == 1);
   std::vector<std::vector<std::int64_t>> transfers;  // the rows of each
   plan.a.for_each_transfer(plan.a.rows_at(4, 0, 24, 24), [&](const OperandAt::Rows& transfer) {
