@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "benches/bench/inputs.h"
+#include "runtime/autograd/autograd.h"
 #include "runtime/autograd/checkpoint.h"
 #include "runtime/nn/containers.h"
 #include "runtime/nn/layers.h"
