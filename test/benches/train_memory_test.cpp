@@ -25,7 +25,10 @@ struct Outcome {
 
 Outcome train_two_steps(const train::TrainingOptions& options) {
   Outcome outcome;
-  RuntimeContext torch(test::round_topology(SipTopology::ring_1d, 1, 1, 2, 1));
+  // Launches that return when they are over: queued ones keep the bases of views, as of a llama's
+  // heads, until they have run.
+  RuntimeContext torch(test::round_topology(SipTopology::ring_1d, 1, 1, 2, 1),
+                       {.launch_blocking = true});
   torch.distributed.init_process_group("ahbm");
   run_ranks(torch, 1, [&](int) {
     train::Training training(torch, options);
@@ -41,9 +44,9 @@ Outcome train_two_steps(const train::TrainingOptions& options) {
   return outcome;
 }
 
-// More activations than all else, so that a step's peak is where backward begins.  If the last layer
-// alone keeps its own, the peak is a layer earlier, which has an output, computed again, and the
-// gradients of the last one beside it.
+// More activations than all else, so that a step's peak is where backward begins.  If the last
+// layer alone keeps its own, the peak is a layer earlier, which has an output, computed again, and
+// the gradients of the last one beside it.
 constexpr train::LanguageModelSize kSize{.layers = 4, .seq = 64, .batch = 4};
 
 TEST_CASE("layers keep their activations within a budget, to the byte", "[train][memory]") {
