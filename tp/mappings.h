@@ -17,10 +17,10 @@
 // parallel group.  In a group of one rank nothing is sent, but mappings that form a sum also sum a
 // tensor that is partial inside the device (ADR-0133).
 //
-// Inside the device the gradient of x is placed like x.  Rows that are cut over the PEs
-// stay so: a scatter of them moves elements between PEs.  KB-F003 is thrown for a scatter of columns
-// or an exchange among several ranks along a dimension that is cut over PEs, and in backward for a
-// partial gradient of an x that is cut over the PEs or partial.
+// Inside the device the gradient of x is placed like x.  A scatter of rows that PEs share moves
+// them between PEs.  KB-F003 is thrown for a scatter of columns or an exchange among several ranks
+// along a dimension that is cut over PEs, and in backward for a partial gradient of an x that is
+// cut over the PEs or partial.
 //
 // Unlike these, a collective of torch.distributed has no gradient: the gradients of other ranks'
 // inputs would be lost.

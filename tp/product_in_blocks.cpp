@@ -99,8 +99,8 @@ std::int64_t count_blocks(const RuntimeContext& torch, const distributed::Proces
   if (layer.sequence_parallel) refuse_sequence_parts(torch, layer.name);
   if (layer.stride != 1 || !layer.is_on_one_pe) {
     wrong_layer(
-        fmt::format("{} has stride {} and a weight on {}; with Reproducible::pairs a rank's part must "
-                    "be a block of the weight, on one PE",
+        fmt::format("{} has stride {} and a weight on {}; with Reproducible::pairs a rank's part "
+                    "must be a block of the weight, on one PE",
                     layer.name, layer.stride, layer.is_on_one_pe ? "one PE" : "several PEs"));
   }
   return blocks;

@@ -93,8 +93,8 @@ void ContextCollector::operator()(RuntimeContext* torch) const {
   delete torch;
 }
 
-// Returns the least period that is left: of all ranks, or else of groups of the wanted size; 0: none
-// is, or the ranks are not to be folded.
+// Returns the least period that is left: of all ranks, or else of groups of the wanted size; 0:
+// none is, or the ranks are not to be folded.
 int ContextSet::find_period(const Topology& topology, const RuntimeOptions& options) const {
   const bool are_many = topology.system.sip_count >= kManyRanks;
   const bool may_be_near = folds_ == Folds::nearly || (folds_ == Folds::by_number && are_many);

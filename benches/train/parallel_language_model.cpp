@@ -204,6 +204,7 @@ LanguageModel make_parallel(RuntimeContext& torch, const LanguageModelSize& size
                             const TensorOptions& tensors, const ParallelOptions& options) {
   RankParts parts{torch, size, tensors, options, tp::get_tensor_model_parallel_world_size(torch)};
   check_shares("make_parallel", size, parts.ranks, options);
+  parts.tensors.dtype = tensors.dtype.value_or(DType::f32);  // as of layers of one rank
   if (!parts.is_gpt()) {
     TensorOptions of_tokens = tensors;
     of_tokens.dp = rows_of(tensors.dp);

@@ -12,6 +12,7 @@
 #include "benches/train/language_model.h"
 #include "benches/train/parallel_language_model.h"
 #include "benches/train/used_pes.h"
+#include "runtime/autograd/autograd.h"
 #include "runtime/functional/functional.h"
 #include "runtime/nn/module.h"
 #include "runtime/optim/optimizer.h"
@@ -26,6 +27,7 @@ namespace {
 using benches::train::LanguageModel;
 using benches::train::LanguageModelSize;
 using benches::train::ModelKind;
+using benches::train::parallel_loss;
 using benches::train::ParallelOptions;
 
 constexpr LanguageModelSize kSize{

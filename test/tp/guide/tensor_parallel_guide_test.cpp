@@ -35,7 +35,7 @@ TEST_CASE("the Korean guide to tensor parallelism shows the same", "[guide]") {
 
 TEST_CASE("the commands in the guide to tensor parallelism print what it shows",
           "[guide][exhaustive]") {
-  check_commands(kGuide, 7, output_of);
+  check_commands(kGuide, 10, output_of);
 }
 
 TEST_CASE("the program of the guide to tensor parallelism is right on every topology", "[guide]") {
