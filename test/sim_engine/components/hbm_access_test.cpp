@@ -3,6 +3,9 @@
 #include "sim_engine/components/hbm_access.h"
 
 #include <catch2/catch.hpp>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "test/sim_engine/values/executor_under_test.h"
 
@@ -19,6 +22,10 @@ MatrixAt matrix_at(RegionId region, Bytes address, std::int64_t begin) {
   return {{region, {}, address, DType::f32, 1 << 20}, begin, 3};
 }
 
+OperandAt operand_at(const MatrixAt& first, std::vector<FurtherBlock> further) {
+  return {first, std::make_shared<const FurtherBlocks>(FurtherBlocks{std::move(further)})};
+}
+
 TEST_CASE("an access translates each page that its elements touch once", "[hbm]") {
   work::HbmAccess access{part_at(0, {0, 1024, 1, 0})};
   CHECK(count_pages(access, kPage) == 1);
@@ -31,8 +38,9 @@ TEST_CASE("an access translates each page that its elements touch once", "[hbm]"
   access.elements = {0, 0, 1, 0};
   CHECK(count_pages(access, kPage) == 0);
   // Three rows: two lie in a page each, the last one in two.
-  const OperandAt operand{matrix_at({}, 0, 0),
-                          {{1, matrix_at({}, kPage, 0)}, {2, matrix_at({}, 3 * kPage, 1020)}}};
+  const OperandAt operand =
+      operand_at(matrix_at({}, 0, 0),
+                 {{1, matrix_at({}, kPage, 0)}, {2, matrix_at({}, 3 * kPage, 1020)}});
   access.operand = &operand;
   access.rows = {0, 0, 0, 3, 8};
   CHECK(count_pages(access, kPage) == 4);
@@ -42,7 +50,7 @@ TEST_CASE("an access to several buffers has their elements one after the other",
   ExecutorUnderTest dut;
   const RegionId a = dut.store.create_region(DType::f32, 6);
   const RegionId b = dut.store.create_region(DType::f32, 4);
-  const OperandAt operand{matrix_at(a, 0, 1), {{2, matrix_at(b, 0, 2)}}};
+  const OperandAt operand = operand_at(matrix_at(a, 0, 1), {{2, matrix_at(b, 0, 2)}});
   work::HbmAccess access{{operand.buffer, operand.in_first_block({0, 0, 0, 3, 2})}};
   access.operand = &operand;
   access.rows = {0, 0, 0, 3, 2};
