@@ -34,10 +34,12 @@ struct LanguageModelSize {
 
 // A model, and what it computes: logits [tokens, vocab] of the token that follows each of [tokens].
 struct LanguageModel {
-  std::shared_ptr<nn::Module> module;
-  std::function<Tensor(const Tensor& tokens)> forward;
-  std::function<Tensor(const Tensor& x)> layer;  // the first one, [tokens, hidden] to the same
-  std::shared_ptr<RecomputedLayers> recomputed;  // by later calls of `forward`
+  std::shared_ptr<nn::Module> module = nullptr;
+  std::function<Tensor(const Tensor& tokens)> forward = {};
+  // Of a model on one rank: its first layer, [tokens, hidden] to the same, and which of its layers
+  // later calls of `forward` recompute.
+  std::function<Tensor(const Tensor& x)> layer = {};
+  std::shared_ptr<RecomputedLayers> recomputed = nullptr;
 };
 
 // Learned positions, LayerNorm before attention and MLP, gelu, biases, a head of its own.

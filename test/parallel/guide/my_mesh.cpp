@@ -112,16 +112,17 @@ std::vector<double> train(kb::RuntimeContext& torch, const Layout& layout) {
   std::vector<kb::Tensor> parameters;
   for (int stage = mesh.get_local_rank("pp"); stage < stages; stage += layout.pp) {
     Block block(torch, mesh.get_group("tp"), 6 * stage);
-    kb::fully_shard(block, {.mesh = shards});
+    kb::distributed::fsdp::fully_shard(block, {.mesh = shards});
     for (const kb::Tensor& parameter : block->parameters()) parameters.push_back(parameter);
     own_stages.emplace_back(torch, block, stage, stages,
                             pipelining::PipelineStageOptions{.group = mesh.get_group("pp")});
   }
   const auto size = pipelining::PipelineSize{stages, layout.pp, microbatches};
   pipelining::PipelineScheduleRuntime schedule(
-      own_stages, microbatches, F::mse_loss,
+      own_stages, microbatches,
+      [](const kb::Tensor& y, const kb::Tensor& target) { return F::mse_loss(y, target); },
       layout.pp == stages ? pipelining::one_f_one_b(size) : pipelining::looped_bfs(size));
-  kb::optim::SGD optimizer(parameters, 0.5);
+  kb::optim::SGD optimizer(parameters, 5);
 
   std::vector<double> losses;
   for (int step = 0; step < steps; ++step) {
