@@ -276,11 +276,15 @@ TEST_CASE("every PE has its own part of the work", "[tl][composite]") {
   CHECK(torch.engine().hbm_bytes_stored() == 40 * 30 * 4);
 }
 
+tl::Pointer at(const Tensor& tensor, int cube) {
+  return RuntimeContext::pointer_to(tensor, {0, cube, 0});
+}
+
 // Two PEs of each of two cubes; a lies on the cubes in blocks of 20 rows, and b in blocks of 12.
 // Each PE computes 20 rows and 15 columns, in tiles that do not end where blocks do.
 TEST_CASE("operands may lie in blocks on several PEs, and PEs may share them", "[tl][composite]") {
   const bool shares = GENERATE(false, true);
-  const bool has_one_list = GENERATE(false, true);  // of blocks, for all PEs
+  const bool is_one_list = GENERATE(false, true);  // of blocks, for all PEs
   const sim::GemmSize tile = GENERATE(sim::GemmSize{20, 15, 24}, sim::GemmSize{7, 4, 5});
   RuntimeContext torch(small_topology());
   const DPPolicy blocks{.cube = Shard::row_wise, .pe = Shard::replicate, .num_pes = 1};
@@ -292,9 +296,6 @@ TEST_CASE("operands may lie in blocks on several PEs, and PEs may share them", "
       {40, 30}, {.dtype = DType::f32, .dp = {.cube = Shard::row_wise, .pe = Shard::column_wise}});
   a.copy_(RuntimeContext::tensor(a_elements, {40, 24}));
   b.copy_(RuntimeContext::tensor(b_elements, {24, 30}));
-  const auto at = [](const Tensor& tensor, int cube) {
-    return RuntimeContext::pointer_to(tensor, {0, cube, 0});
-  };
   const tl::FurtherBlocks of_all = {{12, at(b, 1)}};
   torch.launch(
       "gemm",
@@ -303,8 +304,7 @@ TEST_CASE("operands may lie in blocks on several PEs, and PEs may share them", "
         tl::CompositeGemm gemm =
             composite_of(at(a, tl.cube_id()), at(b, 0) + column, pc, {20, 15, 24}, tile);
         gemm.b_pitch = 30;
-        gemm.b_further = {{12, at(b, 1) + column}};
-        if (has_one_list) gemm.b_further = of_all + column;
+        gemm.b_further = is_one_list ? of_all + column : tl::FurtherBlocks{{12, at(b, 1) + column}};
         if (shares) {
           gemm.a_readers = {.in_cube = 2, .in_launch = 2};
           gemm.b_readers = {.in_cube = 1, .in_launch = 2};
@@ -351,9 +351,6 @@ TEST_CASE("matrices in blocks may be transposed, and the result lie in blocks", 
   torch.launch(
       "gemm",
       [&](tl::Context& tl, tl::Pointer) {
-        const auto at = [](const Tensor& tensor, int cube) {
-          return RuntimeContext::pointer_to(tensor, {0, cube, 0});
-        };
         const std::int64_t column = 8 * (2 * tl.cube_id() + tl.pe_id());
         const std::int64_t in_b = transpose_b ? 0 : column;
         tl::CompositeGemm gemm =
