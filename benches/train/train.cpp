@@ -92,9 +92,9 @@ std::int64_t read_steps(const Settings& settings, std::int64_t otherwise) {
   return settings.is_set("steps") ? settings.integer("steps", 1, kMost) : otherwise;
 }
 
-// True if a run has values.  Those of a configuration that would take the host more than an hour or
-// 8 GiB are left out, or refused if they are asked for.  Other models have sizes that their user has
-// chosen, and knows.
+// True if a run has values.  Those of a configuration that would take the host more than an hour
+// or 8 GiB are left out, or refused if they are asked for.  Other models have sizes that their user
+// has chosen, and knows.
 bool choose_values(const Settings& settings, const ConfiguredModel& model,
                    const TrainingOptions& options) {
   const bool is_asked_for = settings.is_set("values") && settings.flag("values");
@@ -109,8 +109,8 @@ bool choose_values(const Settings& settings, const ConfiguredModel& model,
   if (!is_asked_for) return false;
   throw UsageError("KB-U012",
                    "train: the values of {} steps of {:.3g} parameters and {} tokens take the host "
-                   "some {:.2g} hours and {:.2g} GiB; leave out values=true for the times alone, or "
-                   "give fewer layers=, steps= or tokens",
+                   "some {:.2g} hours and {:.2g} GiB; leave out values=true for the times alone, "
+                   "or give fewer layers=, steps= or tokens",
                    steps, parameters, options.size.tokens(), hours, bytes / kGiB);
 }
 
@@ -230,7 +230,8 @@ BenchInfo train_bench() {
   settings.insert(
       settings.end(),
       {{"batch", "", "samples of a step; else 1 of a config's, or 2", SettingType::integer},
-       {"steps", "", fmt::format("of training; else {}, or {} of times alone", kSteps, kStepsOfTimes),
+       {"steps", "",
+        fmt::format("of training; else {}, or {} of times alone", kSteps, kStepsOfTimes),
         SettingType::integer},
        {"optimizer", "adamw", "adamw, adam or sgd", SettingType::name},
        {"lr", "0.01", "learning rate", SettingType::number},
