@@ -72,6 +72,19 @@ double estimate_bytes_of_pe(const TrainingOptions& options) {
   return state * parameters + std::max(of_element * (kept + of_head), gradients * parameters);
 }
 
+bool HostCost::is_high() const {
+  constexpr double kMostBytes = 8.0 * (1 << 30);
+  return hours > 1 || bytes > kMostBytes;
+}
+
+HostCost estimate_host_cost(const TrainingOptions& options, std::int64_t steps) {
+  constexpr double kFlopsOfHour = 8e9 * 3600;
+  const double parameters = count_parameters(options.model, options.size).all();
+  const double flops = 6 * parameters * static_cast<double>(options.size.tokens() * steps);
+  return {.hours = flops / kFlopsOfHour,
+          .bytes = estimate_bytes_of_pe(options) * options.on.count()};
+}
+
 double hbm_of_pe(const Topology& topology, const UsedPes& on) {
   std::vector<int> sharers(static_cast<std::size_t>(sim::Routing::hbm_slice_count(topology)));
   for (int pe = 0; pe < std::min(on.pes, topology.pe_count()); ++pe) {

@@ -21,6 +21,15 @@ ParameterCount count_parameters(ModelKind model, const LanguageModelSize& size);
 // falls with the model's size: tokens, losses and numbers of rows.
 double estimate_bytes_of_pe(const TrainingOptions& options);
 
+// What the values of so many steps take a core of the host, one of 2023: hours, and bytes of memory.
+struct HostCost {
+  double hours = 0;
+  double bytes = 0;
+
+  bool is_high() const;  // more than an hour, or 8 GiB
+};
+HostCost estimate_host_cost(const TrainingOptions& options, std::int64_t steps);
+
 // The bytes of a slice of HBM for each of these PEs whose slice it is.
 double hbm_of_pe(const Topology& topology, const UsedPes& on);
 

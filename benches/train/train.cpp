@@ -21,7 +21,6 @@ namespace {
 
 constexpr std::array kOptimizers = {OptimizerKind::adamw, OptimizerKind::adam, OptimizerKind::sgd};
 constexpr double kGiB = 1 << 30;
-constexpr double kHostFlops = 8e9;  // of values in a second, on a core of 2023
 
 constexpr std::array kColumns = {
     TableColumn{"step", "", 6, "step"},
@@ -92,26 +91,23 @@ std::int64_t read_steps(const Settings& settings, std::int64_t otherwise) {
   return settings.is_set("steps") ? settings.integer("steps", 1, kMost) : otherwise;
 }
 
-// True if a run has values.  Those of a configuration that would take the host more than an hour
-// or 8 GiB are left out, or refused if they are asked for.  Other models have sizes that their user
-// has chosen, and knows.
+// True if a run has values.  Those of a configuration that cost the host too much are left out, or
+// refused if they are asked for.  Other models have sizes that their user has chosen, and knows.
 bool choose_values(const Settings& settings, const ConfiguredModel& model,
                    const TrainingOptions& options) {
   const bool is_asked_for = settings.is_set("values") && settings.flag("values");
   if (settings.is_set("values") && !is_asked_for) return false;
   if (model.configuration == Configuration::none) return true;
   const std::int64_t steps = read_steps(settings, kSteps);
-  const double parameters = count_parameters(options.model, options.size).all();
-  const double flops = 6 * parameters * static_cast<double>(options.size.tokens() * steps);
-  const double hours = flops / kHostFlops / 3600;
-  const double bytes = estimate_bytes_of_pe(options) * options.on.count();
-  if (hours <= 1 && bytes <= 8 * kGiB) return true;
+  const HostCost cost = estimate_host_cost(options, steps);
+  if (!cost.is_high()) return true;
   if (!is_asked_for) return false;
   throw UsageError("KB-U012",
                    "train: the values of {} steps of {:.3g} parameters and {} tokens take the host "
                    "some {:.2g} hours and {:.2g} GiB; leave out values=true for the times alone, "
                    "or give fewer layers=, steps= or tokens",
-                   steps, parameters, options.size.tokens(), hours, bytes / kGiB);
+                   steps, count_parameters(options.model, options.size).all(),
+                   options.size.tokens(), cost.hours, cost.bytes / kGiB);
 }
 
 // Why a step is wrong; empty: it is not.  A model that learns nothing in its last step of several

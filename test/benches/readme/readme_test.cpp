@@ -7,6 +7,7 @@
 #include <regex>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "test/benches/program_under_test.h"
@@ -65,7 +66,7 @@ std::vector<std::string> commands_in(const std::string& path) {
   return commands;
 }
 
-// Returns the commands of all pages, each once, since a later one reads files of an earlier one.
+// Returns the commands of all pages, each once.
 std::vector<std::string> all_commands() {
   std::vector<std::string> commands;
   for (const std::string& page : kPages) {
@@ -136,11 +137,12 @@ TEST_CASE("the bands and rankings of a page are what is printed", "[guide][uncer
   }
 }
 
-TEST_CASE("each command of the README succeeds", "[guide][exhaustive]") {
+// Runs them in one folder, since a later one reads files of an earlier one, and checks that these
+// files are made.
+void check_that_all_succeed(const std::vector<std::string>& commands,
+                            const std::vector<std::string>& made) {
   const TemporaryFolder folder;
   fs::create_directory_symlink(KERNBENCH_ROOT "/topologies", folder.path("topologies"));
-  const std::vector<std::string> commands = all_commands();
-  CHECK(commands.size() >= 30);
   for (const std::string& command : commands) {
     const Substitute run = what_is_run(command);
     const ProgramResult result = run_command(run.instead, folder);
@@ -149,9 +151,38 @@ TEST_CASE("each command of the README succeeds", "[guide][exhaustive]") {
     CHECK_THAT(result.err, Catch::Contains(run.says));
     CHECK((result.err.find("error:") == std::string::npos) == (run.exit_code == 0));
   }
-  for (const char* const file : {"torus.svg", "report.html", "trace.json", "kineto/rank0.json"}) {
-    CHECK(fs::file_size(folder.path(file)) > 1000);
-  }
+  for (const std::string& file : made) CHECK(fs::file_size(folder.path(file)) > 1000);
+}
+
+// The README's commands before its chapter of commands, and those of the chapter.
+std::pair<std::vector<std::string>, std::vector<std::string>> commands_of_readme() {
+  std::vector<std::string> commands = commands_in(path_of("README", ".md"));
+  const auto chapter = std::ranges::find_if(
+      commands, [](const std::string& one) { return one.find("algorithm=auto") != one.npos; });
+  REQUIRE(chapter != commands.end());
+  return {{commands.begin(), chapter}, {chapter, commands.end()}};
+}
+
+TEST_CASE("each command of the README's first hour succeeds", "[guide][exhaustive]") {
+  const std::vector<std::string> commands = commands_of_readme().first;
+  CHECK(commands.size() >= 10);
+  check_that_all_succeed(commands, {"torus.svg", "report.html", "trace.json"});
+}
+
+TEST_CASE("each command of the README's list succeeds", "[guide][exhaustive]") {
+  const std::vector<std::string> commands = commands_of_readme().second;
+  CHECK(commands.size() >= 20);
+  check_that_all_succeed(commands, {"kineto/rank0.json"});
+}
+
+TEST_CASE("each command of the pages beside the README succeeds", "[guide][exhaustive]") {
+  const std::vector<std::string> of_readme = commands_in(path_of("README", ".md"));
+  std::vector<std::string> commands = all_commands();
+  std::erase_if(commands, [&](const std::string& command) {
+    return std::ranges::count(of_readme, command) > 0;
+  });
+  CHECK(commands.size() >= 5);
+  check_that_all_succeed(commands, {});
 }
 
 TEST_CASE("each command that is not run as it stands is one of the README", "[guide]") {
