@@ -213,7 +213,7 @@ TEST_CASE("a read of a matrix races with writes to its columns in any region", "
                   "tl.composite by sip0.cube0.pe1 reads elements 102..104 and 3 more rows, 10 "
                   "apart since 7 ns"));
   CHECK_THAT(race_of(tracker, {10, 10}, Access::write, kStore, Time{8'000}, RegionId{5, 0}),
-             Says("elements 12..14 of region 5"));
+             Says("KB-M030", "elements 12..14 of region 5"));
   CHECK(race_of(tracker, {112, 1}, Access::read, kStore, Time{8'000}) == "no error");
   CHECK(race_of(tracker, {115, 7}, Access::write, kStore, Time{8'000}) == "no error");
   CHECK(race_of(tracker, {12, 1}, Access::write, kStore, Time{8'000}, RegionId{5, 1}) ==
@@ -224,7 +224,26 @@ TEST_CASE("a read of a matrix races with writes to its columns in any region", "
   const std::string race = test::error_of<DeviceError>([&] {
     tracker.begin_read(matrix_of_two(), {0, 10}, kLoad, Time{9'500});
   });
-  CHECK_THAT(race, Says("elements 112..112 of region 3", "writes elements 112..112 since 9 ns"));
+  CHECK_THAT(race, Says("KB-M030", "elements 112..112 of region 3",
+                        "writes elements 112..112 since 9 ns"));
+}
+
+TEST_CASE("a matrix of which all reads raced is forgotten", "[access_tracker]") {
+  AccessTracker tracker;
+  const std::shared_ptr<const MatrixRegions> matrix = matrix_of_two();
+  const AccessId held = tracker.begin(kRegion, {112, 1}, Access::write, kStore, Time{0});
+  const auto read = [&](std::int64_t first) {
+    return tracker.begin_read(matrix, {first, 1}, kLoad, Time{1});
+  };
+  CHECK_THROWS_AS(read(2), DeviceError);
+  CHECK(matrix.use_count() == 1);
+  const MatrixReadId other = read(3);
+  CHECK_THROWS_AS(read(2), DeviceError);
+  CHECK(matrix.use_count() == 2);  // for the other column's reader
+  tracker.end(other);
+  CHECK(matrix.use_count() == 1);
+  tracker.end(held);
+  CHECK_NOTHROW(tracker.end(read(2)));
 }
 
 TEST_CASE("reads of a matrix race as reads of its regions would", "[access_tracker]") {
