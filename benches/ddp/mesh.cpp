@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "benches/bench/inputs.h"
+#include "benches/bench/peak_flops.h"
 #include "benches/collectives/bus_bandwidth.h"
 #include "benches/train/parallel_language_model.h"
 #include "runtime/distributed/group.h"
@@ -23,14 +24,6 @@ double bytes_to_send(std::string_view function, Bytes blocks, int ranks) {
   const collectives::CollectiveSpec& spec =
       collectives::spec_of(collectives::find_collective(function));
   return static_cast<double>(blocks) * spec.blocks_in_size(ranks) * spec.factor.of(ranks);
-}
-
-// Of the arrays of all PEs: 2 operations for each cell and cycle.
-std::optional<double> peak_flops(const Topology& topology) {
-  const GemmSpec& array = topology.pe.gemm;
-  if (array.clock.is_unlimited()) return std::nullopt;
-  return 2.0 * array.rows * array.columns * static_cast<double>(array.clock.per_second) *
-         pes_of_sip(topology);
 }
 
 void set_axis(Row& row, const std::string& name, const AxisUse& use) {
@@ -111,9 +104,10 @@ void check_mesh(const StepInput& input) {
 Row mesh_row(Row row, const MeasuredStep& measured, const Topology& topology) {
   const Time step = measured.later.end - measured.later.begin;
   row.set("step_ns", to_ns(step)).set("flops", measured.flops);
-  const auto peak = peak_flops(topology);
+  const auto peak = peak_flops(topology, pes_of_sip(topology));
+  const bool has_rate = peak && step.count() > 0;
   row.set("mfu",
-          peak ? std::optional(measured.flops / (to_ns(step) * 1e-9) / *peak) : std::nullopt);
+          has_rate ? std::optional(measured.flops / (to_ns(step) * 1e-9) / *peak) : std::nullopt);
   set_axis(row, "tp", measured.mesh.tp);
   set_axis(row, "dp", measured.mesh.dp);
   return row;
