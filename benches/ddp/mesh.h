@@ -1,4 +1,4 @@
-// What a step of a mesh of data parallel and tensor parallel ranks communicates along each axis.
+// Measures what a mesh of data parallel and tensor parallel ranks communicates along each axis.
 
 #pragma once
 
