@@ -47,8 +47,8 @@ class ParamAndGradBucket {
   std::int64_t shard_size() const { return grads_.part_size(); }
   // The mean of the gradients in this rank's elements, after finish_grad_sync().
   Tensor grad_shard() const;
-  // What of a parameter's gradient `shard` has, which is grad_shard() or like it: a view; undefined
-  // if it has none.  REQUIRES: the parameters lie whole on their holders
+  // Returns a view of the part of a parameter's gradient that is in `shard`, which is grad_shard()
+  // or like it; undefined if there is none.  REQUIRES: the parameters lie whole on their holders
   Tensor part_of_shard(const Tensor& shard, std::size_t param) const;
   // True if holders have parts of the parameters, rather than copies.
   bool has_parts_on_holders() const;

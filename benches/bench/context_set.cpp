@@ -9,6 +9,8 @@
 #include "runtime/torch/profiler.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/components/machine_faults.h"
+#include "sim_engine/topology/folding.h"
+#include "sim_engine/topology/sip_network.h"
 
 namespace kernbench::benches {
 
@@ -35,6 +37,23 @@ EngineStatistics collect_statistics(RuntimeContext& torch) {
   const sim::MachineFaults* const faults = simulation_of(torch).machine().faults();
   if (faults != nullptr) statistics.faults = faults->effects();
   return statistics;
+}
+
+// Returns the periods to try, each of which folds less than the one before.  All that nodes have
+// fold them alike, into one node, so that nodes have but one.
+std::vector<int> list_periods(const Topology& topology, int wanted) {
+  const sim::SipNetwork network(topology);
+  if (network.has_nodes()) {
+    const int size = network.sips_in_node(network.level_count());
+    return size % wanted == 0 ? std::vector{size} : std::vector<int>{};
+  }
+  std::vector<int> periods;
+  for (const int unit : {1, wanted}) {
+    for (int times = 1; times <= sim::Folding::kLargestPeriod; ++times) {
+      periods.push_back(times * unit);
+    }
+  }
+  return periods;
 }
 
 template <class Value>
@@ -99,12 +118,9 @@ int ContextSet::find_period(const Topology& topology, const RuntimeOptions& opti
   const bool are_many = topology.system.sip_count >= kManyRanks;
   const bool may_be_near = folds_ == Folds::nearly || (folds_ == Folds::by_number && are_many);
   if (folds_ == Folds::none || (options.folds_nearly && !may_be_near)) return 0;
-  for (const int unit : {1, options.fold}) {
-    for (int times = 1; times <= sim::Folding::kLargestPeriod; ++times) {
-      const int period = times * unit;
-      const bool is_left = period >= least_period_;
-      if (is_left && sim::Folding::find_obstacle(topology, period).empty()) return period;
-    }
+  for (const int period : list_periods(topology, options.fold)) {
+    const bool is_left = period >= least_period_;
+    if (is_left && sim::Folding::find_obstacle(topology, period).empty()) return period;
   }
   return 0;
 }

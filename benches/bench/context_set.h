@@ -68,8 +68,10 @@ class ContextSet {
 
   const Recording& recording() const { return recording_; }
 
-  // RuntimeOptions::fold, the least period of the ranks, has an effect only after let_ranks_fold(),
-  // and becomes its least multiple by which the machine can be folded.
+  // RuntimeOptions::fold, the period of the ranks, has an effect only after let_ranks_fold().  It
+  // becomes the least period of those that are left by which the machine can be folded: 1 or 2,
+  // with which all ranks do alike, or else that of the ranks or twice it; of nodes the number of
+  // SIPs in an outermost one, if the period of the ranks divides it.
   Context make(const Topology& topology, RuntimeOptions options);
   void let_ranks_fold(Folds which) { folds_ = which; }
   // Forgets what has been simulated, since its ranks proved to be unlike, as `why` says: from now

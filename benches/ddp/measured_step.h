@@ -41,10 +41,10 @@ struct StepInput {
   int dp() const { return world / tp; }
 };
 
-// What a rank communicates in a step along one axis of a mesh.
+// A rank's communication in a step along one axis of a mesh.
 struct AxisUse {
   Time communicating{0};
-  Time exposed{0};  // what of it no kernel overlaps
+  Time exposed{0};  // the part that no kernel overlaps
   Bytes bytes = 0;
   int collectives = 0;
 };

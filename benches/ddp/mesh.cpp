@@ -2,14 +2,15 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "benches/bench/inputs.h"
+#include "benches/bench/peak_flops.h"
 #include "benches/collectives/bus_bandwidth.h"
 #include "benches/train/parallel_language_model.h"
 #include "runtime/distributed/group.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/torch/internals.h"
-#include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 #include "tp/parallel_state.h"
 
@@ -17,20 +18,12 @@ namespace kernbench::benches::ddp {
 
 namespace {
 
-// The bytes that a rank sends at least of a collective of so many ranks.
-double bytes_to_send(const runtime::FlightEvent& event, int ranks) {
+// Returns the bytes that one of `ranks` ranks sends at least in calls of a function whose blocks
+// have so many together.
+double bytes_to_send(std::string_view function, Bytes blocks, int ranks) {
   const collectives::CollectiveSpec& spec =
-      collectives::spec_of(collectives::find_collective(event.function));
-  const auto block = static_cast<double>(event.shape.numel() * size_of(event.dtype));
-  return block * spec.blocks_in_size(ranks) * spec.factor.of(ranks);
-}
-
-// Of the arrays of all PEs: 2 operations for each cell and cycle.
-std::optional<double> peak_flops(const Topology& topology) {
-  const GemmSpec& array = topology.pe.gemm;
-  if (array.clock.is_unlimited()) return std::nullopt;
-  return 2.0 * array.rows * array.columns * static_cast<double>(array.clock.per_second) *
-         pes_of_sip(topology);
+      collectives::spec_of(collectives::find_collective(function));
+  return static_cast<double>(blocks) * spec.blocks_in_size(ranks) * spec.factor.of(ranks);
 }
 
 void set_axis(Row& row, const std::string& name, const AxisUse& use) {
@@ -55,27 +48,31 @@ runtime::DeviceActivity MeshMeter::activity_of(const Axis& axis) const {
   return simulation_of(torch_).activity().of_group(torch_.ahbm.current_device(), axis.group);
 }
 
+distributed::CalledCollectives::ByFunction MeshMeter::called_in(const Axis& axis) const {
+  auto& called = simulation_of(torch_).attachments().get<distributed::CalledCollectives>();
+  return called.in_group(torch_.distributed.get_rank(), axis.group);
+}
+
+void MeshMeter::begin(Axis& axis) const {
+  axis.before = activity_of(axis);
+  axis.called_before = called_in(axis);
+}
+
 void MeshMeter::begin() {
-  began_ = torch_.engine().now();
-  tp_.before = activity_of(tp_);
-  dp_.before = activity_of(dp_);
+  begin(tp_);
+  begin(dp_);
 }
 
 AxisUse MeshMeter::use_of(const Axis& axis) const {
   const runtime::DeviceActivity did = activity_of(axis) - axis.before;
   AxisUse use{.communicating = did.communicating, .exposed = did.exposed()};
-  const auto all = simulation_of(torch_).flight_recorder().events(torch_.distributed.get_rank());
-  int in_step = 0;
   double bytes = 0;
-  for (const runtime::FlightEvent& event : all) {
-    if (event.issued < began_ || !event.has_tensor) continue;
-    ++in_step;
-    if (event.group != axis.group) continue;
-    ++use.collectives;
-    bytes += bytes_to_send(event, axis.ranks);
+  for (const auto& [function, sum] : called_in(axis)) {
+    const auto before = axis.called_before.find(function);
+    const bool is_new = before == axis.called_before.end();
+    use.collectives += static_cast<int>(sum.calls - (is_new ? 0 : before->second.calls));
+    bytes += bytes_to_send(function, sum.bytes - (is_new ? 0 : before->second.bytes), axis.ranks);
   }
-  KB_CHECK(static_cast<std::size_t>(in_step) < runtime::FlightRecorder::kCapacity,
-           "a step of {} collectives or more", in_step);
   use.bytes = static_cast<Bytes>(bytes);
   return use;
 }
@@ -107,9 +104,10 @@ void check_mesh(const StepInput& input) {
 Row mesh_row(Row row, const MeasuredStep& measured, const Topology& topology) {
   const Time step = measured.later.end - measured.later.begin;
   row.set("step_ns", to_ns(step)).set("flops", measured.flops);
-  const auto peak = peak_flops(topology);
+  const auto peak = peak_flops(topology, pes_of_sip(topology));
+  const bool has_rate = peak && step.count() > 0;
   row.set("mfu",
-          peak ? std::optional(measured.flops / (to_ns(step) * 1e-9) / *peak) : std::nullopt);
+          has_rate ? std::optional(measured.flops / (to_ns(step) * 1e-9) / *peak) : std::nullopt);
   set_axis(row, "tp", measured.mesh.tp);
   set_axis(row, "dp", measured.mesh.dp);
   return row;

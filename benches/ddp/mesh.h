@@ -1,9 +1,10 @@
-// What a step of a mesh of data parallel and tensor parallel ranks communicates along each axis.
+// Measures what a mesh of data parallel and tensor parallel ranks communicates along each axis.
 
 #pragma once
 
 #include "benches/bench/row.h"
 #include "benches/ddp/measured_step.h"
+#include "runtime/distributed/called_collectives.h"
 #include "runtime/distributed/process_group.h"
 #include "runtime/simulation/results.h"
 #include "runtime/torch/runtime_context.h"
@@ -17,7 +18,7 @@ class MeshMeter {
 
   void begin();
   // The bytes are those that the rank has to send at least, by nccl-tests' factors of its bus
-  // bandwidth.  Throws InternalError if the step has more collectives than are recorded.
+  // bandwidth.
   MeshUse end() const;
 
  private:
@@ -25,15 +26,17 @@ class MeshMeter {
     int group = 0;  // its number
     int ranks = 1;
     runtime::DeviceActivity before = {};
+    distributed::CalledCollectives::ByFunction called_before = {};
   };
   Axis make_axis(const distributed::ProcessGroup& group) const;
   runtime::DeviceActivity activity_of(const Axis& axis) const;
+  distributed::CalledCollectives::ByFunction called_in(const Axis& axis) const;
+  void begin(Axis& axis) const;
   AxisUse use_of(const Axis& axis) const;
 
   RuntimeContext& torch_;
   Axis tp_;
   Axis dp_;
-  Time began_{0};
 };
 
 // Throws UsageError KB-U012 for ranks that tp does not divide, a scheme that has no mesh, and what

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "benches/bench/peak_flops.h"
 #include "ccl/core/lower_bound.h"
 #include "sim_engine/components/routing.h"
 
@@ -14,8 +15,9 @@ using nn::parallel::BucketTimes;
 constexpr int kPassesOverWeights = 2;        // forward, and the gradient of the input
 constexpr int kProductsOfLayer = 3;          // the gradient of the weight, too
 constexpr int kOptimizerReadsAndWrites = 7;  // parameter, gradient and two moments; all but one
+constexpr double kFlopsOfProduct = 2;
 
-// Of a mesh it is that of a data parallel group which has all links to itself.
+// Bounds a bucket's collective; in a mesh as if its data parallel group had all links to itself.
 Time network_bound(const Topology& topology, const StepInput& input, const BucketTimes& bucket) {
   using distributed::CollectiveKind;
   const std::string collective = collective_name(input.scheme, bucket);
@@ -76,11 +78,7 @@ std::vector<BucketBound> compute_bounds(const Topology& topology, const StepInpu
 
 Time step_bound(const Topology& topology, const StepInput& input, const Work& work,
                 const std::vector<BucketTimes>& buckets) {
-  const GemmSpec& array = topology.pe.gemm;
-  const double rate = array.clock.is_unlimited()
-                          ? 0
-                          : static_cast<double>(array.clock.per_second) * array.rows *
-                                array.columns * input.on.count();
+  const double rate = peak_flops(topology, input.on.count()).value_or(0) / kFlopsOfProduct;
   const Bandwidth slice = sim::Routing::hbm_slice(topology).bandwidth;
   const int slices = input.on.cubes * sim::Routing::count_hbm_slices(topology, input.on.pes);
   const double hbm = slice.is_unlimited() ? 0 : static_cast<double>(slice.per_second) * slices;

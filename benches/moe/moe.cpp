@@ -13,6 +13,7 @@
 
 #include "benches/bench/bench_run.h"
 #include "benches/bench/inputs.h"
+#include "benches/bench/peak_flops.h"
 #include "benches/bench/table.h"
 #include "benches/moe/measured_moe.h"
 #include "benches/train/model_settings.h"
@@ -118,14 +119,6 @@ std::vector<MoeInput> read_points(const Bench& bench) {
   return points;
 }
 
-// The products of the arrays of the PEs that a rank has, in FLOP/s; 0 if they take no time.
-double peak_of_rank(const MoeInput& input, const Topology& topology) {
-  const GemmSpec& array = topology.pe.gemm;
-  if (array.clock.is_unlimited()) return 0;
-  return 2.0 * static_cast<double>(array.clock.per_second) * array.rows * array.columns *
-         input.on.count();
-}
-
 // DeepEP's: all rows count, also those that stay on their rank, and those that are dropped.
 double bandwidth(double bytes, Time time) {
   return time.count() == 0 ? 0 : bytes / to_ns(time);
@@ -153,7 +146,7 @@ Row point_row(const MoeInput& input, const MeasuredMoe& measured, const Topology
                        static_cast<double>(size_of(input.dtype));
   const auto rows =
       static_cast<double>(std::accumulate(loads.begin(), loads.end(), std::int64_t{0}));
-  const double peak = peak_of_rank(input, topology);
+  const double peak = peak_flops(topology, input.on.count()).value_or(0);
   const double experts = to_ns(measured.experts());
   std::optional<double> utilization;
   if (peak > 0 && experts > 0) {

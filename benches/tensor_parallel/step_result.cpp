@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "benches/bench/inputs.h"
+#include "benches/bench/peak_flops.h"
 #include "benches/collectives/bus_bandwidth.h"
 #include "benches/collectives/measured_collective.h"
 #include "ccl/core/lower_bound.h"
@@ -21,14 +22,6 @@ Bytes block_bytes(const runtime::FlightEvent& event) {
 Bytes size_of_collective(const runtime::FlightEvent& event, int world_size) {
   return block_bytes(event) * collectives::spec_of(collectives::find_collective(event.function))
                                   .blocks_in_size(world_size);
-}
-
-// 2 operations for each cell and cycle.
-std::optional<double> compute_peak_tflops(const Topology& topology, int pes) {
-  const GemmSpec& array = topology.pe.gemm;
-  if (array.clock.is_unlimited()) return std::nullopt;
-  return 2.0 * array.rows * array.columns * static_cast<double>(array.clock.per_second) * pes /
-         1e12;
 }
 
 void add(std::vector<CollectiveUse>& uses, const runtime::FlightEvent& event, int world_size) {
@@ -130,6 +123,7 @@ double StepResult::tflops_per_device() const {
 StepResult summarize(const Topology& topology, std::span<const RankStep> ranks,
                      double forward_flops, int pes) {
   const RankStep& slowest = *std::ranges::max_element(ranks, {}, &RankStep::step);
+  const std::optional<double> peak = peak_flops(topology, pes);
   StepResult result{.world_size = static_cast<int>(ranks.size()),
                     .system = describe(topology),
                     .pes = pes,
@@ -139,7 +133,7 @@ StepResult summarize(const Topology& topology, std::span<const RankStep> ranks,
                     .activity = slowest.activity,
                     .collectives = {},
                     .flops = (1 + kBackwardOverForward) * forward_flops,
-                    .peak_tflops = compute_peak_tflops(topology, pes),
+                    .peak_tflops = peak ? std::optional(*peak / 1e12) : std::nullopt,
                     .bound = {},
                     .check = {}};
   for (const runtime::FlightEvent& event : slowest.collectives) {

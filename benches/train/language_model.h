@@ -36,8 +36,8 @@ struct LanguageModelSize {
 struct LanguageModel {
   std::shared_ptr<nn::Module> module = nullptr;
   std::function<Tensor(const Tensor& tokens)> forward = {};
-  // Of a model on one rank: its first layer, [tokens, hidden] to the same, and which of its layers
-  // later calls of `forward` recompute.
+  // A model on one rank has its first layer here, [tokens, hidden] to the same, and the choice of
+  // layers that later calls of `forward` recompute.
   std::function<Tensor(const Tensor& x)> layer = {};
   std::shared_ptr<RecomputedLayers> recomputed = nullptr;
 };

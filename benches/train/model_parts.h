@@ -1,4 +1,4 @@
-// What the models of the benches have in common, whether ranks share them or not.
+// The models of the benches have these parts in common, whether ranks share them or not.
 
 #pragma once
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "benches/train/language_model.h"
 #include "benches/train/training.h"
@@ -24,10 +25,10 @@ struct ParallelOptions {
 // up of Llama.  The vocabulary is padded as Megatron pads it (parallel_vocab()).  Each rank has
 // GPT's table of positions.
 //
-// Of [tokens, hidden], each block communicates: forward two all_reduces, backward two;
+// Each block communicates tensors of [tokens, hidden]: forward two all_reduces, backward two;
 // sequence_parallel: forward two all_gathers and two reduce_scatters, backward two more
-// all_gathers. Throws UsageError KB-U012 for heads, key heads, features or tokens that the ranks do
-// not divide.
+// all_gathers.  Throws UsageError KB-U012 for heads, key heads, features or tokens that the ranks
+// do not divide.
 LanguageModel make_parallel(RuntimeContext& torch, const LanguageModelSize& size,
                             const TensorOptions& tensors, const ParallelOptions& options);
 

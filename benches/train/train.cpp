@@ -8,6 +8,8 @@
 #include <string>
 
 #include "benches/bench/bench_run.h"
+#include "benches/bench/inputs.h"
+#include "benches/bench/peak_flops.h"
 #include "benches/bench/table.h"
 #include "benches/train/configuration.h"
 #include "benches/train/memory_estimate.h"
@@ -124,14 +126,6 @@ std::optional<double> known(bool is_known, double number) {
   return is_known ? std::optional(number) : std::nullopt;
 }
 
-// The products of a SIP's arrays in a second, in FLOP; 0 if they take no time.
-double peak_of_sip(const Topology& topology) {
-  const GemmSpec& array = topology.pe.gemm;
-  if (array.clock.is_unlimited()) return 0;
-  return 2.0 * static_cast<double>(array.clock.per_second) * array.rows * array.columns *
-         topology.pe_count() * topology.cube_count();
-}
-
 // "llama, 2 of the 32 layers of llama3-8b, 1505808384 parameters of bf16"
 std::string describe_model(const ConfiguredModel& model, const TrainingOptions& options,
                            std::int64_t parameters) {
@@ -174,7 +168,7 @@ void run_steps(Bench& bench, RuntimeContext& torch, const ConfiguredModel& model
   bench.print("#\n" + table_head(kColumns));
   const bool has_values = torch.options().data;
   const double flops = count_flops(training.model(), options.size);
-  const double peak = peak_of_sip(torch.topology());
+  const double peak = peak_flops(torch.topology(), pes_of_sip(torch.topology())).value_or(0);
   double first = 0;
   for (std::int64_t i = 0; i < steps; ++i) {
     const TrainingStep step = training.step();

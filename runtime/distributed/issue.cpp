@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "runtime/distributed/aliasing.h"
+#include "runtime/distributed/called_collectives.h"
 #include "runtime/distributed/distributed.h"
 #include "runtime/distributed/distributed_state.h"
 #include "runtime/distributed/fingerprint.h"
@@ -218,6 +219,7 @@ Work DistributedContext::State::issue(CollectiveCall call) {
   // Everything that this rank alone can get wrong has been checked by now: once the call has
   // arrived, the other ranks count on it.
   const CallRecord record = arrive(call);
+  simulation->attachments().get<CalledCollectives>().count(local().rank, call.event);
   Group& group = *call.group;
   const int rank = call.rank;
   Issued issued{.call = std::move(call),

@@ -23,7 +23,7 @@ FurtherBlocks::FurtherBlocks(std::vector<RowBlock> blocks) {
   if (!blocks.empty()) list_ = std::make_shared<List>(List{std::move(blocks)});
 }
 
-// What a check of blocks was asked, and what it has found.
+// A check of blocks: its question, and its result.
 struct CheckedBlocks {
   sim::RegionId first;     // where the matrix begins
   std::int64_t begin = 0;  // and with which element, of column 0 of the list

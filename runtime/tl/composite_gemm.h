@@ -43,7 +43,7 @@ struct RowsInBlocks {
 
 // The blocks of a matrix of tl.composite behind its first one, in the order of rows.  Copies share
 // one list, which is checked once: a kernel whose PEs read the same rows makes it before the
-// launch.
+// launch.  A list belongs to one RuntimeContext, since it keeps the result of its check.
 class FurtherBlocks {
  public:
   FurtherBlocks() = default;
@@ -69,7 +69,7 @@ class FurtherBlocks {
   friend class Context;
   struct List {
     std::vector<RowBlock> blocks;
-    // What the latest check has found.
+    // The result of the latest check.
     mutable std::shared_ptr<const CheckedBlocks> checked = nullptr;
   };
 

@@ -92,7 +92,7 @@ class SharedTiles {
   Fabric& fabric_;
   const QueueMemory& queues_;
   std::vector<Sram> srams_;  // by SIP and cube
-  // What has gone, whose memory the next ones use: entries, their places, the waiters called last.
+  // Entries that have gone, their places and the waiters called last: the next ones use the memory.
   Entries spare_;
   std::vector<Places::node_type> spare_places_;
   std::vector<Event> called_;

@@ -49,13 +49,20 @@ int find_first(const SipNetwork& network, int sip, int period) {
                        grid.z_of(sip) % periods[2]);
 }
 
+// Nodes are shifted whole, from outermost node to outermost node.
+std::string_view find_obstacle_of_nodes(const SipNetwork& network, int period) {
+  const int size = network.sips_in_node(network.level_count());
+  if (period == 1 && size > 1) return "its SIPs form nodes";
+  return size % period == 0 ? "" : "its nodes do not consist of groups of the period";
+}
+
 }  // namespace
 
 std::string_view Folding::find_obstacle(const Topology& topology, int period) {
   const SipNetwork network(topology);
   if (!topology.faults.empty()) return "the topology has faults";
   if (network.has_unlike_links()) return "its links are unlike";
-  if (network.has_nodes()) return period == 1 ? "its SIPs form nodes" : "";
+  if (network.has_nodes()) return find_obstacle_of_nodes(network, period);
   const SwitchSpec& shared = topology.system.network_switch;
   if (network.has_switch()) {
     return shared.core.costs_time() || shared.sums ? "its switch is one for all" : "";

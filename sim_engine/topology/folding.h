@@ -17,10 +17,13 @@ namespace kernbench::sim {
 
 class Folding {
  public:
-  // Period 1: all SIPs do alike.  A longer one, p: in each dimension every p-th one does, where p
-  // divides their number; of nodes, SIPs of the same number in their outermost nodes do.  The
-  // longest that serves collectives of all SIPs; those of groups of neighbours, such as tensor
-  // parallel ones, have the period of the group.
+  // Period 1: all SIPs do alike.  Period 2: in each dimension of an even number of SIPs every other
+  // one does, and in others all do.  A longer one, p: those do whose numbers are multiples of p
+  // apart, where groups of p fill a part of a row, or rows.  Of nodes, SIPs of the same number in
+  // their outermost nodes do, where the period divides how many these have.
+  //
+  // This is the longest that serves collectives of all SIPs; those of groups of neighbours, such as
+  // tensor parallel ones, have the period of the group.
   static constexpr int kLargestPeriod = 2;
 
   // Says why shifts by a period do not take the machine to itself; "" if they do.

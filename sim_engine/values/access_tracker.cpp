@@ -115,11 +115,15 @@ MatrixReadId AccessTracker::begin_read(const std::shared_ptr<const MatrixRegions
                                        const AccessOrigin& origin, Time now) {
   ReadMatrix& read = open(matrix);
   UnderWay added{{}, Access::read, origin, now, next_number_};
-  if (read.writes > 0) {
+  try {
     for (const MatrixRegions::Part& part : matrix->parts()) {
+      if (read.writes == 0) break;
       added.region = part.region;
       check_races(in_region(part.region), added, MatrixRegions::elements(part, columns));
     }
+  } catch (const DeviceError&) {  // the read is not recorded
+    if (read.reads == 0) close(*matrix);
+    throw;
   }
   ++read.reads;
   ++next_number_;

@@ -31,8 +31,28 @@ TEST_CASE("a period says which SIPs stand for others", "[folding]") {
         Firsts{0, 0, 0, 0, 0, 0, 0, 0});
   CHECK(firsts_of(link_topology(SipTopology::torus_2d, 4, 2), 2) ==
         Firsts{0, 1, 0, 1, 4, 5, 4, 5});
-  CHECK(firsts_of(in_nodes(joined_topology(SipTopology::full_mesh, 6), 3), 2) ==
+  CHECK(firsts_of(in_nodes(joined_topology(SipTopology::full_mesh, 6), 3), 3) ==
         Firsts{0, 1, 2, 0, 1, 2});
+  CHECK(firsts_of(in_nodes(joined_topology(SipTopology::full_mesh, 8), 4), 2) ==
+        Firsts{0, 1, 2, 3, 0, 1, 2, 3});
+}
+
+// SIPs that stand for others would have other places in groups of the period.
+TEST_CASE("nodes fold by what divides their size", "[folding]") {
+  const int size = GENERATE(1, 2, 3, 4, 6);
+  const Topology topology = in_nodes(joined_topology(SipTopology::full_mesh, 2 * size), size);
+  for (int period = 2; period <= 2 * size; ++period) {
+    CAPTURE(size, period);
+    const std::string_view obstacle = Folding::find_obstacle(topology, period);
+    CHECK(obstacle ==
+          (size % period == 0 ? "" : "its nodes do not consist of groups of the period"));
+    if (!obstacle.empty()) continue;
+    const Folding folding(topology, period);
+    for (int sip = 0; sip < 2 * size; ++sip) {
+      CHECK(sip % period == folding.first_of(sip) % period);
+    }
+  }
+  CHECK(Folding::find_obstacle(topology, 1) == (size == 1 ? "" : "its SIPs form nodes"));
 }
 
 TEST_CASE("machines that no shift takes to themselves are not folded", "[folding]") {

@@ -228,6 +228,24 @@ TEST_CASE("a read of a matrix races with writes to its columns in any region", "
                         "writes elements 112..112 since 9 ns"));
 }
 
+TEST_CASE("a matrix of which all reads raced is forgotten", "[access_tracker]") {
+  AccessTracker tracker;
+  const std::shared_ptr<const MatrixRegions> matrix = matrix_of_two();
+  const AccessId held = tracker.begin(kRegion, {112, 1}, Access::write, kStore, Time{0});
+  const auto read = [&](std::int64_t first) {
+    return tracker.begin_read(matrix, {first, 1}, kLoad, Time{1});
+  };
+  CHECK_THROWS_AS(read(2), DeviceError);
+  CHECK(matrix.use_count() == 1);
+  const MatrixReadId other = read(3);
+  CHECK_THROWS_AS(read(2), DeviceError);
+  CHECK(matrix.use_count() == 2);  // for the other column's reader
+  tracker.end(other);
+  CHECK(matrix.use_count() == 1);
+  tracker.end(held);
+  CHECK_NOTHROW(tracker.end(read(2)));
+}
+
 TEST_CASE("reads of a matrix race as reads of its regions would", "[access_tracker]") {
   TwoTrackers trackers(GENERATE(range(1U, 9U)));
   for (int i = 0; i < 400; ++i) trackers.step();
