@@ -67,12 +67,11 @@ Tensor Checkpoint::call_again(const std::vector<Tensor>& with, const Tensor& dy)
   const runtime::MadeAs results(simulation, MemoryKind::temporary);
   const runtime::InModule modules(simulation.run_log(), simulation.local().rank,
                                   {.is_recomputed = true});
-  if (kept != nullptr) {
-    kept->gives = true;
-    kept->next = 0;
-  }
+  if (kept != nullptr) kept->begin_again();
   const autograd::KeepingScope scope(simulation, kept.get());
-  return function(with);
+  Tensor y = function(with);
+  if (kept != nullptr) kept->check_all_taken();
+  return y;
 }
 
 // Computes the function again, recorded, and the gradients of its inputs.

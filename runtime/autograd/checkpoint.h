@@ -41,7 +41,12 @@ CheckpointContexts create_selective_checkpoint_contexts(
     std::initializer_list<std::string_view> ops_to_save);
 
 // As checkpoint(function, inputs), but keeps the results that the contexts' policy says. backward()
-// throws KB-A005 if such a result was written since.
+// throws CollectiveError
+//   KB-A005  such a result was written since
+//   KB-A031  it was asked for the gradients of some inputs alone: the function's parameters get
+//            theirs whatever is asked for
+//   KB-A034  the function, called again, calls other operators whose results are kept, or with
+//            inputs of other shapes, types or placements
 Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>& inputs)>& function,
                   const std::vector<Tensor>& inputs, CheckpointContexts contexts);
 

@@ -1,7 +1,9 @@
 // Tests what checkpoints keep: by operator, by segment, and as many layers as fit into a budget.
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <utility>
 
 #include "runtime/autograd/checkpoint.h"
 #include "runtime/nn/layers.h"
@@ -228,3 +230,37 @@ TEST_CASE("a selective checkpoint refuses what it cannot keep, and what was writ
 
 }  // namespace
 }  // namespace kernbench::test::checkpoint_memory_test
+TEST_CASE("a selective checkpoint refuses a function that does something else when called again",
+          "[nn][checkpoint][memory]") {
+  OperatorsUnderTest dut;
+  const Tensor x = dut.leaf({4, 4}, 1);
+  const Tensor w = dut.leaf({4, 4}, 2);
+  const Tensor wide = dut.leaf({4, 8}, 3);
+  const Tensor bias = dut.leaf({4}, 4);
+  using Call = std::function<Tensor(const Tensor&)>;
+  const auto refusal = [&](const Call& first, const Call& again) {
+    bool is_first = true;
+    const auto function = [&](const std::vector<Tensor>& in) {
+      return std::exchange(is_first, false) ? first(in.front()) : again(in.front());
+    };
+    const auto contexts = nn::utils::create_selective_checkpoint_contexts({"matmul", "addmm"});
+    const Tensor y = checkpoint(function, {x}, contexts).sum();
+    return error_of<CollectiveError>([&] { y.backward(); });
+  };
+  const Call none = [](const Tensor& in) { return in * 2; };
+  const Call once = [&](const Tensor& in) { return mm(in, w); };
+  const Call twice = [&](const Tensor& in) { return mm(mm(in, w), w); };
+  const Call to_wide = [&](const Tensor& in) { return mm(in, wide); };
+  const Call linear = [&](const Tensor& in) { return F::linear(in, w, bias); };
+  CHECK(refusal(once, once) == "no error");
+  CHECK(refusal(none, none) == "no error");
+  CHECK_THAT(refusal(none, once), Says("KB-A034", "A different number of tensors was saved",
+                                       "kept result 0 is in the forward that of no operator",
+                                       "in the recomputation that of matmul([4, 4]"));
+  CHECK_THAT(refusal(once, twice), Says("KB-A034", "kept result 1", "that of no operator, in"));
+  CHECK_THAT(refusal(twice, once), Says("KB-A034", "kept result 1", "that of matmul(",
+                                        "recomputation that of no operator"));
+  CHECK_THAT(refusal(once, linear), Says("KB-A034", "that of matmul(", "that of addmm("));
+  CHECK_THAT(refusal(once, to_wide), Says("KB-A034", "[4, 4] f32", "[4, 8] f32"));
+}
+
