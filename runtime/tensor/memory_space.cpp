@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <memory>
 #include <unordered_map>
 #include <utility>
@@ -24,11 +25,12 @@ sim::HbmUse use_of(const TensorMemory& memory, std::uint64_t event) {
   return {.kind = memory.kind, .event = event};
 }
 
-Bytes allocate_or_explain(const Tensor::Storage& storage, const sim::PeLocation& home, Bytes bytes,
-                          std::uint64_t event) {
+Bytes allocate_or_explain(const Tensor::Storage& storage, const sim::DeviceBuffer& buffer) {
+  const sim::PeLocation& home = buffer.home;
+  const TensorMemory& memory = *storage.memory;
   try {
-    return storage.simulation->allocator(home.sip).allocate(home.cube, home.pe, bytes,
-                                                            use_of(*storage.memory, event));
+    return storage.simulation->allocator(home.sip).allocate(home.cube, home.pe, buffer.bytes(),
+                                                            use_of(memory, memory.made));
   } catch (const DeviceError& error) {
     const auto text = std::string_view(error.what()).substr(error.code().size() + 3);  // "[...] "
     const std::string holders = holders_of_slice(*storage.simulation, home, kMostHolders);
@@ -38,22 +40,46 @@ Bytes allocate_or_explain(const Tensor::Storage& storage, const sim::PeLocation&
   }
 }
 
-}  // namespace
+// Allocates all blocks of a tensor's memory, by one event, and returns their addresses.  A block
+// that is refused leaves nothing behind, neither others of the tensor nor their part in the peak.
+std::vector<Bytes> allocate_at_once(const Tensor::Storage& first) {
+  TensorMemory& memory = *first.memory;
+  memory.made = memory.listed.next_event();
+  std::map<int, sim::HbmAllocator::Sums> before;  // by SIP
+  std::vector<Bytes> addresses;
+  try {
+    for (const sim::DeviceBuffer& buffer : memory.buffers) {
+      before.try_emplace(buffer.home.sip, first.simulation->allocator(buffer.home.sip).sums());
+      addresses.push_back(allocate_or_explain(first, buffer));
+    }
+  } catch (...) {
+    for (std::size_t i = 0; i < addresses.size(); ++i) {
+      const sim::DeviceBuffer& buffer = memory.buffers[i];
+      first.simulation->allocator(buffer.home.sip)
+          .free(addresses[i], buffer.bytes(), use_of(memory, memory.made));
+    }
+    for (const auto& [sip, sums] : before) first.simulation->allocator(sip).set_sums(sums);
+    throw;
+  }
+  return addresses;
+}
 
-Bytes allocate_space(const Tensor::Storage& storage, const sim::PeLocation& home, Bytes bytes,
-                     std::uint64_t event) {
-  if (storage.simulation->queues_launches()) {
+// Does the same, but waits for queued launches before it throws DeviceError KB-M010, since they
+// keep memory that the host has given up.  Frees meanwhile come before the second attempt, which
+// therefore is an event of its own.
+std::vector<Bytes> allocate_blocks(const Tensor::Storage& first) {
+  if (first.simulation->queues_launches()) {
     try {
-      return allocate_or_explain(storage, home, bytes, event);
+      return allocate_at_once(first);
     } catch (const DeviceError& error) {
-      // Queued launches may hold the last handles of tensors.  When they have ended, there may be
-      // room.
       if (error.code() != "KB-M010") throw;
     }
-    synchronize(*storage.simulation);
+    synchronize(*first.simulation);
   }
-  return allocate_or_explain(storage, home, bytes, event);
+  return allocate_at_once(first);
 }
+
+}  // namespace
 
 void log_space(const Tensor::Storage& storage) {
   RunLog* const log = storage.simulation->run_log();
@@ -166,20 +192,7 @@ void take_space(TensorMemory& memory) {
   KB_CHECK(!memory.has_space && !memory.tensors.empty(), "a memory took a place twice");
   const Tensor::Storage& first = *memory.tensors.front();
   free_unheld_space(*memory.simulation, first.device);
-  memory.made = memory.listed.next_event();
-  std::vector<Bytes> addresses;
-  try {
-    for (const sim::DeviceBuffer& buffer : memory.buffers) {
-      addresses.push_back(allocate_space(first, buffer.home, buffer.bytes(), memory.made));
-    }
-  } catch (...) {
-    for (std::size_t i = 0; i < addresses.size(); ++i) {
-      const sim::DeviceBuffer& buffer = memory.buffers[i];
-      memory.simulation->allocator(buffer.home.sip)
-          .free(addresses[i], buffer.bytes(), use_of(memory, memory.made));
-    }
-    throw;
-  }
+  const std::vector<Bytes> addresses = allocate_blocks(first);
   for (std::size_t i = 0; i < addresses.size(); ++i) {
     move_to(i, addresses[i], memory);
   }
