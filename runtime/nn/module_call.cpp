@@ -33,7 +33,9 @@ std::optional<std::string> Module::find_path_to(const void* part) const {
 // Notes the paths of all modules, and whose parameters the tensors in the log are.
 void Module::name_parameters(runtime::RunLog& log, const std::string& path) const {
   const auto name = [&](const Tensor& tensor) {
-    if (!tensor.is_host()) log.tensor(tensor.storage()->memory->logged).module = path;
+    if (tensor.is_host()) return;
+    runtime::RunTensor* const noted = log.find_tensor(tensor.storage()->memory->logged);
+    if (noted != nullptr) noted->module = path;
   };
   log.set_path(serial_, path);
   for (const auto& item : parameters_) name(item.value());

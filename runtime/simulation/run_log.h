@@ -99,8 +99,8 @@ class RunLog {
     tensors_[id].freed = now;
     tensors_[id].freed_by = event;
   }
-  // Changes to the tensor of kNone are ignored.
-  RunTensor& tensor(Id id) { return id == kNone ? ignored_tensor_ : tensors_[id]; }
+  // Returns null for kNone.
+  RunTensor* find_tensor(Id id) { return id == kNone ? nullptr : &tensors_[id]; }
   const std::deque<RunTensor>& tensors() const { return tensors_; }  // in the order of creation
 
   // The innermost scope of a rank's program, else of the driver's.
@@ -137,7 +137,6 @@ class RunLog {
   std::map<int, CalledModule> modules_;         // likewise
   std::map<std::uint64_t, std::string> module_paths_;
   RunSpan ignored_;
-  RunTensor ignored_tensor_;
   std::uint64_t last_flow_ = 0;
 };
 

@@ -89,10 +89,10 @@ void log_space(const Tensor::Storage& storage) {
   for (const sim::DeviceBuffer& buffer : memory.buffers) {
     bytes += sim::HbmAllocator::block_bytes(buffer.bytes());
   }
-  // What is placed again, as fully_shard's parameters are, stays with its module.
-  const std::string module = memory.logged == RunLog::kNone
-                                 ? log->module_of(storage.simulation->local().rank).path
-                                 : log->tensor(memory.logged).module;
+  // A tensor that is placed again, as fully_shard's parameters are, stays with its module.
+  const RunTensor* const before = log->find_tensor(memory.logged);
+  const std::string module =
+      before == nullptr ? log->module_of(storage.simulation->local().rank).path : before->module;
   memory.logged = log->add(RunTensor{.device = storage.device,
                                      .name = storage.name,
                                      .bytes = bytes,
@@ -209,7 +209,7 @@ void mark_memory(TensorMemory& memory, MemoryKind kind) {
         .change_kind(buffer.bytes(), memory.made, before, kind);
   }
   if (memory.logged == RunLog::kNone) return;
-  memory.simulation->run_log()->tensor(memory.logged).kind = kind;
+  memory.simulation->run_log()->find_tensor(memory.logged)->kind = kind;
 }
 
 void mark_memory(const Tensor& tensor, MemoryKind kind) {
@@ -221,7 +221,9 @@ void mark_memory_beside(const Tensor& tensor, const Tensor& beside, MemoryKind k
   const TensorMemory& memory = *tensor.storage()->memory;
   RunLog* const log = memory.simulation->run_log();
   if (log == nullptr) return;
-  log->tensor(memory.logged).module = log->tensor(beside.storage()->memory->logged).module;
+  RunTensor* const noted = log->find_tensor(memory.logged);
+  const RunTensor* const owner = log->find_tensor(beside.storage()->memory->logged);
+  if (noted != nullptr && owner != nullptr) noted->module = owner->module;
 }
 
 void mark_as_made_by_user(const Tensor& tensor) {
