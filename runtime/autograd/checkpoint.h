@@ -75,7 +75,10 @@ LayerActivations measure_activations(const std::function<Tensor(const Tensor& x)
 // true for each that keeps them.  The last one is free, since its backward has all of them anyway,
 // and what it keeps is gone before another layer is computed again.  No other choice keeps more
 // layers, and the last are the best ones, since they are gone first.
-// Throws KB-A033, with the bytes that are missing, if not even checkpoints of all but the last fit.
+// Budgets hold for blocking launches: queued ones keep the tensors that they use until they end,
+// and so a layer's views longer than its backward needs them.
+// Throws KB-A033, with the bytes that are missing, if not even checkpoints of all but the last fit;
+// likewise for less than one layer, for one that keeps less than its input, and negative bytes.
 std::vector<bool> choose_kept_layers(std::int64_t layers, const LayerActivations& of_each,
                                      Bytes budget);
 

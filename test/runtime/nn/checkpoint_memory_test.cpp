@@ -78,7 +78,19 @@ TEST_CASE("no choice of layers keeps more within a budget: all subsets of up to 
       REQUIRE(std::ranges::is_sorted(kept));  // the last ones
     }
   }
-  CHECK(choose_kept_layers(0, {3, 1}, 0).empty());
+}
+
+TEST_CASE("a choice among no layers, or of negative bytes, is refused",
+          "[nn][checkpoint][memory]") {
+  const auto refusal = [](std::int64_t layers, const LayerActivations& of_each, Bytes budget) {
+    return error_of<CollectiveError>([&] { choose_kept_layers(layers, of_each, budget); });
+  };
+  CHECK(refusal(1, {3, 1}, 3) == "no error");
+  CHECK_THAT(refusal(0, {3, 1}, 9), Says("KB-A033", "0 layers"));
+  CHECK_THAT(refusal(-2, {3, 1}, 9), Says("KB-A033", "-2 layers"));
+  CHECK_THAT(refusal(2, {3, -1}, 9), Says("KB-A033", "inputs of -1 B"));
+  CHECK_THAT(refusal(2, {3, 4}, 9), Says("KB-A033", "of 3 B, their inputs of 4 B"));
+  CHECK_THAT(refusal(2, {0, 0}, -1), Says("KB-A033", "within -1 B"));
 }
 
 TEST_CASE("what a layer keeps is measured, without a draw of random numbers",
@@ -228,8 +240,6 @@ TEST_CASE("a selective checkpoint refuses what it cannot keep, and what was writ
              Says("KB-A005", "modified by an inplace operation"));
 }
 
-}  // namespace
-}  // namespace kernbench::test::checkpoint_memory_test
 TEST_CASE("a selective checkpoint refuses a function that does something else when called again",
           "[nn][checkpoint][memory]") {
   OperatorsUnderTest dut;
@@ -264,3 +274,5 @@ TEST_CASE("a selective checkpoint refuses a function that does something else wh
   CHECK_THAT(refusal(once, to_wide), Says("KB-A034", "[4, 4] f32", "[4, 8] f32"));
 }
 
+}  // namespace
+}  // namespace kernbench::test::checkpoint_memory_test
