@@ -102,8 +102,12 @@ void log_space(const Tensor::Storage& storage) {
                                      .made_by = memory.made});
 }
 
+bool has_own_space(const TensorMemory& memory) {
+  return memory.has_space && memory.place_of == nullptr;
+}
+
 void free_space(TensorMemory& memory) {
-  KB_CHECK(memory.has_space && memory.place_of == nullptr, "a memory without a place was freed");
+  KB_CHECK(has_own_space(memory), "a memory without a place was freed");
   const std::uint64_t event = memory.listed.next_event();
   if (memory.logged != RunLog::kNone) {
     memory.simulation->run_log()->tensor_freed(memory.logged, memory.simulation->now(), event);
@@ -157,8 +161,7 @@ void free_unheld_space(Simulation& simulation, int device) {
                 [](const TensorMemory::Queued& queued) {
                   if (queued.first != nullptr && handles_of_host(*queued.first) > 0) return false;
                   TensorMemory* const memory = queued.memory;
-                  const bool has_place = memory->has_space && memory->place_of == nullptr;
-                  if (!has_place || is_held_by_host(*memory)) return false;
+                  if (!has_own_space(*memory) || is_held_by_host(*memory)) return false;
                   free_space(*memory);
                   memory->in_queue.reset();
                   return true;
@@ -203,7 +206,7 @@ void take_space(TensorMemory& memory) {
 void mark_memory(TensorMemory& memory, MemoryKind kind) {
   if (kind <= memory.kind) return;
   const MemoryKind before = std::exchange(memory.kind, kind);
-  if (!memory.has_space || memory.place_of != nullptr) return;
+  if (!has_own_space(memory)) return;
   for (const sim::DeviceBuffer& buffer : memory.buffers) {
     memory.simulation->allocator(buffer.home.sip)
         .change_kind(buffer.bytes(), memory.made, before, kind);
