@@ -1,4 +1,4 @@
-// Which layers' activations a step computes again: the key `checkpoint` of bench train.
+// The key `checkpoint` of bench train says which layers' activations a step computes again.
 
 #pragma once
 

@@ -15,8 +15,8 @@
 
 namespace kernbench::nn::utils {
 
-// What becomes of an operator's result; PREFER_SAVE is as MUST_SAVE here, and PREFER_RECOMPUTE as
-// MUST_RECOMPUTE, since nothing else decides (torch.utils.checkpoint.CheckpointPolicy).
+// Says what becomes of an operator's result; PREFER_SAVE is as MUST_SAVE here, and PREFER_RECOMPUTE
+// as MUST_RECOMPUTE, since nothing else decides (torch.utils.checkpoint.CheckpointPolicy).
 enum class CheckpointPolicy : std::uint8_t {
   MUST_SAVE,
   PREFER_SAVE,
@@ -65,7 +65,8 @@ struct LayerActivations {
 
 // Calls a layer once with a tensor like `input`, whose elements are not used, and counts what it
 // keeps: in blocks of HBM, over all PEs of the device.  It takes simulated time, and no random
-// numbers.
+// numbers.  Throws for an input that is not on a device what an operator throws, and what the
+// layer throws.
 LayerActivations measure_activations(const std::function<Tensor(const Tensor& x)>& layer,
                                      const Tensor& input);
 

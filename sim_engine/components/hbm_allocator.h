@@ -13,7 +13,7 @@
 
 namespace kernbench::sim {
 
-// What a block is allocated for.
+// Says for what a block is allocated.
 struct HbmUse {
   enum class Holder : std::uint8_t { tensor, queue };
 
