@@ -74,6 +74,7 @@ const FlatBuffer& ParamAndGradBucket::grads() const {
 
 Tensor ParamAndGradBucket::main_grad(std::size_t param) const {
   ops::check_is_whole("main_grad", grad_data());
+  const runtime::MadeAs copies(simulation_of(setting_.torch), MemoryKind::temporary);
   std::vector<Tensor> all(params_.size());
   all[param] = setting_.torch.empty_like(params_[param].detach()).to(grad_data().dtype());
   grads().unpack(all);

@@ -114,6 +114,11 @@ constexpr std::array kACodes = std::to_array<ErrorCode>({
      "A checkpoint is asked for what it cannot do: to keep an operator's result that cannot be "
      "kept, more segments than functions, or a budget into which no choice of layers fits.",
      "Do what the message says is possible."},
+    {"KB-A034", ExitCode::collective_misuse,
+     "A selective checkpoint's function, called again by `backward()`, calls other operators, or "
+     "with inputs of other shapes, types or placements, than in the forward pass.",
+     "Let the function do the same both times: call `backward()` under the settings of the forward "
+     "pass, such as `context_parallel()`."},
 });
 
 constexpr std::array kBCodes = std::to_array<ErrorCode>({

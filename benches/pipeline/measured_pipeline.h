@@ -40,7 +40,7 @@ struct MeasuredRank {
   int peak_forwards = 0;  // of micro-batches through a stage, whose backward was still to come
   int peak_weights = 0;   // backwards for the input, without that for the weights
   Bytes peak = 0;         // beyond what it held before the step
-  // Of the peak, likewise.
+  // These are parts of the peak, likewise beyond what was held before.
   Bytes peak_activations = 0;
   Bytes peak_gradients = 0;
 };

@@ -46,6 +46,12 @@ Recomputation read_recomputation(const Settings& settings) {
                    text);
 }
 
+void check_layers(const Recomputation& recomputation, std::int64_t layers) {
+  if (recomputation.layers <= layers) return;
+  throw UsageError("KB-U012", "--set checkpoint={}: the model has {} layers; give at most as many",
+                   recomputation.layers, layers);
+}
+
 std::string describe(const RecomputedLayers& recomputed, std::int64_t layers) {
   const auto count = std::ranges::count(recomputed.by_layer, true);
   if (count == 0) return "";

@@ -1,4 +1,4 @@
-// Which layers' activations a step computes again: the key `checkpoint` of bench train.
+// The key `checkpoint` of bench train says which layers' activations a step computes again.
 
 #pragma once
 
@@ -30,6 +30,8 @@ SettingInfo recomputation_setting();
 // Reads the key `checkpoint`: none, all, selective, a number of layers, or budget:BYTES, such as
 // budget:64MiB.  Throws UsageError KB-U012 for anything else.
 Recomputation read_recomputation(const Settings& settings);
+// Throws UsageError KB-U012 for a number of layers that the model does not have.
+void check_layers(const Recomputation& recomputation, std::int64_t layers);
 
 // The layers of a model whose activations are computed again.
 struct RecomputedLayers {

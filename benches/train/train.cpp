@@ -204,6 +204,7 @@ void run_train(Bench& bench) {
   if (!model.has_given_layers) {
     model.size.layers = options.size.layers = choose_layers(bench.topology(), model, options);
   }
+  check_layers(options.recomputation, options.size.layers);
   const bool has_values = choose_values(settings, model, options);
   const std::int64_t steps = read_steps(settings, has_values ? kSteps : kStepsOfTimes);
   const auto torch = bench.make_context(bench.topology(), {.ccl = bench.ccl(), .data = has_values});

@@ -29,9 +29,10 @@ void check_size(std::string_view bench, ModelKind model, const LanguageModelSize
 // The elements of all linear layers' weights.  REQUIRES: the module has its whole parameters
 double count_linear_weights(nn::Module& module);
 
-// The FLOPs of a step that count for its MFU (Megatron's and PaLM's "model FLOPs"): 6 for each of
-// these weights and token, and the products of causal attention, of whose scores half are needed.
-// Of one of `ranks` tensor parallel ranks, whose module has its part of the weights.
+// Returns the FLOPs of a step that count for its MFU (Megatron's and PaLM's "model FLOPs"): 6 for
+// each of these weights and token, and the products of causal attention, of whose scores half are
+// needed.  They are those of one of `ranks` tensor parallel ranks, whose module has its part of the
+// weights.
 double count_flops(nn::Module& module, const LanguageModelSize& size, int ranks = 1);
 
 struct TrainingOptions {

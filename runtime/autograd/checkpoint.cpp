@@ -67,12 +67,11 @@ Tensor Checkpoint::call_again(const std::vector<Tensor>& with, const Tensor& dy)
   const runtime::MadeAs results(simulation, MemoryKind::temporary);
   const runtime::InModule modules(simulation.run_log(), simulation.local().rank,
                                   {.is_recomputed = true});
-  if (kept != nullptr) {
-    kept->gives = true;
-    kept->next = 0;
-  }
+  if (kept != nullptr) kept->begin_again();
   const autograd::KeepingScope scope(simulation, kept.get());
-  return function(with);
+  Tensor y = function(with);
+  if (kept != nullptr) kept->check_all_taken();
+  return y;
 }
 
 // Computes the function again, recorded, and the gradients of its inputs.
@@ -222,8 +221,15 @@ LayerActivations measure_activations(const std::function<Tensor(const Tensor& x)
 std::vector<bool> choose_kept_layers(std::int64_t layers, const LayerActivations& of_each,
                                      Bytes budget) {
   const auto [all, input] = of_each;
+  if (layers < 1 || input < 0 || all < input || budget < 0) {
+    throw CollectiveError("KB-A033",
+                          "choose_kept_layers: {} layers of {} B, their inputs of {} B, within {} "
+                          "B; at least one layer is wanted, which keeps at least its input, and "
+                          "no negative numbers",
+                          layers, all, input, budget);
+  }
   const Bytes spare = budget - all - input * (layers - 1);
-  if (layers > 0 && spare < 0) {
+  if (spare < 0) {
     throw CollectiveError(
         "KB-A033",
         "choose_kept_layers: {} layers whose activations are checkpointed, but those of the last, "

@@ -15,8 +15,8 @@
 
 namespace kernbench::nn::utils {
 
-// What becomes of an operator's result; PREFER_SAVE is as MUST_SAVE here, and PREFER_RECOMPUTE as
-// MUST_RECOMPUTE, since nothing else decides (torch.utils.checkpoint.CheckpointPolicy).
+// Says what becomes of an operator's result; PREFER_SAVE is as MUST_SAVE here, and PREFER_RECOMPUTE
+// as MUST_RECOMPUTE, since nothing else decides (torch.utils.checkpoint.CheckpointPolicy).
 enum class CheckpointPolicy : std::uint8_t {
   MUST_SAVE,
   PREFER_SAVE,
@@ -41,7 +41,12 @@ CheckpointContexts create_selective_checkpoint_contexts(
     std::initializer_list<std::string_view> ops_to_save);
 
 // As checkpoint(function, inputs), but keeps the results that the contexts' policy says. backward()
-// throws KB-A005 if such a result was written since.
+// throws CollectiveError
+//   KB-A005  such a result was written since
+//   KB-A031  it was asked for the gradients of some inputs alone: the function's parameters get
+//            theirs whatever is asked for
+//   KB-A034  the function, called again, calls other operators whose results are kept, or with
+//            inputs of other shapes, types or placements
 Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>& inputs)>& function,
                   const std::vector<Tensor>& inputs, CheckpointContexts contexts);
 
@@ -60,7 +65,8 @@ struct LayerActivations {
 
 // Calls a layer once with a tensor like `input`, whose elements are not used, and counts what it
 // keeps: in blocks of HBM, over all PEs of the device.  It takes simulated time, and no random
-// numbers.
+// numbers.  Throws for an input that is not on a device what an operator throws, and what the
+// layer throws.
 LayerActivations measure_activations(const std::function<Tensor(const Tensor& x)>& layer,
                                      const Tensor& input);
 
@@ -70,7 +76,10 @@ LayerActivations measure_activations(const std::function<Tensor(const Tensor& x)
 // true for each that keeps them.  The last one is free, since its backward has all of them anyway,
 // and what it keeps is gone before another layer is computed again.  No other choice keeps more
 // layers, and the last are the best ones, since they are gone first.
-// Throws KB-A033, with the bytes that are missing, if not even checkpoints of all but the last fit.
+// Budgets hold for blocking launches: queued ones keep the tensors that they use until they end,
+// and so a layer's views longer than its backward needs them.
+// Throws KB-A033, with the bytes that are missing, if not even checkpoints of all but the last fit;
+// likewise for less than one layer, for one that keeps less than its input, and negative bytes.
 std::vector<bool> choose_kept_layers(std::int64_t layers, const LayerActivations& of_each,
                                      Bytes budget);
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -21,10 +21,20 @@ inline constexpr std::string_view kKeepableOperators[] = {"matmul", "addmm", "va
 
 // The results of one call of a checkpoint's function, in their order.
 struct KeptResults {
+  struct Entry {
+    std::string call;  // the operator with the form of its inputs, by which it is known again
+    std::vector<SavedTensor> results;
+  };
+
   nn::utils::SelectiveCheckpointPolicy policy;
-  std::vector<std::vector<SavedTensor>> results = {};
+  std::vector<Entry> entries = {};
   std::size_t next = 0;
   bool gives = false;  // the function is called again, else for the first time
+
+  // The function is called again from here on.
+  void begin_again();
+  // Throws CollectiveError KB-A034 unless that call has taken all results.
+  void check_all_taken() const;
 };
 
 // While it lives, the caller's operators keep their results there, or take them; null: neither.
@@ -41,8 +51,9 @@ class KeepingScope {
 };
 
 // Returns what `compute` returns, or what it has returned when a checkpoint that keeps it called
-// its function for the first time.  `on`: a tensor of the caller's context
-std::vector<Tensor> kept_or_computed(std::string_view op, const Tensor& on,
+// its function for the first time.  Throws CollectiveError KB-A034 if the operator, or the shape,
+// type or placement of an input, is not the one of that call.
+std::vector<Tensor> kept_or_computed(std::string_view op, const std::vector<Tensor>& inputs,
                                      runtime::FunctionRef<std::vector<Tensor>()> compute);
 
 }  // namespace kernbench::autograd

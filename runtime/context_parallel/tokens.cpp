@@ -7,6 +7,8 @@
 #include "runtime/distributed/distributed.h"
 #include "runtime/functional/operators.h"
 #include "runtime/functional/shape_operators.h"
+#include "runtime/tensor/memory_space.h"
+#include "runtime/torch/internals.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/error.h"
 
@@ -45,6 +47,7 @@ Tensor tokens_of_rank(const Tensor& whole, int dim, const Ring& ring) {
 }
 
 Tensor gather_tokens(const Tensor& part, int dim, const Ring& ring) {
+  const runtime::MadeAs results(simulation_of(ring.torch), MemoryKind::temporary);
   const Tensor own = contiguous(part);
   std::vector<Tensor> parts;
   for (int rank = 0; rank < ring.size; ++rank) parts.push_back(ring.torch.empty_like(own));

@@ -124,6 +124,7 @@ Integers exchange_counts(const Tensor& x, const Exchange& exchange, HostReads& r
   const Integers& own = exchange.sends.counts;
   const Shape shape{std::ssize(own)};
   const TensorOptions options{.dtype = DType::i32, .dp = DPPolicy::on_one_pe(), .name = "counts"};
+  const runtime::MadeAs buffers(simulation_of(torch), MemoryKind::communication);
   Tensor sent = torch.tensor(own, shape, options);
   if (reads.is_host()) sent.copy_(RuntimeContext::tensor(own, shape));
   const Tensor counts = torch.empty(shape, options);

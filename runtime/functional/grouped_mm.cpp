@@ -141,7 +141,7 @@ Tensor grouped_mm(const Tensor& of, const std::vector<std::int64_t>& sizes,
   ops::check_operands(kGroupedMm, operands, ops::Types::factors);
   check_group_placements(x, weights);
   const Groups groups = groups_of(sizes);
-  const Tensor y = autograd::kept_or_computed(kGroupedMm, x, [&] {
+  const Tensor y = autograd::kept_or_computed(kGroupedMm, operands, [&] {
     return std::vector{multiply_groups(kGroupedMm, x, groups, weights, true)};
   }).front();
   const bool of_x = autograd::needs_grad(x);

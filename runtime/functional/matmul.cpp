@@ -240,7 +240,7 @@ Tensor multiply(const Tensor& of_a, const Tensor& of_b, const MatmulOptions& opt
   const Shape shape = check_shapes(operands);
   ops::check_operands(operands.name(), {a, b}, ops::Types::factors);
   check_bias(operands, shape[shape.rank() - 1]);
-  Tensor c = autograd::kept_or_computed(operands.name(), a, [&] {
+  Tensor c = autograd::kept_or_computed(operands.name(), {a, b}, [&] {
     return std::vector{product(operands, shape)};
   }).front();
   if (!needs_grad(a, b, operands.bias)) return c;

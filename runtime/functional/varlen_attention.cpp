@@ -118,10 +118,11 @@ Tensor varlen_attn(const Tensor& query, const Tensor& key, const Tensor& value,
   if (const ops::AttentionOverride* const taken = ops::find_attention_override(query)) {
     return taken->packed(attention, inputs);
   }
-  const std::vector<Tensor> results = autograd::kept_or_computed(kName, query, [&] {
-    const ops::AttentionResult computed = ops::attend(attention, inputs);
-    return std::vector{computed.output, computed.log_sums};
-  });
+  const std::vector<Tensor> results =
+      autograd::kept_or_computed(kName, {inputs.query, inputs.key, inputs.value}, [&] {
+        const ops::AttentionResult computed = ops::attend(attention, inputs);
+        return std::vector{computed.output, computed.log_sums};
+      });
   const ops::AttentionResult result{results[0], results[1]};
   if (!needs_grad(query) && !needs_grad(key) && !needs_grad(value)) return result.output;
   return autograd::record(

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "runtime/autograd/autograd.h"
 #include "runtime/tensor/host_copy.h"
@@ -68,7 +69,16 @@ std::string wrong_shapes(const StateDict& own, const StateDict& state) {
 
 }  // namespace
 
-Module::Module() = default;
+namespace {
+
+std::uint64_t next_serial() {
+  static std::atomic<std::uint64_t> last = 0;  // simulations may run in several threads
+  return ++last;
+}
+
+}  // namespace
+
+Module::Module() : serial_(next_serial()) {}
 
 Module::~Module() {
   if (extension_ != nullptr) extension_->module_ends(*this);

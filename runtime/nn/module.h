@@ -275,6 +275,7 @@ class Module : public std::enable_shared_from_this<Module> {
   std::shared_ptr<BackwardHooks> on_backward_;  // null: none; graphs know when the module ends
   unsigned hook_count_ = 0;
   bool is_training_ = true;
+  const std::uint64_t serial_;  // of this one alone in the process; addresses are given again
   std::shared_ptr<Extension> extension_;
 };
 

@@ -33,9 +33,11 @@ std::optional<std::string> Module::find_path_to(const void* part) const {
 // Notes the paths of all modules, and whose parameters the tensors in the log are.
 void Module::name_parameters(runtime::RunLog& log, const std::string& path) const {
   const auto name = [&](const Tensor& tensor) {
-    if (!tensor.is_host()) log.tensor(tensor.storage()->memory->logged).module = path;
+    if (tensor.is_host()) return;
+    runtime::RunTensor* const noted = log.find_tensor(tensor.storage()->memory->logged);
+    if (noted != nullptr) noted->module = path;
   };
-  log.set_path(this, path);
+  log.set_path(serial_, path);
   for (const auto& item : parameters_) name(item.value());
   for (const auto& item : buffers_) name(item.value());
   for (const auto& child : children_) {
@@ -52,12 +54,12 @@ runtime::InModule Module::enter(const Tensor* input) const {
   const runtime::CalledModule& outer = log->module_of(rank);
   if (outer.module == nullptr) {
     if (outer.is_recomputed) {
-      const std::string* const path = log->find_path(this);
+      const std::string* const path = log->find_path(serial_);
       return {log, rank, path == nullptr ? "" : *path, this};
     }
     // A module that a backward pass calls belongs to the module of that pass.
     if (!outer.path.empty()) return {};
-    if (log->find_path(this) == nullptr) name_parameters(*log, "");
+    if (log->find_path(serial_) == nullptr) name_parameters(*log, "");
     return {log, rank, "", this};
   }
   const auto path = static_cast<const Module*>(outer.module)->find_path_to(this);

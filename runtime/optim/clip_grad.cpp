@@ -7,6 +7,7 @@
 #include "runtime/distributed/shard_spec.h"
 #include "runtime/optim/fused_update.h"
 #include "runtime/optim/optimizer.h"
+#include "runtime/tensor/memory_space.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "runtime/torch/context_of.h"
 #include "runtime/torch/runtime_context.h"
@@ -16,6 +17,7 @@ namespace kernbench::optim {
 
 double sum_over_ranks(double number, const Tensor& like, const distributed::ProcessGroup& group) {
   RuntimeContext& torch = runtime::context_of(*like.storage()->simulation);
+  const runtime::MadeAs buffers(*like.storage()->simulation, MemoryKind::communication);
   const Tensor sum = torch.tensor({static_cast<float>(number)}, {1}, {.dp = DPPolicy::on_one_pe()});
   torch.distributed.all_reduce(sum, {.group = group});
   return torch.options().data ? sum.item<double>() : 0;

@@ -17,6 +17,7 @@
 #include "runtime/optim/update_rules.h"
 #include "runtime/tensor/memory_space.h"
 #include "runtime/tensor/tensor_storage.h"
+#include "runtime/torch/internals.h"
 #include "runtime/torch/runtime_context.h"
 
 namespace kernbench::optim {
@@ -112,6 +113,7 @@ std::vector<Tensor> Float16OptimizerWithFloat16Params::copy_model_grads_to_main_
 // Returns the sum or the maximum of the ranks' numbers.
 double Float16OptimizerWithFloat16Params::over_ranks(double value, ReduceOp op) const {
   if (!options_.grad_stats_parallel_group) return value;
+  const runtime::MadeAs buffers(simulation_of(torch_), MemoryKind::communication);
   const Tensor all =
       torch_.full({1}, value, {.dp = DPPolicy::on_one_pe(), .name = "gradients of ranks"});
   torch_.distributed.all_reduce(all, op, {.group = *options_.grad_stats_parallel_group});

@@ -13,6 +13,7 @@
 #include "runtime/autograd/callbacks.h"
 #include "runtime/autograd/reach.h"
 #include "runtime/simulation/named_part.h"
+#include "runtime/tensor/memory_space.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "runtime/torch/internals.h"
 #include "runtime/torch/runtime_context.h"
@@ -131,13 +132,12 @@ std::vector<BucketParameters> Reducer::from_rank_0(const std::vector<BucketParam
 }
 
 std::vector<std::size_t> Reducer::broadcast(const std::vector<std::size_t>& numbers) {
-  const Tensor sent =
-      torch_.tensor(std::vector<float>(numbers.begin(), numbers.end()),
-                    {static_cast<std::int64_t>(numbers.size())}, {.dp = DPPolicy::on_one_pe()});
+  const runtime::MadeAs buffers(simulation_of(torch_), MemoryKind::communication);
+  const std::vector<float> own(numbers.begin(), numbers.end());
+  const Tensor sent = torch_.tensor(own, {std::ssize(own)}, {.dp = DPPolicy::on_one_pe()});
   torch_.distributed.broadcast(sent, {.group = options_.process_group, .group_src = 0},
                                options_.location);
-  // Without values the broadcast only takes its time.  Ranks have the same module, so their own
-  // numbers are rank 0's.
+  // Without values it only takes time.  Ranks have the same module, so their numbers are rank 0's.
   if (!torch_.options().data) return numbers;
   const std::vector<float> received = sent.to_vector();
   return {received.begin(), received.end()};
@@ -303,9 +303,9 @@ void Reducer::reduce(std::size_t index) {
 }
 
 void Reducer::reduce_used() {
-  used_ =
-      torch_.tensor(std::vector<float>(is_used_.begin(), is_used_.end()),
-                    {static_cast<std::int64_t>(is_used_.size())}, {.dp = DPPolicy::on_one_pe()});
+  const runtime::MadeAs buffers(simulation_of(torch_), MemoryKind::communication);
+  const std::vector<float> own(is_used_.begin(), is_used_.end());
+  used_ = torch_.tensor(own, {std::ssize(own)}, {.dp = DPPolicy::on_one_pe()});
   used_work_ = torch_.distributed.all_reduce(
       used_, {.group = options_.process_group, .async_op = true}, options_.location);
 }

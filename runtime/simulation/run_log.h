@@ -99,8 +99,8 @@ class RunLog {
     tensors_[id].freed = now;
     tensors_[id].freed_by = event;
   }
-  // Changes to the tensor of kNone are ignored.
-  RunTensor& tensor(Id id) { return id == kNone ? ignored_tensor_ : tensors_[id]; }
+  // Returns null for kNone.
+  RunTensor* find_tensor(Id id) { return id == kNone ? nullptr : &tensors_[id]; }
   const std::deque<RunTensor>& tensors() const { return tensors_; }  // in the order of creation
 
   // The innermost scope of a rank's program, else of the driver's.
@@ -116,12 +116,13 @@ class RunLog {
   const CalledModule& module_of(int rank) { return modules_[rank]; }
   void set_module(int rank, CalledModule module) { modules_[rank] = std::move(module); }
 
-  // The paths of modules from the outermost one that was first called; null: not known.
-  const std::string* find_path(const void* module) const {
+  // The paths of modules, by serial number, from the outermost one that was first called; null: not
+  // known.
+  const std::string* find_path(std::uint64_t module) const {
     const auto found = module_paths_.find(module);
     return found == module_paths_.end() ? nullptr : &found->second;
   }
-  void set_path(const void* module, const std::string& path) { module_paths_[module] = path; }
+  void set_path(std::uint64_t module, const std::string& path) { module_paths_[module] = path; }
 
   // Numbers the messages, from 1 on.
   std::uint64_t next_flow() { return ++last_flow_; }
@@ -134,9 +135,8 @@ class RunLog {
   std::map<int, std::vector<Id>> open_scopes_;  // by rank, -1: the driver
   std::map<int, std::string> parts_;            // likewise
   std::map<int, CalledModule> modules_;         // likewise
-  std::map<const void*, std::string> module_paths_;
+  std::map<std::uint64_t, std::string> module_paths_;
   RunSpan ignored_;
-  RunTensor ignored_tensor_;
   std::uint64_t last_flow_ = 0;
 };
 

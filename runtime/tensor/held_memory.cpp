@@ -45,7 +45,7 @@ std::vector<Holder> holders(Simulation& simulation,
   std::map<std::string, Holder> by_name;
   for (const TensorMemory* memory : list_of(simulation)->memories) {
     // A snapshot takes no memory of the device.
-    if (memory->place_of != nullptr || !memory->has_space) continue;
+    if (!has_own_space(*memory)) continue;
     Bytes bytes = 0;
     for (const sim::DeviceBuffer& buffer : memory->buffers) {
       if (is_meant(buffer.home)) bytes += sim::HbmAllocator::block_bytes(buffer.bytes());
@@ -87,9 +87,8 @@ ListedMemory::ListedMemory(const TensorMemory& memory)
 void log_held_memory(Simulation& simulation) {
   if (simulation.run_log() == nullptr) return;
   for (const TensorMemory* memory : list_of(simulation)->memories) {
-    const bool has_place = memory->has_space && memory->place_of == nullptr;
-    const bool is_logged = memory->logged != RunLog::kNone;
-    if (has_place && !is_logged && !memory->tensors.empty()) log_space(*memory->tensors.front());
+    const bool is_to_log = memory->logged == RunLog::kNone && has_own_space(*memory);
+    if (is_to_log && !memory->tensors.empty()) log_space(*memory->tensors.front());
   }
 }
 

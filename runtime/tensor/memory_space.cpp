@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <memory>
 #include <unordered_map>
 #include <utility>
@@ -24,11 +25,12 @@ sim::HbmUse use_of(const TensorMemory& memory, std::uint64_t event) {
   return {.kind = memory.kind, .event = event};
 }
 
-Bytes allocate_or_explain(const Tensor::Storage& storage, const sim::PeLocation& home, Bytes bytes,
-                          std::uint64_t event) {
+Bytes allocate_or_explain(const Tensor::Storage& storage, const sim::DeviceBuffer& buffer) {
+  const sim::PeLocation& home = buffer.home;
+  const TensorMemory& memory = *storage.memory;
   try {
-    return storage.simulation->allocator(home.sip).allocate(home.cube, home.pe, bytes,
-                                                            use_of(*storage.memory, event));
+    return storage.simulation->allocator(home.sip).allocate(home.cube, home.pe, buffer.bytes(),
+                                                            use_of(memory, memory.made));
   } catch (const DeviceError& error) {
     const auto text = std::string_view(error.what()).substr(error.code().size() + 3);  // "[...] "
     const std::string holders = holders_of_slice(*storage.simulation, home, kMostHolders);
@@ -38,22 +40,46 @@ Bytes allocate_or_explain(const Tensor::Storage& storage, const sim::PeLocation&
   }
 }
 
-}  // namespace
+// Allocates all blocks of a tensor's memory, by one event, and returns their addresses.  A block
+// that is refused leaves nothing behind, neither others of the tensor nor their part in the peak.
+std::vector<Bytes> allocate_at_once(const Tensor::Storage& first) {
+  TensorMemory& memory = *first.memory;
+  memory.made = memory.listed.next_event();
+  std::map<int, sim::HbmAllocator::Sums> before;  // by SIP
+  std::vector<Bytes> addresses;
+  try {
+    for (const sim::DeviceBuffer& buffer : memory.buffers) {
+      before.try_emplace(buffer.home.sip, first.simulation->allocator(buffer.home.sip).sums());
+      addresses.push_back(allocate_or_explain(first, buffer));
+    }
+  } catch (...) {
+    for (std::size_t i = 0; i < addresses.size(); ++i) {
+      const sim::DeviceBuffer& buffer = memory.buffers[i];
+      first.simulation->allocator(buffer.home.sip)
+          .free(addresses[i], buffer.bytes(), use_of(memory, memory.made));
+    }
+    for (const auto& [sip, sums] : before) first.simulation->allocator(sip).set_sums(sums);
+    throw;
+  }
+  return addresses;
+}
 
-Bytes allocate_space(const Tensor::Storage& storage, const sim::PeLocation& home, Bytes bytes,
-                     std::uint64_t event) {
-  if (storage.simulation->queues_launches()) {
+// Does the same, but waits for queued launches before it throws DeviceError KB-M010, since they
+// keep memory that the host has given up.  Frees meanwhile come before the second attempt, which
+// therefore is an event of its own.
+std::vector<Bytes> allocate_blocks(const Tensor::Storage& first) {
+  if (first.simulation->queues_launches()) {
     try {
-      return allocate_or_explain(storage, home, bytes, event);
+      return allocate_at_once(first);
     } catch (const DeviceError& error) {
-      // Queued launches may hold the last handles of tensors.  When they have ended, there may be
-      // room.
       if (error.code() != "KB-M010") throw;
     }
-    synchronize(*storage.simulation);
+    synchronize(*first.simulation);
   }
-  return allocate_or_explain(storage, home, bytes, event);
+  return allocate_at_once(first);
 }
+
+}  // namespace
 
 void log_space(const Tensor::Storage& storage) {
   RunLog* const log = storage.simulation->run_log();
@@ -63,10 +89,10 @@ void log_space(const Tensor::Storage& storage) {
   for (const sim::DeviceBuffer& buffer : memory.buffers) {
     bytes += sim::HbmAllocator::block_bytes(buffer.bytes());
   }
-  // What is placed again, as fully_shard's parameters are, stays with its module.
-  const std::string module = memory.logged == RunLog::kNone
-                                 ? log->module_of(storage.simulation->local().rank).path
-                                 : log->tensor(memory.logged).module;
+  // A tensor that is placed again, as fully_shard's parameters are, stays with its module.
+  const RunTensor* const before = log->find_tensor(memory.logged);
+  const std::string module =
+      before == nullptr ? log->module_of(storage.simulation->local().rank).path : before->module;
   memory.logged = log->add(RunTensor{.device = storage.device,
                                      .name = storage.name,
                                      .bytes = bytes,
@@ -76,8 +102,12 @@ void log_space(const Tensor::Storage& storage) {
                                      .made_by = memory.made});
 }
 
+bool has_own_space(const TensorMemory& memory) {
+  return memory.has_space && memory.place_of == nullptr;
+}
+
 void free_space(TensorMemory& memory) {
-  KB_CHECK(memory.has_space && memory.place_of == nullptr, "a memory without a place was freed");
+  KB_CHECK(has_own_space(memory), "a memory without a place was freed");
   const std::uint64_t event = memory.listed.next_event();
   if (memory.logged != RunLog::kNone) {
     memory.simulation->run_log()->tensor_freed(memory.logged, memory.simulation->now(), event);
@@ -131,8 +161,7 @@ void free_unheld_space(Simulation& simulation, int device) {
                 [](const TensorMemory::Queued& queued) {
                   if (queued.first != nullptr && handles_of_host(*queued.first) > 0) return false;
                   TensorMemory* const memory = queued.memory;
-                  const bool has_place = memory->has_space && memory->place_of == nullptr;
-                  if (!has_place || is_held_by_host(*memory)) return false;
+                  if (!has_own_space(*memory) || is_held_by_host(*memory)) return false;
                   free_space(*memory);
                   memory->in_queue.reset();
                   return true;
@@ -166,20 +195,7 @@ void take_space(TensorMemory& memory) {
   KB_CHECK(!memory.has_space && !memory.tensors.empty(), "a memory took a place twice");
   const Tensor::Storage& first = *memory.tensors.front();
   free_unheld_space(*memory.simulation, first.device);
-  memory.made = memory.listed.next_event();
-  std::vector<Bytes> addresses;
-  try {
-    for (const sim::DeviceBuffer& buffer : memory.buffers) {
-      addresses.push_back(allocate_space(first, buffer.home, buffer.bytes(), memory.made));
-    }
-  } catch (...) {
-    for (std::size_t i = 0; i < addresses.size(); ++i) {
-      const sim::DeviceBuffer& buffer = memory.buffers[i];
-      memory.simulation->allocator(buffer.home.sip)
-          .free(addresses[i], buffer.bytes(), use_of(memory, memory.made));
-    }
-    throw;
-  }
+  const std::vector<Bytes> addresses = allocate_blocks(first);
   for (std::size_t i = 0; i < addresses.size(); ++i) {
     move_to(i, addresses[i], memory);
   }
@@ -190,13 +206,13 @@ void take_space(TensorMemory& memory) {
 void mark_memory(TensorMemory& memory, MemoryKind kind) {
   if (kind <= memory.kind) return;
   const MemoryKind before = std::exchange(memory.kind, kind);
-  if (!memory.has_space || memory.place_of != nullptr) return;
+  if (!has_own_space(memory)) return;
   for (const sim::DeviceBuffer& buffer : memory.buffers) {
     memory.simulation->allocator(buffer.home.sip)
         .change_kind(buffer.bytes(), memory.made, before, kind);
   }
   if (memory.logged == RunLog::kNone) return;
-  memory.simulation->run_log()->tensor(memory.logged).kind = kind;
+  memory.simulation->run_log()->find_tensor(memory.logged)->kind = kind;
 }
 
 void mark_memory(const Tensor& tensor, MemoryKind kind) {
@@ -208,7 +224,9 @@ void mark_memory_beside(const Tensor& tensor, const Tensor& beside, MemoryKind k
   const TensorMemory& memory = *tensor.storage()->memory;
   RunLog* const log = memory.simulation->run_log();
   if (log == nullptr) return;
-  log->tensor(memory.logged).module = log->tensor(beside.storage()->memory->logged).module;
+  RunTensor* const noted = log->find_tensor(memory.logged);
+  const RunTensor* const owner = log->find_tensor(beside.storage()->memory->logged);
+  if (noted != nullptr && owner != nullptr) noted->module = owner->module;
 }
 
 void mark_as_made_by_user(const Tensor& tensor) {

@@ -12,11 +12,8 @@
 
 namespace kernbench::runtime {
 
-// Allocates this many bytes, as a part of the memory's allocation `event`, and returns their
-// address.  Collectives that are queued keep memory that the host has given up, so it waits for
-// them before it throws DeviceError KB-M010, with the memory's holders.
-Bytes allocate_space(const Tensor::Storage& storage, const sim::PeLocation& home, Bytes bytes,
-                     std::uint64_t event);
+// Returns false for a memory whose place was given up, and for one at another one's addresses.
+bool has_own_space(const TensorMemory& memory);
 // Notes in the run log that the tensor's memory has taken a place now.
 void log_space(const Tensor::Storage& storage);
 
@@ -25,6 +22,8 @@ void log_space(const Tensor::Storage& storage);
 // untyped_storage().resize_(0)).  As with torch's caching allocator the place is free for what the
 // host makes next, and it is the caller who orders the streams that use it.
 void free_space(TensorMemory& memory);
+// Throws DeviceError KB-M010, with the holders of the memory, when even what queued launches keep
+// is given up and there is no room.
 void take_space(TensorMemory& memory);
 
 // Frees the places of a device's memories that nothing but queued launches holds any more, as

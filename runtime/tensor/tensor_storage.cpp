@@ -32,7 +32,7 @@ void Tensor::Storage::end_use() {
 namespace runtime {
 
 TensorMemory::~TensorMemory() {
-  if (has_space && place_of == nullptr) free_space(*this);
+  if (has_own_space(*this)) free_space(*this);
   for (const sim::DeviceBuffer& buffer : buffers) {
     simulation->machine().memory().destroy_region(buffer.region);
   }

@@ -1,4 +1,4 @@
-// What a block of a device's HBM is for: the categories of torch.profiler's memory timeline.
+// The uses of blocks of a device's HBM: the categories of torch.profiler's memory timeline.
 
 #pragma once
 

@@ -32,15 +32,20 @@ int HbmAllocator::slice_of(int cube, int pe) const {
 }
 
 void HbmAllocator::leave_peak() {
-  if (!is_at_peak_) return;
-  peak_by_kind_ = by_kind_;
-  peak_event_ = last_event_;
-  is_at_peak_ = false;
+  if (!sums_.is_at_peak) return;
+  sums_.peak_by_kind = sums_.by_kind;
+  sums_.peak_event = sums_.last_event;
+  sums_.is_at_peak = false;
 }
 
 void HbmAllocator::reset_peak() {
-  peak_ = allocated_;
-  is_at_peak_ = true;
+  sums_.peak = sums_.allocated;
+  sums_.is_at_peak = true;
+}
+
+void HbmAllocator::set_sums(const Sums& sums) {
+  KB_CHECK(sums.allocated == sums_.allocated, "sums of other blocks are restored");
+  sums_ = sums;
 }
 
 void HbmAllocator::change_kind(Bytes bytes, std::uint64_t made, MemoryKind from, MemoryKind to) {
@@ -49,19 +54,19 @@ void HbmAllocator::change_kind(Bytes bytes, std::uint64_t made, MemoryKind from,
     kinds[from] -= size;
     kinds[to] += size;
   };
-  if (!is_at_peak_ && made <= peak_event_) move(peak_by_kind_);
-  move(by_kind_);
+  if (!sums_.is_at_peak && made <= sums_.peak_event) move(sums_.peak_by_kind);
+  move(sums_.by_kind);
 }
 
 // Counts a block of this size as allocated, or as freed if that is below 0.
 void HbmAllocator::count(Bytes bytes, const HbmUse& use) {
   if (bytes < 0) leave_peak();
-  allocated_ += bytes;
-  by_kind_[use.kind] += bytes;
-  last_event_ = std::max(last_event_, use.event);
-  if (allocated_ <= peak_) return;
-  peak_ = allocated_;
-  is_at_peak_ = true;
+  sums_.allocated += bytes;
+  sums_.by_kind[use.kind] += bytes;
+  sums_.last_event = std::max(sums_.last_event, use.event);
+  if (sums_.allocated <= sums_.peak) return;
+  sums_.peak = sums_.allocated;
+  sums_.is_at_peak = true;
 }
 
 Bytes HbmAllocator::allocate(int cube, int pe, Bytes bytes, const HbmUse& use) {

@@ -13,7 +13,7 @@
 
 namespace kernbench::sim {
 
-// What a block is allocated for.
+// Says for what a block is allocated.
 struct HbmUse {
   enum class Holder : std::uint8_t { tensor, queue };
 
@@ -39,15 +39,33 @@ class HbmAllocator {
   static Bytes block_bytes(Bytes bytes);
 
   Bytes capacity() const { return slice_bytes_ * slices_per_cube_ * topology_.cube_count(); }
-  Bytes allocated() const { return allocated_; }
+  Bytes allocated() const { return sums_.allocated; }
   // The most that was allocated at a time, since the beginning or reset_peak().
-  Bytes peak() const { return peak_; }
+  Bytes peak() const { return sums_.peak; }
   void reset_peak();
-  // What is allocated of each kind, and was at the peak; at the first, if there are several.
-  const MemoryByKind& by_kind() const { return by_kind_; }
-  const MemoryByKind& peak_by_kind() const { return is_at_peak_ ? by_kind_ : peak_by_kind_; }
-  // The last event up to the peak.
-  std::uint64_t peak_event() const { return is_at_peak_ ? last_event_ : peak_event_; }
+  // Copies the sums, which set_sums() restores: a tensor's blocks that have all been freed again,
+  // since another block of it was refused, are no part of the peak.
+  struct Sums {
+    Bytes allocated = 0;
+    Bytes peak = 0;
+    MemoryByKind by_kind = {};
+    MemoryByKind peak_by_kind = {};  // taken when the peak is left
+    std::uint64_t last_event = 0;
+    std::uint64_t peak_event = 0;  // likewise
+    bool is_at_peak = true;
+  };
+  const Sums& sums() const { return sums_; }
+  // REQUIRES: as much is allocated as then
+  void set_sums(const Sums& sums);
+  // These are the bytes of each kind, now and at the peak; at the first, if there are several.
+  const MemoryByKind& by_kind() const { return sums_.by_kind; }
+  const MemoryByKind& peak_by_kind() const {
+    return sums_.is_at_peak ? sums_.by_kind : sums_.peak_by_kind;
+  }
+  // Returns the last event up to the peak.
+  std::uint64_t peak_event() const {
+    return sums_.is_at_peak ? sums_.last_event : sums_.peak_event;
+  }
 
  private:
   int slice_of(int cube, int pe) const;
@@ -61,13 +79,7 @@ class HbmAllocator {
   const Bytes slice_bytes_;
   std::map<int, std::map<Bytes, Bytes>> free_;  // by slice: address -> size, of slices in use
   std::map<int, Bytes> queue_bytes_;            // by slice: bytes held by queues
-  Bytes allocated_ = 0;
-  Bytes peak_ = 0;
-  MemoryByKind by_kind_;
-  MemoryByKind peak_by_kind_;  // taken when the peak is left
-  std::uint64_t last_event_ = 0;
-  std::uint64_t peak_event_ = 0;  // likewise
-  bool is_at_peak_ = true;
+  Sums sums_;
 };
 
 }  // namespace kernbench::sim

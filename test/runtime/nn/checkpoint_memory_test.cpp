@@ -1,7 +1,9 @@
 // Tests what checkpoints keep: by operator, by segment, and as many layers as fit into a budget.
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <utility>
 
 #include "runtime/autograd/checkpoint.h"
 #include "runtime/nn/layers.h"
@@ -76,7 +78,19 @@ TEST_CASE("no choice of layers keeps more within a budget: all subsets of up to 
       REQUIRE(std::ranges::is_sorted(kept));  // the last ones
     }
   }
-  CHECK(choose_kept_layers(0, {3, 1}, 0).empty());
+}
+
+TEST_CASE("a choice among no layers, or of negative bytes, is refused",
+          "[nn][checkpoint][memory]") {
+  const auto refusal = [](std::int64_t layers, const LayerActivations& of_each, Bytes budget) {
+    return error_of<CollectiveError>([&] { choose_kept_layers(layers, of_each, budget); });
+  };
+  CHECK(refusal(1, {3, 1}, 3) == "no error");
+  CHECK_THAT(refusal(0, {3, 1}, 9), Says("KB-A033", "0 layers"));
+  CHECK_THAT(refusal(-2, {3, 1}, 9), Says("KB-A033", "-2 layers"));
+  CHECK_THAT(refusal(2, {3, -1}, 9), Says("KB-A033", "inputs of -1 B"));
+  CHECK_THAT(refusal(2, {3, 4}, 9), Says("KB-A033", "of 3 B, their inputs of 4 B"));
+  CHECK_THAT(refusal(2, {0, 0}, -1), Says("KB-A033", "within -1 B"));
 }
 
 TEST_CASE("what a layer keeps is measured, without a draw of random numbers",
@@ -224,6 +238,40 @@ TEST_CASE("a selective checkpoint refuses what it cannot keep, and what was writ
   CHECK(asked == std::vector<std::string>{"matmul"});
   CHECK_THAT(error_of<CollectiveError>([&] { y.backward(); }),
              Says("KB-A005", "modified by an inplace operation"));
+}
+
+TEST_CASE("a selective checkpoint refuses a function that does something else when called again",
+          "[nn][checkpoint][memory]") {
+  OperatorsUnderTest dut;
+  const Tensor x = dut.leaf({4, 4}, 1);
+  const Tensor w = dut.leaf({4, 4}, 2);
+  const Tensor wide = dut.leaf({4, 8}, 3);
+  const Tensor bias = dut.leaf({4}, 4);
+  using Call = std::function<Tensor(const Tensor&)>;
+  const auto refusal = [&](const Call& first, const Call& again) {
+    bool is_first = true;
+    const auto function = [&](const std::vector<Tensor>& in) {
+      return std::exchange(is_first, false) ? first(in.front()) : again(in.front());
+    };
+    const auto contexts = nn::utils::create_selective_checkpoint_contexts({"matmul", "addmm"});
+    const Tensor y = checkpoint(function, {x}, contexts).sum();
+    return error_of<CollectiveError>([&] { y.backward(); });
+  };
+  const Call none = [](const Tensor& in) { return in * 2; };
+  const Call once = [&](const Tensor& in) { return mm(in, w); };
+  const Call twice = [&](const Tensor& in) { return mm(mm(in, w), w); };
+  const Call to_wide = [&](const Tensor& in) { return mm(in, wide); };
+  const Call linear = [&](const Tensor& in) { return F::linear(in, w, bias); };
+  CHECK(refusal(once, once) == "no error");
+  CHECK(refusal(none, none) == "no error");
+  CHECK_THAT(refusal(none, once), Says("KB-A034", "A different number of tensors was saved",
+                                       "kept result 0 is in the forward that of no operator",
+                                       "in the recomputation that of matmul([4, 4]"));
+  CHECK_THAT(refusal(once, twice), Says("KB-A034", "kept result 1", "that of no operator, in"));
+  CHECK_THAT(refusal(twice, once), Says("KB-A034", "kept result 1", "that of matmul(",
+                                        "recomputation that of no operator"));
+  CHECK_THAT(refusal(once, linear), Says("KB-A034", "that of matmul(", "that of addmm("));
+  CHECK_THAT(refusal(once, to_wide), Says("KB-A034", "[4, 4] f32", "[4, 8] f32"));
 }
 
 }  // namespace

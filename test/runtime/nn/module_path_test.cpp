@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/functional/functional.h"
 #include "runtime/nn/containers.h"
 #include "runtime/nn/layers.h"
+#include "runtime/simulation/run_log.h"
+#include "runtime/simulation/simulation.h"
 #include "runtime/torch/internals.h"
 #include "runtime/torch/profiler.h"
 #include "runtime/torch/runtime_context.h"
@@ -87,6 +90,21 @@ TEST_CASE("a profile tells the operations of modules apart, forward and backward
   CHECK(modules_of(profile, "sum") == std::vector<std::string>{""});
   CHECK_THAT(runtime::summary(profile), Contains("\naddmm, blocks.1.up "));
   CHECK_THAT(runtime::explain(profile), !Contains("blocks.1.up"));
+}
+
+TEST_CASE("a module at the address of one that is gone has paths of its own",
+          "[nn][module][profiler]") {
+  RuntimeContext torch(small_topology(), {.profile = true});
+  const Tensor x = torch.zeros({4, 8}, kOnOnePe);
+  std::optional<MlpImpl> mlp;
+  for (int i = 0; i < 2; ++i) {
+    mlp.emplace(torch, 16);
+    mlp->call(x, [&](const Tensor& in) { return mlp->forward(in); });
+    torch.ahbm.synchronize();
+  }
+  CHECK(std::ranges::count_if(simulation_of(torch).run_log()->tensors(), [](const auto& tensor) {
+          return tensor.module == "up" && tensor.kind == MemoryKind::parameter;
+        }) == 2 * 2);  // weights and biases
 }
 
 }  // namespace

@@ -6,6 +6,10 @@
 #include "runtime/nn/containers.h"
 #include "runtime/nn/layers.h"
 #include "runtime/optim/optimizer.h"
+#include "runtime/simulation/simulation.h"
+#include "runtime/tensor/memory_space.h"
+#include "runtime/torch/internals.h"
+#include "sim_engine/components/hbm_allocator.h"
 #include "test/runtime/functional/operators_under_test.h"
 
 namespace kernbench::test::memory_kinds_test {
@@ -70,6 +74,32 @@ TEST_CASE("the peak is told by the kinds that tensors have later", "[tensor][mem
   CHECK(dut.torch.ahbm.memory_stats().current == kinds({{input, kMatrix}}));
   dut.torch.ahbm.reset_peak_memory_stats();
   CHECK(dut.torch.ahbm.memory_stats().peak == kinds({{input, kMatrix}}));
+}
+
+TEST_CASE("a tensor for which queued launches give up memory is no part of an earlier peak",
+          "[tensor][memory]") {
+  using enum MemoryKind;
+  constexpr Bytes kKiB = 1024;
+  Topology topology = six_pe_topology();
+  topology.cube.hbm.capacity = 128 * kKiB;  // 64 KiB for each PE
+  RuntimeContext torch(topology, {.launch_blocking = false});
+  const TensorOptions on_two{.dp = on_pes(kRow)};
+  simulation_of(torch).allocator(0).allocate(0, 1, 16 * kKiB);  // the second PE has less room
+  const Tensor x = torch.ones({96, 128}, on_two).requires_grad_();
+  torch.ahbm.synchronize();
+  { const Tensor y = exp(x); }  // the queued kernel has its graph, and 24 KiB on each PE
+  // There is room for the first block before the kernel has ended, and for the second behind it.
+  const Tensor z = torch.empty({48, 128}, on_two);
+  runtime::mark_memory(z, parameter);
+  const MemoryByKind peak =
+      kinds({{temporary, 16 * kKiB}, {input, 48 * kKiB}, {activation, 48 * kKiB}});
+  CHECK(torch.ahbm.memory_stats().current ==
+        kinds({{temporary, 16 * kKiB}, {input, 48 * kKiB}, {parameter, 24 * kKiB}}));
+  CHECK(torch.ahbm.memory_stats().peak == peak);
+  // The first block of this one would take more than that, and the second is refused.
+  CHECK_THAT(error([&] { torch.empty({112, 128}, on_two); }), Says("KB-M010", "cube0.pe1"));
+  CHECK(torch.ahbm.memory_stats().peak == peak);
+  CHECK(torch.ahbm.max_memory_allocated() == peak.sum());
 }
 
 TEST_CASE("what only a backward pass makes is a detail of it", "[tensor][memory]") {

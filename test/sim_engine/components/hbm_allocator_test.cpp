@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <optional>
 #include <random>
+#include <vector>
 
 #include "sim_engine/base/check.h"
 #include "test/support/error_text.h"
@@ -84,12 +85,12 @@ TEST_CASE("what is not allocated cannot be freed", "[tensor][allocator]") {
   CHECK_THROWS_AS(allocator.free(512, 256), InternalError);
 }
 
-// A block's life, by the numbers of its allocation and its free.
+// The life of a tensor's blocks, by the numbers of their allocation and their free.
 struct Life {
   std::uint64_t made = 0;
   std::uint64_t freed = UINT64_MAX;
-  Bytes bytes = 0;
-  Bytes address = 0;
+  Bytes bytes = 0;  // of each block
+  std::vector<Bytes> addresses = {};
   MemoryKind kind = MemoryKind::temporary;  // the last that it has had
 };
 
@@ -97,7 +98,9 @@ struct Life {
 MemoryByKind kinds_at(const std::vector<Life>& lives, std::uint64_t at) {
   MemoryByKind kinds;
   for (const Life& life : lives) {
-    if (life.made <= at && life.freed > at) kinds[life.kind] += life.bytes;
+    if (life.made <= at && life.freed > at) {
+      kinds[life.kind] += life.bytes * std::ssize(life.addresses);
+    }
   }
   return kinds;
 }
@@ -124,19 +127,35 @@ TEST_CASE("the peak by kind is that of the blocks' lives, whenever a kind become
       for (Life& life : lives) {
         if (life.freed == UINT64_MAX) live.push_back(&life);
       }
-      const auto action = random() % 4;
+      const auto action = random() % 5;
       if (action == 0 && !live.empty()) {
         Life& life = *live[random() % live.size()];
         life.freed = ++events;
-        allocator.free(life.address, life.bytes, {.kind = life.kind, .event = life.freed});
+        for (const Bytes address : life.addresses) {
+          allocator.free(address, life.bytes, {.kind = life.kind, .event = life.freed});
+        }
       } else if (action == 1 && !live.empty()) {
         Life& life = *live[random() % live.size()];
         const auto kind = static_cast<MemoryKind>(random() % kAllMemoryKinds.size());
-        allocator.change_kind(life.bytes, life.made, life.kind, kind);
+        for (std::size_t block = 0; block < life.addresses.size(); ++block) {
+          allocator.change_kind(life.bytes, life.made, life.kind, kind);
+        }
         life.kind = kind;
+      } else if (action == 2) {  // one block of a tensor was allocated, and the next refused
+        const HbmAllocator::Sums before = allocator.sums();
+        const sim::HbmUse use{.event = ++events};
+        const Bytes address = allocator.allocate(0, 0, 256 * 64, use);
+        REQUIRE_THROWS_AS(allocator.allocate(0, 1, kSlice + 1, use), DeviceError);
+        allocator.free(address, 256 * 64, use);
+        allocator.set_sums(before);
       } else {
         Life life{.made = ++events, .bytes = static_cast<Bytes>(256 * (1 + random() % 8))};
-        life.address = allocator.allocate(0, 0, life.bytes, {.event = life.made});
+        const auto blocks = 1 + random() % 4;
+        for (unsigned block = 0; block < blocks; ++block) {
+          life.addresses.push_back(allocator.allocate(static_cast<int>(block / 2),
+                                                      static_cast<int>(block % 2), life.bytes,
+                                                      {.event = life.made}));
+        }
         lives.push_back(life);
       }
     }
