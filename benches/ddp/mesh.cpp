@@ -25,14 +25,6 @@ double bytes_to_send(const runtime::FlightEvent& event, int ranks) {
   return block * spec.blocks_in_size(ranks) * spec.factor.of(ranks);
 }
 
-// Of the arrays of all PEs: 2 operations for each cell and cycle.
-std::optional<double> peak_flops(const Topology& topology) {
-  const GemmSpec& array = topology.pe.gemm;
-  if (array.clock.is_unlimited()) return std::nullopt;
-  return 2.0 * array.rows * array.columns * static_cast<double>(array.clock.per_second) *
-         pes_of_sip(topology);
-}
-
 void set_axis(Row& row, const std::string& name, const AxisUse& use) {
   row.set(name + "_ns", to_ns(use.communicating))
       .set(name + "_exposed_ns", to_ns(use.exposed))
@@ -104,12 +96,18 @@ void check_mesh(const StepInput& input) {
   train::check_shares("ddp", input.size, input.tp, input.parallel);
 }
 
+std::optional<double> compute_mfu(double flops, Time step, const Topology& topology) {
+  const GemmSpec& array = topology.pe.gemm;
+  if (array.clock.is_unlimited()) return std::nullopt;
+  const double peak = 2.0 * array.rows * array.columns *
+                      static_cast<double>(array.clock.per_second) * pes_of_sip(topology);
+  return flops / (to_ns(step) * 1e-9) / peak;
+}
+
 Row mesh_row(Row row, const MeasuredStep& measured, const Topology& topology) {
   const Time step = measured.later.end - measured.later.begin;
   row.set("step_ns", to_ns(step)).set("flops", measured.flops);
-  const auto peak = peak_flops(topology);
-  row.set("mfu",
-          peak ? std::optional(measured.flops / (to_ns(step) * 1e-9) / *peak) : std::nullopt);
+  row.set("mfu", compute_mfu(measured.flops, step, topology));
   set_axis(row, "tp", measured.mesh.tp);
   set_axis(row, "dp", measured.mesh.dp);
   return row;
