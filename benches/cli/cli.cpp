@@ -123,6 +123,7 @@ Arguments parse_command_line(int argc, const char* const* argv) {
   if (app.got_subcommand("errors")) return commands.errors;
   if (app.got_subcommand("run")) return commands.run;
   if (app.got_subcommand("whatif")) return commands.whatif;
+  if (app.got_subcommand("plan")) return commands.plan;
   if (app.got_subcommand("calibrate")) return commands.calibrate;
   if (app.got_subcommand("compare")) return commands.compare;
   if (app.got_subcommand("bench")) return commands.bench;

@@ -92,6 +92,14 @@ struct WhatIfArguments {
   friend bool operator==(const WhatIfArguments&, const WhatIfArguments&) = default;
 };
 
+struct PlanArguments {
+  std::string world;   // empty: the bench's own
+  std::string memory;  // empty: all HBM
+  RunArguments run;    // without the bench
+
+  friend bool operator==(const PlanArguments&, const PlanArguments&) = default;
+};
+
 struct CalibrateArguments {
   std::vector<std::string> machines;  // "MACHINE=FILE.csv"
   std::vector<std::string> fit;       // "KEY=LOW..HIGH"
@@ -181,9 +189,9 @@ struct ShowText {
 
 using Arguments =
     std::variant<ShowText, ListArguments, KeysArguments, DrawArguments, ErrorsArguments,
-                 RunArguments, WhatIfArguments, CalibrateArguments, CompareArguments,
-                 OperatorArguments, ProbePathArguments, ProbeBoundArguments, ProbeChooseArguments,
-                 ProbeOrderArguments, ProbeGemmArguments>;
+                 RunArguments, WhatIfArguments, PlanArguments, CalibrateArguments,
+                 CompareArguments, OperatorArguments, ProbePathArguments, ProbeBoundArguments,
+                 ProbeChooseArguments, ProbeOrderArguments, ProbeGemmArguments>;
 
 // Throws UsageError KB-U001, and KB-U012 for an option without a value.
 Arguments parse_command_line(int argc, const char* const* argv);

@@ -17,6 +17,8 @@ int run(const RunArguments& arguments, ProcessTeam* team);
 // Runs a bench that need not be registered.
 int run(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* team);
 int whatif(const WhatIfArguments& arguments, ProcessTeam* team);
+// Runs the bench `plan`.
+int plan(const PlanArguments& arguments, ProcessTeam* team);
 int calibrate(const CalibrateArguments& arguments);
 int compare(const CompareArguments& arguments, ProcessTeam* team);
 int bench(const OperatorArguments& arguments, ProcessTeam* team);

@@ -21,6 +21,7 @@ namespace {
 using Words = std::vector<std::string>;
 
 constexpr std::string_view kCalibrate = "calibrate";
+constexpr std::string_view kPlan = "plan";
 
 constexpr std::string_view kBashScript = R"(# bash completion of kernbench: source it, or
 #   kernbench completion bash > ~/.local/share/bash-completion/completions/kernbench
@@ -48,6 +49,7 @@ Words key_names(const Words& words) try {
   if (const std::string bench = find_value(words, "--bench"); !bench.empty()) {
     sources.bench = &registered_benches().find(bench);
   }
+  if (words.front() == kPlan) sources.bench = &registered_benches().find(kPlan);
   if (words.size() > 2 && words.front() == kCalibrate) {
     sources.bench = &registered_benches().find(kCalibrate);
     sources.topology = words[1].substr(0, words[1].find('='));

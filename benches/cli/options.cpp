@@ -213,6 +213,24 @@ void add_whatif(CLI::App& app, WhatIfArguments& arguments) {
       "  kernbench whatif --bench ccl-allreduce --set n_elem=49152 --out what");
 }
 
+void add_plan(CLI::App& app, PlanArguments& arguments) {
+  CLI::App* plan = app.add_subcommand(
+      "plan", "The fastest ways to train a model on so many devices that fit into their memory");
+  add(plan, "--world", "N", arguments.world, "Ranks, a SIP each: the key `world` of bench plan");
+  add(plan, "--memory", "BYTES", arguments.memory,
+      "Of each SIP that a plan may take, such as 16GiB: the key `memory`; else all of its HBM");
+  add_run_options(plan, arguments.run);
+  plan->footer(
+      "\nA plan is a number of tensor parallel ranks, a scheme of the data parallel ones (ddp, zero1\n"
+      "or fsdp2) and a size of buckets; all take the samples `batch` in a step.  Each is timed by\n"
+      "steps of few layers, and the best with all layers (the key `full`).  The keys are those of\n"
+      "bench plan: `kernbench keys --bench plan`.\n"
+      "\nExamples:\n"
+      "  kernbench plan --topology tiny --world 8 --memory 64MiB --set heads=8\n"
+      "  kernbench plan --world 64 --memory 16GiB --set config=gpt2 dtype=bf16\n"
+      "\nPipelines, micro-batches and what is computed again are not among the plans yet.");
+}
+
 void add_calibrate(CLI::App& app, CalibrateArguments& arguments) {
   CLI::App* calibrate = app.add_subcommand(
       "calibrate", "Published times beside simulated ones; and fit a machine to them");
@@ -363,6 +381,7 @@ void add_commands(CLI::App& app, Commands& commands) {
   add_errors(app, commands.errors);
   add_run(app, commands.run);
   add_whatif(app, commands.whatif);
+  add_plan(app, commands.plan);
   add_calibrate(app, commands.calibrate);
   add_compare(app, commands.compare);
   add_bench(app, commands.bench);

@@ -18,6 +18,7 @@ struct Commands {
   ErrorsArguments errors = {};
   RunArguments run = {};
   WhatIfArguments whatif = {};
+  PlanArguments plan = {};
   CalibrateArguments calibrate = {};
   CompareArguments compare = {};
   OperatorArguments bench = {};

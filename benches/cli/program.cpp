@@ -55,6 +55,9 @@ int dispatch(const RunArguments& arguments, ProcessTeam* team) {
 int dispatch(const WhatIfArguments& arguments, ProcessTeam* team) {
   return whatif(arguments, team);
 }
+int dispatch(const PlanArguments& arguments, ProcessTeam* team) {
+  return plan(arguments, team);
+}
 int dispatch(const CalibrateArguments& arguments, ProcessTeam* team) {
   return team == nullptr || team->leads() ? calibrate(arguments) : 0;
 }

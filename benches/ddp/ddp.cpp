@@ -16,6 +16,7 @@
 #include "benches/bench/inputs.h"
 #include "benches/bench/row_cells.h"
 #include "benches/bench/table.h"
+#include "benches/ddp/axes.h"
 #include "benches/ddp/measured_step.h"
 #include "benches/ddp/mesh.h"
 #include "benches/figure/figure_artifacts.h"
@@ -27,7 +28,6 @@ namespace kernbench::benches::ddp {
 
 namespace {
 
-constexpr std::array kSchemes = {Scheme::ddp, Scheme::zero1, Scheme::fsdp2};
 constexpr train::UnnamedModel kUnnamed{
     .size = {.layers = 2, .hidden = 256, .heads = 4, .vocab = 1000, .seq = 64, .batch = 64},
     .most_seq = train::kMost};
@@ -83,34 +83,6 @@ constexpr std::array kMeshColumns = {
     TableColumn{"sent", "(MB)", 10, "dp_bytes", 1e-6, 3},
 };
 
-double parse_cap(std::string_view text) {
-  std::size_t end = 0;
-  double cap = -1;
-  try {
-    cap = std::stod(std::string(text), &end);
-  } catch (const std::exception&) {
-    end = 0;
-  }
-  if (end == text.size() && cap >= 0 && cap <= static_cast<double>(train::kMost)) return cap;
-  throw UsageError(
-      "KB-U012", "--set bucket_cap_mb={}: a size in MiB is wanted, or several separated by commas",
-      text);
-}
-
-// 5 and 5.0 are one size: a list may have it once.
-std::vector<double> read_caps(const Settings& settings) {
-  std::vector<double> caps;
-  for (const std::string_view text : settings.list("bucket_cap_mb")) {
-    const double cap = parse_cap(text);
-    if (std::ranges::find(caps, cap) != caps.end()) {
-      throw UsageError("KB-U012", "--set bucket_cap_mb={}: '{}' is given twice",
-                       settings.text("bucket_cap_mb"), text);
-    }
-    caps.push_back(cap);
-  }
-  return caps;
-}
-
 // A configuration has two layers unless others are given, since the host takes long for all.
 train::ConfiguredModel read_model(const Settings& settings) {
   train::ConfiguredModel model = train::read_model(settings, kUnnamed);
@@ -128,7 +100,7 @@ std::vector<StepInput> read_points(const Settings& settings, const train::Config
       .on = train::read_pes(settings, topology, model.size.tokens()),
       .is_mesh = settings.is_set("tp"),
       .parallel = {.model = model.kind, .sequence_parallel = settings.flag("sequence_parallel")}};
-  const std::vector<Scheme> schemes = settings.choices("scheme", kSchemes);
+  const std::vector<Scheme> schemes = read_schemes(settings);
   const std::vector<double> caps = read_caps(settings);
   std::vector<StepInput> points;
   for (const Scheme scheme : schemes) {

@@ -261,6 +261,7 @@ MeasuredStep measure_step(PointContext& point, const StepInput& input, const Top
     measured.are_nearly_alike = simulation_of(torch).machine().folding().is_on();
     measured.bound = step_bound(topology, input, work, steps.later.buckets);
     measured.flops = train::count_flops(*holder.ptr(), input.size, input.tp);
+    measured.peak = torch.ahbm.max_memory_allocated();
     measured.mesh = steps.mesh;
     measured.first = std::move(steps.first);
     measured.later = std::move(steps.later);

@@ -71,6 +71,7 @@ struct MeasuredStep {
   Time bound{0};  // of that
   MeshUse mesh;   // of rank 0 in the later step, if the ranks form one
   double flops = 0;  // of a rank in a step
+  Bytes peak = 0;    // the most that rank 0's device has held at a time, in the three steps
   // Ranks that are nearly alike leave out what their chunks cannot share equally, so times may be
   // up to 2 % less than their bounds.
   bool are_nearly_alike = false;

@@ -101,13 +101,16 @@ void check_mesh(const StepInput& input) {
   train::check_shares("ddp", input.size, input.tp, input.parallel);
 }
 
+std::optional<double> compute_mfu(double flops, Time step, const Topology& topology) {
+  const std::optional<double> peak = peak_flops(topology, pes_of_sip(topology));
+  if (!peak || step.count() == 0) return std::nullopt;
+  return flops / (to_ns(step) * 1e-9) / *peak;
+}
+
 Row mesh_row(Row row, const MeasuredStep& measured, const Topology& topology) {
   const Time step = measured.later.end - measured.later.begin;
   row.set("step_ns", to_ns(step)).set("flops", measured.flops);
-  const auto peak = peak_flops(topology, pes_of_sip(topology));
-  const bool has_rate = peak && step.count() > 0;
-  row.set("mfu",
-          has_rate ? std::optional(measured.flops / (to_ns(step) * 1e-9) / *peak) : std::nullopt);
+  row.set("mfu", compute_mfu(measured.flops, step, topology));
   set_axis(row, "tp", measured.mesh.tp);
   set_axis(row, "dp", measured.mesh.dp);
   return row;

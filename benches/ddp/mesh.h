@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include <optional>
+
 #include "benches/bench/row.h"
 #include "benches/ddp/measured_step.h"
 #include "runtime/distributed/called_collectives.h"
@@ -42,6 +44,10 @@ class MeshMeter {
 // Throws UsageError KB-U012 for ranks that tp does not divide, a scheme that has no mesh, and what
 // tensor parallel ranks cannot share.
 void check_mesh(const StepInput& input);
+
+// The share that the FLOPs of a rank's step have of what the arrays of all PEs of its SIP, each with 2
+// for each cell and cycle, could do in that time; nullopt for arrays without a clock.
+std::optional<double> compute_mfu(double flops, Time step, const Topology& topology);
 
 // A row "mesh": step_ns, mfu of the arrays of a SIP, and of each axis the time of its
 // communication, what of it nothing hides, bytes and collectives.

@@ -183,17 +183,22 @@ struct ParallelModelImpl : nn::Module {
 
 }  // namespace
 
+std::optional<std::string> describe_unshared(const LanguageModelSize& size, int ranks,
+                                             const ParallelOptions& options) {
+  std::vector<std::pair<std::string_view, std::int64_t>> shared = {
+      {"heads", size.heads}, {"kv_heads", size.key_heads()}, {"ffn", size.ffn_features()}};
+  if (options.sequence_parallel) shared.emplace_back("the number of tokens", size.tokens());
+  for (const auto& [what, number] : shared) {
+    if (number % ranks == 0) continue;
+    return fmt::format("tp {} does not divide {}, which is {}", ranks, what, number);
+  }
+  return std::nullopt;
+}
+
 void check_shares(std::string_view bench, const LanguageModelSize& size, int ranks,
                   const ParallelOptions& options) {
-  const auto check_divides = [&](std::string_view what, std::int64_t number) {
-    if (number % ranks == 0) return;
-    throw UsageError("KB-U012", "{}: tp {} does not divide {}, which is {}", bench, ranks, what,
-                     number);
-  };
-  check_divides("heads", size.heads);
-  check_divides("kv_heads", size.key_heads());
-  check_divides("ffn", size.ffn_features());
-  if (options.sequence_parallel) check_divides("the number of tokens", size.tokens());
+  const auto why = describe_unshared(size, ranks, options);
+  if (why) throw UsageError("KB-U012", "{}: {}", bench, *why);
 }
 
 std::int64_t parallel_vocab(const LanguageModelSize& size, int ranks) {

@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "benches/train/language_model.h"
@@ -37,6 +39,10 @@ Tensor parallel_loss(RuntimeContext& torch, const Tensor& logits, const Tensor& 
 
 // The size of the vocabulary that `ranks` ranks share.
 std::int64_t parallel_vocab(const LanguageModelSize& size, int ranks);
+
+// Why the ranks cannot share the model: "tp 4 does not divide heads, which is 2"; nullopt: they can.
+std::optional<std::string> describe_unshared(const LanguageModelSize& size, int ranks,
+                                             const ParallelOptions& options);
 
 // Throws UsageError KB-U012 as make_parallel() does.
 void check_shares(std::string_view bench, const LanguageModelSize& size, int ranks,

@@ -52,6 +52,7 @@ TEST_CASE("tables of benches are at most 120 columns wide", "[cli][width][exhaus
   check_bench("collectives", "ring_1d_6", {"groups=div:3", "end=64"});
   check_bench("ddp", "tiny",
               {"layers=1", "hidden=32", "vocab=64", "seq=16", "batch=1", "scheme=ddp,zero1,fsdp2"});
+  check_bench("plan", "tiny", {"world=4", "layers=6", "hidden=32", "vocab=64", "seq=16"});
   check_bench("gemm", "tiny", {"m=64", "n=64", "k=64"});
   check_bench("ipcq", "tiny", {"messages=8"});
   check_bench("milestone-1h-ccl", "default", {"n_elem=64"}, {"--out", folder.path("o")});
@@ -84,6 +85,7 @@ TEST_CASE("help and lists are at most 120 columns wide", "[cli][width]") {
         {"run", "--help"},
         {"bench", "--help"},
         {"whatif", "--help"},
+        {"plan", "--help"},
         {"probe", "choose", "--topology", "torus_2d_2x3"},
         {"probe", "path", "--from", "sip0.cube0.pe0", "--to", "sip1.cube0.pe0", "--bytes", "64KiB"},
         {"probe", "order", "--topology", "default", "--algorithm", "intercube_allreduce", "--cube",

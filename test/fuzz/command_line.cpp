@@ -106,6 +106,14 @@ Words words_for(const WhatIfArguments& whatif) {
   return words;
 }
 
+Words words_for(const PlanArguments& plan) {
+  Words words = {"plan"};
+  add(words, "--world", plan.world);
+  add(words, "--memory", plan.memory);
+  add_run_options(words, plan.run);
+  return words;
+}
+
 Words words_for(const CalibrateArguments& calibrate) {
   Words words = {"calibrate"};
   const RunArguments& run = calibrate.run;
@@ -248,7 +256,7 @@ Parser parser() {
           .check = check,
           .refusal = ExitCode::usage,
           .words =
-              "run list keys errors KB-C002 whatif compare completion bash bench probe path bound "
+              "run list keys errors KB-C002 whatif plan --world --memory compare completion bash bench probe path bound "
               "order gemm --bench "
               "--topology --ccl --set --out "
               "--json --csv --trace --seed --jobs --yes --quiet --verbose --metric --fail-if "

@@ -1,0 +1,106 @@
+#include "benches/plan/candidates.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "benches/ddp/axes.h"
+#include "benches/train/memory_estimate.h"
+#include "benches/train/parallel_language_model.h"
+#include "benches/train/used_pes.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench::benches::plan {
+
+namespace {
+
+// The part of each plan with so many tensor parallel ranks that these decide.
+ddp::StepInput input_of(const Question& question, int tp) {
+  return {.model = question.model.kind,
+          .size = question.model.size,
+          .dtype = question.dtype,
+          .world = question.world,
+          .is_mesh = tp > 1,
+          .tp = tp,
+          .parallel = {.model = question.model.kind, .sequence_parallel = tp > 1}};
+}
+
+std::optional<std::string> reason_against(const ddp::StepInput& input) {
+  const std::int64_t batch = input.size.batch;
+  if (batch % input.dp() != 0) {
+    return fmt::format("tp {}: dp {} does not divide batch, which is {}", input.tp, input.dp(),
+                       batch);
+  }
+  train::LanguageModelSize size = input.size;
+  size.batch /= input.dp();
+  return train::describe_unshared(size, input.tp, input.parallel);
+}
+
+// At least the bytes of a rank's gradients: buffers of ZeRO-1 have gaps, and each of GPT's tensor
+// parallel ranks has the whole table of positions.
+double most_gradient_bytes(const ddp::StepInput& input) {
+  constexpr double kGaps = 1.05;
+  train::LanguageModelSize size = input.size;
+  size.vocab = train::parallel_vocab(size, input.tp);
+  const train::ParameterCount count = train::count_parameters(input.model, size);
+  const auto positions = static_cast<double>(size.seq * size.hidden);
+  const double elements = count.matrices / input.tp + positions + count.vectors;
+  return kGaps * elements * static_cast<double>(size_of(input.dtype));
+}
+
+// The smallest first; of those that are above all gradients one, since they make the same buckets.
+std::vector<double> different_caps(std::vector<double> caps, const ddp::StepInput& input) {
+  if (input.dp() == 1) return {caps.front()};
+  std::ranges::sort(caps);
+  const double all = most_gradient_bytes(input) / (1 << 20);
+  const auto last = std::ranges::find_if(caps, [&](double cap) { return cap >= all; });
+  if (last != caps.end()) caps.erase(last + 1, caps.end());
+  return caps;
+}
+
+// Whether so many ranks have steps of the scheme, and others than of ddp.
+bool has_scheme(const ddp::StepInput& input, ddp::Scheme scheme) {
+  if (input.dp() == 1) return scheme == ddp::Scheme::ddp;
+  return !input.is_mesh || scheme != ddp::Scheme::fsdp2;
+}
+
+}  // namespace
+
+std::string describe(const ddp::StepInput& input) {
+  if (input.dp() == 1) return fmt::format("tp {} x dp 1", input.tp);
+  return fmt::format("tp {} x dp {}, {}, cap {}", input.tp, input.dp(), name_of(input.scheme),
+                     input.bucket_cap_mb);
+}
+
+Candidates list_candidates(const Question& question, const Settings& settings,
+                           const Topology& topology) {
+  const std::vector<ddp::Scheme> schemes = ddp::read_schemes(settings);
+  const std::vector<double> caps = ddp::read_caps(settings);
+  Candidates found;
+  for (int tp = 1; tp <= question.world; ++tp) {
+    if (question.world % tp != 0) continue;
+    ddp::StepInput input = input_of(question, tp);
+    if (auto why = reason_against(input)) {
+      found.impossible.push_back(std::move(*why));
+      continue;
+    }
+    input.size.batch /= input.dp();
+    input.on = train::read_pes(settings, topology, input.size.tokens());
+    for (const ddp::Scheme scheme : schemes) {
+      if (!has_scheme(input, scheme)) continue;
+      for (const double cap : different_caps(caps, input)) {
+        input.scheme = scheme;
+        input.bucket_cap_mb = cap;
+        found.plans.push_back({.input = input});
+      }
+    }
+  }
+  if (!found.plans.empty()) return found;
+  if (found.impossible.empty()) found.impossible.emplace_back("ddp or zero1 is wanted for tp > 1");
+  throw UsageError("KB-U012", "plan: no plan has {} ranks and {} samples: {}", question.world,
+                   question.model.size.batch, fmt::join(found.impossible, "; "));
+}
+
+}  // namespace kernbench::benches::plan

@@ -1,0 +1,47 @@
+// Orders plans by their steps, of which it runs as few with all layers as are wanted (ADR-0225).
+
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "benches/bench/bench.h"
+#include "benches/bench/row.h"
+#include "benches/plan/candidates.h"
+
+namespace kernbench::benches::plan {
+
+// A plan with more events in a run with all layers is not run so: two minutes of a host.
+inline constexpr double kMostEvents = 2e8;
+
+class Planner {
+ public:
+  // REQUIRES: there is a plan; the question outlives it
+  Planner(Bench& bench, const Question& question, std::vector<Plan> plans)
+      : bench_(bench), question_(question), plans_(std::move(plans)) {}
+
+  // The plans with their figures, those that fit first, the fastest of them first.  Throws
+  // UsageError KB-U012 if none fits, and says by how much the smallest one misses.
+  const std::vector<Plan>& run();
+
+ private:
+  void time_by_layers();
+  void take_lines(const Row& few, const Row& more, Plan& plan) const;
+  void measure_best();
+  void measure(const std::vector<Plan*>& wanted, std::string sweep_name);
+  void take(const Row& row, Plan& plan) const;
+  void refuse_too_large(Plan& plan) const;
+  void check_one_fits() const;
+  void sort();
+
+  Bench& bench_;
+  const Question& question_;
+  std::vector<Plan> plans_;
+};
+
+// What a row says first of the plan that it is of.
+Row plan_row(std::string_view table, const ddp::StepInput& input);
+
+}  // namespace kernbench::benches::plan

@@ -1,0 +1,103 @@
+#include "benches/plan/reasons.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string_view>
+
+namespace kernbench::benches::plan {
+
+namespace {
+
+// "12.3 us more"; `same` where the digits that are shown do not tell a difference.
+std::string more_or_less(double difference, double unit, std::string_view name,
+                         std::string_view same = "as much") {
+  const double shown = std::round(difference / unit * 10) / 10;
+  if (shown == 0) return std::string(same);
+  return fmt::format("{:.1f} {} {}", std::abs(shown), name, shown > 0 ? "more" : "less");
+}
+
+std::string more_or_less_time(double ns) {
+  return more_or_less(ns, 1e3, "us");
+}
+
+std::string by_layers(const Plan& first, const Plan& second) {
+  if (first.is_measured && second.is_measured) return "";
+  return first.is_measured || second.is_measured ? " (one of the two by its layers)"
+                                                 : " (both by their layers)";
+}
+
+// "12.3 us more than the first, 1.2 %"
+std::string step_difference(const StepFigures& a, const StepFigures& b) {
+  const std::string time = more_or_less(b.step_ns - a.step_ns, 1e3, "us", "");
+  if (time.empty()) return "as long as the first";
+  return fmt::format("{} than the first, {:.1f} %", time, 100 * (b.step_ns / a.step_ns - 1));
+}
+
+bool has_figures(const Plan& plan) {
+  return plan.figures.step_ns > 0;
+}
+
+// "1 plan does not fit", "3 plans do not fit"
+std::string count_plans(std::size_t count) {
+  return count == 1 ? "1 plan does not fit" : fmt::format("{} plans do not fit", count);
+}
+
+}  // namespace
+
+std::string show_bytes(double bytes) {
+  return fmt::format("{:.1f} MiB", bytes / (1 << 20));
+}
+
+std::string compare_first_two(const Plan& first, const Plan& second) {
+  const StepFigures& a = first.figures;
+  const StepFigures& b = second.figures;
+  std::string of_axes;
+  if (first.input.tp != second.input.tp) {
+    of_axes = fmt::format(" (dp: {}, tp: {})", more_or_less_time(b.dp_exposed_ns - a.dp_exposed_ns),
+                          more_or_less_time(b.tp_exposed_ns - a.tp_exposed_ns));
+  }
+  return fmt::format(
+      "the second, {}, takes {}{}: kernels {}, exposed communication "
+      "{}{}, "
+      "idle {}; its peak has {}",
+      describe(second.input), step_difference(a, b), by_layers(first, second),
+      more_or_less_time(b.computing_ns - a.computing_ns),
+      more_or_less_time(b.exposed_ns - a.exposed_ns), of_axes,
+      more_or_less_time(b.idle_ns - a.idle_ns),
+      more_or_less(b.peak_bytes - a.peak_bytes, 1 << 20, "MiB"));
+}
+
+std::string describe_refused(std::span<const Plan> plans) {
+  const auto first = std::ranges::find(plans, false, &Plan::fits);
+  if (first == plans.end()) return "all plans fit";
+  std::string text = count_plans(static_cast<std::size_t>(plans.end() - first));
+  const Plan* fastest = nullptr;
+  for (const Plan& plan : plans) {
+    if (plan.fits() || !has_figures(plan)) continue;
+    if (fastest == nullptr || plan.figures.step_ns < fastest->figures.step_ns) fastest = &plan;
+  }
+  if (fastest == nullptr || fastest->figures.step_ns >= plans.front().figures.step_ns) {
+    return text + "; " + (fastest == nullptr ? "none has figures" : "none would be faster");
+  }
+  return text + fmt::format("; {} would take {:.1f} us: {}", describe(fastest->input),
+                            fastest->figures.step_ns / 1e3, fastest->refused);
+}
+
+std::string describe_deviation(std::span<const Plan> plans) {
+  double least = std::numeric_limits<double>::infinity();
+  double most = -least;
+  for (const Plan& plan : plans) {
+    if (!plan.is_measured || plan.by_layers.step_ns == 0) continue;
+    const double percent = 100 * (plan.figures.step_ns / plan.by_layers.step_ns - 1);
+    least = std::min(least, percent);
+    most = std::max(most, percent);
+  }
+  if (least > most) return "";
+  return fmt::format(
+      "measured with all layers, steps take {:+.1f} to {:+.1f} % more than by layers", least, most);
+}
+
+}  // namespace kernbench::benches::plan

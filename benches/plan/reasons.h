@@ -1,0 +1,27 @@
+// Sentences that say what a plan has more or less than another, and why others are not among the
+// best.
+
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "benches/plan/candidates.h"
+
+namespace kernbench::benches::plan {
+
+// "12.3 MiB"
+std::string show_bytes(double bytes);
+
+// What the second takes more or less than the first: its step, and of that kernels, exposed
+// communication and idle time, which add up; and its peak.
+std::string compare_first_two(const Plan& first, const Plan& second);
+
+// How many do not fit, and the fastest of them, if it were faster than all that do.
+// REQUIRES: plans are in order, and the first one fits
+std::string describe_refused(std::span<const Plan> plans);
+
+// How far the steps of plans that are measured are from what their layers gave; empty: none is.
+std::string describe_deviation(std::span<const Plan> plans);
+
+}  // namespace kernbench::benches::plan

@@ -1,0 +1,81 @@
+#include "benches/plan/step_figures.h"
+
+#include <array>
+#include <string_view>
+
+#include "benches/bench/bench_run.h"
+#include "benches/bench/row_cells.h"
+#include "sim_engine/base/check.h"
+#include "sim_engine/topology/topology.h"
+
+namespace kernbench::benches::plan {
+
+namespace {
+
+struct Figure {
+  std::string_view column;
+  double StepFigures::*value;
+};
+
+constexpr std::array kFigures = {
+    Figure{"step_ns", &StepFigures::step_ns},
+    Figure{"computing_ns", &StepFigures::computing_ns},
+    Figure{"exposed_ns", &StepFigures::exposed_ns},
+    Figure{"idle_ns", &StepFigures::idle_ns},
+    Figure{"tp_exposed_ns", &StepFigures::tp_exposed_ns},
+    Figure{"dp_exposed_ns", &StepFigures::dp_exposed_ns},
+    Figure{"peak_bytes", &StepFigures::peak_bytes},
+    Figure{"flops", &StepFigures::flops},
+    Figure{"events", &StepFigures::events},
+};
+
+double count_events(const PointContext& point) {
+  double events = 0;
+  for (const EngineStatistics& system : point.contexts().statistics()) {
+    events += static_cast<double>(system.events);
+  }
+  return events;
+}
+
+}  // namespace
+
+StepFigures measure(PointContext& point, const ddp::StepInput& input) {
+  const ddp::MeasuredStep measured =
+      ddp::measure_step(point, input, with_sips(point.bench().topology(), input.world));
+  point.check(measured.keeps(measured.time, measured.bound));
+  const nn::parallel::StepTimes& step = measured.later;
+  return {.step_ns = to_ns(step.end - step.begin),
+          .computing_ns = to_ns(step.compute_only + step.both),
+          .exposed_ns = to_ns(step.exposed),
+          .idle_ns = to_ns(step.idle),
+          .tp_exposed_ns = to_ns(measured.mesh.tp.exposed),
+          .dp_exposed_ns = to_ns(input.is_mesh ? measured.mesh.dp.exposed : step.exposed),
+          .peak_bytes = static_cast<double>(measured.peak),
+          .flops = measured.flops,
+          .events = count_events(point)};
+}
+
+StepFigures extrapolate(const FiguresOfLayers& few, const FiguresOfLayers& more,
+                        std::int64_t layers) {
+  KB_CHECK(few.layers != more.layers, "a line through {} layers twice", few.layers);
+  const double share =
+      static_cast<double>(layers - few.layers) / static_cast<double>(more.layers - few.layers);
+  StepFigures result;
+  for (const auto& [column, value] : kFigures) {
+    const double first = few.figures.*value;
+    result.*value = first + share * (more.figures.*value - first);
+  }
+  return result;
+}
+
+void set_figures(Row& row, const StepFigures& figures) {
+  for (const auto& [column, value] : kFigures) row.set(column, figures.*value);
+}
+
+StepFigures figures_in(const Row& row) {
+  StepFigures figures;
+  for (const auto& [column, value] : kFigures) figures.*value = number_in(row, column);
+  return figures;
+}
+
+}  // namespace kernbench::benches::plan

@@ -1,0 +1,44 @@
+// The figures of a plan's step: measured, or computed from those of steps with few layers.
+
+#pragma once
+
+#include <cstdint>
+
+#include "benches/bench/bench.h"
+#include "benches/bench/row.h"
+#include "benches/ddp/measured_step.h"
+
+namespace kernbench::benches::plan {
+
+// Of rank 0.
+struct StepFigures {
+  double step_ns = 0;       // the sum of the next three
+  double computing_ns = 0;  // kernels run
+  double exposed_ns = 0;    // collectives run, and no kernel
+  double idle_ns = 0;
+  // In which collectives of the axis run, and no kernel; time of both axes counts for both.
+  double tp_exposed_ns = 0;
+  double dp_exposed_ns = 0;
+  double peak_bytes = 0;  // of HBM
+  double flops = 0;       // that count for its MFU
+  double events = 0;      // of the host's simulation, of three steps
+};
+
+// Simulates it with the layers of the input.
+StepFigures measure(PointContext& point, const ddp::StepInput& input);
+
+struct FiguresOfLayers {
+  std::int64_t layers = 0;
+  StepFigures figures;
+};
+// The figures at `layers` on the line through the two.
+// REQUIRES: the two have not as many layers
+StepFigures extrapolate(const FiguresOfLayers& few, const FiguresOfLayers& more,
+                        std::int64_t layers);
+
+// Cells of the names above.
+void set_figures(Row& row, const StepFigures& figures);
+// REQUIRES: set_figures() has set them
+StepFigures figures_in(const Row& row);
+
+}  // namespace kernbench::benches::plan

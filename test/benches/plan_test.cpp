@@ -1,0 +1,160 @@
+// `kernbench plan`: the best plans by their layers are those of runs with all layers.
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "benches/plan/reasons.h"
+#include "test/benches/program_json.h"
+
+namespace kernbench::test::plan_test {
+namespace {
+
+using Json = nlohmann::json;
+using Words = std::vector<std::string>;
+
+const Words kModel = {"layers=6", "heads=2", "vocab=64", "seq=16"};
+
+Words command(const Words& more, const std::string& world = "4") {
+  Words words = {"plan", "--world", world,       "--fold",
+                 "near", "--set",   "hidden=64", "bucket_cap_mb=1,2"};
+  words.insert(words.end(), kModel.begin(), kModel.end());
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+// The rows of plans, the best first.
+std::vector<Json> plans_of(Words words) {
+  words.insert(words.end(), {"--json", "-"});
+  std::vector<Json> plans;
+  const Json report = json_of(words);
+  for (const Json& row : report["rows"]) {
+    if (row["table"] == "plan") plans.push_back(row);
+  }
+  REQUIRE(!plans.empty());
+  return plans;
+}
+
+// Two machines: launches take their time, or links do.  Layers fill buckets, or one bucket has all:
+// a layer adds the same to each step then.
+TEST_CASE("plans by their layers are those of full runs", "[cli][plan]") {
+  const Words keys =
+      GENERATE(Words{"hidden=256", "bucket_cap_mb=1"},
+               Words{"hidden=256", "bucket_cap_mb=100", "system.host_link.issue=100ns",
+                     "system.sip_link.bandwidth=16GB/s"});
+  Words words = {"plan",   "--world", "4",     "--topology", "tiny",
+                 "--fold", "near",    "--set", "full=99"};
+  words.insert(words.end(), kModel.begin(), kModel.end());
+  words.insert(words.end(), keys.begin(), keys.end());
+  const std::vector<Json> plans = plans_of(words);
+  CHECK(plans.size() == 3 + 2);  // tp 1; tp 2 without fsdp2; two heads have no tp 4
+  const Json* best_by_layers = &plans.front();
+  double previous = 0;
+  for (const Json& plan : plans) {
+    CAPTURE(plan.dump());
+    CHECK(plan["by"] == "run");
+    const double step = plan["step_ns"];
+    CHECK(plan["by_layers_ns"].get<double>() == Approx(step).epsilon(0.03));
+    CHECK(step >= previous);
+    previous = step;
+    if (plan["by_layers_ns"] < (*best_by_layers)["by_layers_ns"]) best_by_layers = &plan;
+  }
+  CHECK((*best_by_layers)["step_ns"].get<double>() <=
+        1.01 * plans.front()["step_ns"].get<double>());
+}
+
+// Without others' runs the first one is measured.
+TEST_CASE("the best plan is run with all layers, and others are not", "[cli][plan]") {
+  const std::vector<Json> plans = plans_of(command({"--topology", "tiny", "--set", "full=1"}));
+  CHECK(plans.front()["by"] == "run");
+  CHECK(plans.back()["by"] == "layers");
+}
+
+TEST_CASE("a plan's step is its kernels, what they do not hide, and idle time", "[cli][plan]") {
+  for (const Json& plan : plans_of(command({"--topology", "tiny"}))) {
+    CAPTURE(plan.dump());
+    const double sum = plan["computing_ns"].get<double>() + plan["exposed_ns"].get<double>() +
+                       plan["idle_ns"].get<double>();
+    CHECK(plan["step_ns"].get<double>() == Approx(sum));
+  }
+}
+
+TEST_CASE("plans that do not fit are left out", "[cli][plan]") {
+  std::vector<double> peaks;
+  for (const Json& plan : plans_of(command({"--topology", "tiny", "--set", "full=1"})))
+    peaks.push_back(plan["peak_bytes"]);
+  std::ranges::sort(peaks);
+  REQUIRE(peaks.front() < peaks.back());
+  const double memory = peaks[peaks.size() / 2] + 1;
+  const auto count = std::ranges::count_if(peaks, [&](double peak) { return peak <= memory; });
+  int fitting = 0;
+  for (const Json& plan : plans_of(command({"--topology", "tiny", "--memory",
+                                            std::to_string(static_cast<std::int64_t>(memory))}))) {
+    CAPTURE(plan.dump());
+    CHECK(plan["place"].is_null() == (plan["peak_bytes"] > memory));
+    CHECK(plan["place"].is_null() == plan["refused"].is_string());
+    fitting += plan["place"].is_null() ? 0 : 1;
+  }
+  CHECK(fitting == count);
+}
+
+TEST_CASE("a question that no plan answers is refused", "[cli][plan]") {
+  const auto refusal = [](const Words& more, const std::string& world = "4") {
+    const ProgramResult result = run_program(command(more, world));
+    CHECK(result.exit_code == 2);
+    return result.err;
+  };
+  // Of tp 1 three schemes with two caps; of tp 2, whose gradients are below both, two with one.
+  const std::string small = refusal({"--topology", "tiny", "--memory", "1MiB"});
+  CHECK_THAT(small, Catch::Contains("[KB-U012] --set memory=1048576: none of 8 plans fits; the "
+                                    "smallest, tp ") &&
+                        Catch::Contains(" MiB more"));
+  CHECK_THAT(refusal({"--memory", "much"}), Catch::Contains("--set memory: expected bytes from 1"));
+  CHECK_THAT(refusal({"batch=5"}, "3"),
+             Catch::Contains("no plan has 3 ranks and 5 samples: tp 1: dp 3 does not divide batch, "
+                             "which is 5; tp 3 does not divide heads, which is 2"));
+  CHECK_THAT(refusal({}, "1"), Catch::Contains("--set world: 1 not in [2, 1024]"));
+}
+
+benches::plan::Plan plan_of(int tp, const benches::plan::StepFigures& figures) {
+  benches::plan::Plan plan;
+  plan.input.world = 8;
+  plan.input.tp = tp;
+  plan.figures = figures;
+  plan.is_measured = true;
+  return plan;
+}
+
+TEST_CASE("what the second plan has more adds up to its step", "[plan]") {
+  const auto first = plan_of(1, {.step_ns = 100e3,
+                                 .computing_ns = 70e3,
+                                 .exposed_ns = 25e3,
+                                 .idle_ns = 5e3,
+                                 .dp_exposed_ns = 25e3,
+                                 .peak_bytes = 2 << 20});
+  const auto second = plan_of(4, {.step_ns = 112.5e3,
+                                  .computing_ns = 60e3,
+                                  .exposed_ns = 47.5e3,
+                                  .idle_ns = 5e3,
+                                  .tp_exposed_ns = 40e3,
+                                  .dp_exposed_ns = 10e3,
+                                  .peak_bytes = 1 << 20});
+  CHECK(compare_first_two(first, second) ==
+        "the second, tp 4 x dp 2, ddp, cap 25, takes 12.5 us more than the first, 12.5 %: kernels "
+        "10.0 us less, exposed communication 22.5 us more (dp: 15.0 us less, tp: 40.0 us more), "
+        "idle as much; its peak has 1.0 MiB less");
+  CHECK_THAT(compare_first_two(first, first),
+             Catch::StartsWith("the second, tp 1 x dp 8, ddp, cap 25, takes as long as the first: "
+                               "kernels as much, exposed communication as much, idle as much"));
+  auto unfit = second;
+  unfit.figures.step_ns = 90e3;
+  unfit.refused = "needs 1.0 MiB more";
+  const std::vector<benches::plan::Plan> plans = {first, unfit};
+  CHECK(benches::plan::describe_refused(plans) ==
+        "1 plan does not fit; tp 4 x dp 2, ddp, cap 25 would take 90.0 us: needs 1.0 MiB more");
+}
+
+}  // namespace
+}  // namespace kernbench::test::plan_test
