@@ -73,7 +73,7 @@ constexpr std::array kMeshColumns = {
     TableColumn{"tp", "", 3, "tp"},
     TableColumn{"dp", "", 5, "dp"},
     TableColumn{"cap", "(MiB)", 6, "bucket_cap_mb"},
-    TableColumn{"step", "(us)", 12, "step_ns", 1e-3, 1},
+    TableColumn{"step", "(us)", 12, "mesh_step_ns", 1e-3, 1},
     TableColumn{"MFU", "(%)", 5, "mfu", 100, 1},
     TableColumn{"tp time", "(us)", 11, "tp_ns", 1e-3, 1},
     TableColumn{"exposed", "(us)", 11, "tp_exposed_ns", 1e-3, 1},
@@ -269,11 +269,13 @@ std::string describe_point(const StepInput& input) {
                      input.bucket_cap_mb);
 }
 
-// "tp 1 x dp 16, tp 8 x dp 2, sequence parallel": each mesh once.
+// "tp 1 x dp 16, tp 8 x dp 2 (vocab padded to 1024), sequence parallel": each mesh once.
 std::string describe_meshes(const std::vector<StepInput>& points) {
   std::vector<std::string> meshes;
   for (const StepInput& input : points) {
     std::string mesh = fmt::format("tp {} x dp {}", input.tp, input.dp());
+    const std::int64_t vocab = train::parallel_vocab(input.size, input.tp);
+    if (vocab != input.size.vocab) mesh += fmt::format(" (vocab padded to {})", vocab);
     if (std::ranges::find(meshes, mesh) == meshes.end()) meshes.push_back(std::move(mesh));
   }
   return fmt::format("{}{}; tensor parallel ranks are neighbours", fmt::join(meshes, ", "),
@@ -325,8 +327,8 @@ BenchInfo ddp_bench() {
         SettingType::names},
        {"world", "2", "ranks, a list", SettingType::integers},
        {"tp", "1",
-        "neighbouring ranks that share a model by Megatron's layers, a list; world / tp "
-        "are data parallel, by ddp or zero1",
+        "neighbouring ranks that share a model by Megatron's layers, a list; world / tp are "
+        "data parallel, by ddp or zero1; layers are torch's if it is not given",
         SettingType::integers},
        {"sequence_parallel", "false", "tensor parallel ranks share the tokens between their layers",
         SettingType::flag},

@@ -21,6 +21,7 @@ namespace {
 // Returns the bytes that one of `ranks` ranks sends at least in calls of a function whose blocks
 // have so many together.
 double bytes_to_send(std::string_view function, Bytes blocks, int ranks) {
+  if (ranks == 1) return 0;  // there is nobody, though a broadcast's factor is 1
   const collectives::CollectiveSpec& spec =
       collectives::spec_of(collectives::find_collective(function));
   return static_cast<double>(blocks) * spec.blocks_in_size(ranks) * spec.factor.of(ranks);
@@ -109,7 +110,8 @@ std::optional<double> compute_mfu(double flops, Time step, const Topology& topol
 
 Row mesh_row(Row row, const MeasuredStep& measured, const Topology& topology) {
   const Time step = measured.later.end - measured.later.begin;
-  row.set("step_ns", to_ns(step)).set("flops", measured.flops);
+  // The step's own row has step_ns, which sums over rows would count twice.
+  row.set("mesh_step_ns", to_ns(step)).set("flops", measured.flops);
   row.set("mfu", compute_mfu(measured.flops, step, topology));
   set_axis(row, "tp", measured.mesh.tp);
   set_axis(row, "dp", measured.mesh.dp);

@@ -179,7 +179,7 @@ TEST_CASE("links of twice the bandwidth expose less of what a mesh sends", "[cli
   const Json two = mesh_of(settings + " system.sip_link.bandwidth=128GB/s");
   CHECK(two["tp_exposed_ns"].get<double>() < 0.9 * one["tp_exposed_ns"].get<double>());
   CHECK(two["tp_bytes"] == one["tp_bytes"]);
-  CHECK(two["step_ns"].get<double>() < one["step_ns"].get<double>());
+  CHECK(two["mesh_step_ns"].get<double>() < one["mesh_step_ns"].get<double>());
 }
 
 TEST_CASE("a mesh has rows for each number of tensor parallel ranks", "[cli][ddp]") {
