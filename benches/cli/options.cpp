@@ -221,10 +221,10 @@ void add_plan(CLI::App& app, PlanArguments& arguments) {
       "Of each SIP that a plan may take, such as 16GiB: the key `memory`; else all of its HBM");
   add_run_options(plan, arguments.run);
   plan->footer(
-      "\nA plan is a number of tensor parallel ranks, a scheme of the data parallel ones (ddp, zero1\n"
-      "or fsdp2) and a size of buckets; all take the samples `batch` in a step.  Each is timed by\n"
-      "steps of few layers, and the best with all layers (the key `full`).  The keys are those of\n"
-      "bench plan: `kernbench keys --bench plan`.\n"
+      "\nA plan is a number of tensor parallel ranks, a scheme of the data parallel ones (ddp,\n"
+      "zero1 or fsdp2) and a size of buckets; all take the samples `batch` in a step.  Each is\n"
+      "timed by steps of few layers, and the best with all layers (the key `full`).  The keys\n"
+      "are those of bench plan: `kernbench keys --bench plan`.\n"
       "\nExamples:\n"
       "  kernbench plan --topology tiny --world 8 --memory 64MiB --set heads=8\n"
       "  kernbench plan --world 64 --memory 16GiB --set config=gpt2 dtype=bf16\n"

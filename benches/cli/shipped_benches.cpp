@@ -25,8 +25,8 @@ void register_shipped_benches() {
         collectives::collectives_bench, context::context_bench, gemm::gemm_bench, ipcq::ipcq_bench,
         kernels::kernels_bench, evaluation::milestone_1h_ccl, evaluation::milestone_1h_gemm,
         moe::moe_bench, numerics::numerics_bench, collectives::overlap_bench, ddp::ddp_bench,
-        pipeline::pipeline_bench, plan::plan_bench, stragglers::stragglers_bench, tensor_parallel::tp_mlp_bench,
-        tensor_parallel::tp_transformer_bench, train::train_bench}) {
+        pipeline::pipeline_bench, plan::plan_bench, stragglers::stragglers_bench,
+        tensor_parallel::tp_mlp_bench, tensor_parallel::tp_transformer_bench, train::train_bench}) {
     register_bench(bench());
   }
 }

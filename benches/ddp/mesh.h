@@ -45,8 +45,8 @@ class MeshMeter {
 // tensor parallel ranks cannot share.
 void check_mesh(const StepInput& input);
 
-// The share that the FLOPs of a rank's step have of what the arrays of all PEs of its SIP, each with 2
-// for each cell and cycle, could do in that time; nullopt for arrays without a clock.
+// The share that the FLOPs of a rank's step have of what the arrays of all PEs of its SIP, each
+// with 2 for each cell and cycle, could do in that time; nullopt for arrays without a clock.
 std::optional<double> compute_mfu(double flops, Time step, const Topology& topology);
 
 // A row "mesh": step_ns, mfu of the arrays of a SIP, and of each axis the time of its

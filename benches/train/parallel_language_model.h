@@ -40,7 +40,8 @@ Tensor parallel_loss(RuntimeContext& torch, const Tensor& logits, const Tensor& 
 // The size of the vocabulary that `ranks` ranks share.
 std::int64_t parallel_vocab(const LanguageModelSize& size, int ranks);
 
-// Why the ranks cannot share the model: "tp 4 does not divide heads, which is 2"; nullopt: they can.
+// Why the ranks cannot share the model: "tp 4 does not divide heads, which is 2"; nullopt: they
+// can.
 std::optional<std::string> describe_unshared(const LanguageModelSize& size, int ranks,
                                              const ParallelOptions& options);
 

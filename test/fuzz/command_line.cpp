@@ -256,8 +256,8 @@ Parser parser() {
           .check = check,
           .refusal = ExitCode::usage,
           .words =
-              "run list keys errors KB-C002 whatif plan --world --memory compare completion bash bench probe path bound "
-              "order gemm --bench "
+              "run list keys errors KB-C002 whatif compare completion bash bench probe path bound "
+              "order gemm plan --world --memory --bench "
               "--topology --ccl --set --out "
               "--json --csv --trace --seed --jobs --yes --quiet --verbose --metric --fail-if "
               "--uncertain --runs --rank-by --tie-orders --shuffle-ties --shard --journals --case "
