@@ -21,7 +21,7 @@ ParameterCount count_parameters(ModelKind model, const LanguageModelSize& size);
 // falls with the model's size: tokens, losses and numbers of rows.
 double estimate_bytes_of_pe(const TrainingOptions& options);
 
-// What the values of so many steps take a core of the host, one of 2023: hours, and bytes of memory.
+// The values of so many steps cost a core of the host, one of 2023, hours and bytes of memory.
 struct HostCost {
   double hours = 0;
   double bytes = 0;
