@@ -45,9 +45,9 @@ struct Candidates {
 
 // All divisors of world as tensor parallel ranks, the rest data parallel, with each scheme and cap
 // that the settings list; an axis of one rank has no choices, and caps that all gradients are below
-// are one.  Tensor parallel ranks share the
-// tokens between their layers, too, and have no fsdp2.  Throws UsageError KB-U012 if there is none,
-// with what each number of tensor parallel ranks fails at.
+// are one.  Tensor parallel ranks share the tokens between their layers, too, and have no fsdp2.
+// Throws UsageError KB-U012 if there is none, with what each number of tensor parallel ranks fails
+// at.
 Candidates list_candidates(const Question& question, const Settings& settings,
                            const Topology& topology);
 
