@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <sstream>
 
-#include "benches/bench/row_json.h"
 #include "benches/ddp/mesh.h"
 #include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
@@ -178,17 +177,12 @@ TEST_CASE("a mesh sends along each axis what Megatron sends", "[cli][ddp]") {
 }
 
 TEST_CASE("a step that takes no time has no MFU", "[ddp]") {
-  Topology topology;
+  Topology topology = round_topology(SipTopology::ring_1d, 1);
   topology.pe.gemm.clock = Frequency{1'000'000'000};
-  const auto mfu_after = [&](Time time) {
-    benches::ddp::MeasuredStep measured;
-    measured.flops = 1e6;
-    measured.later.end = measured.later.begin + time;
-    const benches::Row row = benches::ddp::mesh_row(benches::Row(), measured, topology);
-    return benches::rows_to_json({&row, 1})[0]["mfu"];
-  };
-  CHECK(mfu_after(Time{0}).is_null());
-  CHECK(mfu_after(Time{1'000'000}).get<double>() > 0);
+  const double peak = 2e9 * topology.pe.gemm.rows * topology.pe.gemm.columns *
+                      topology.pe_count() * topology.cube_count();
+  CHECK_FALSE(benches::ddp::compute_mfu(1e6, Time{0}, topology));
+  CHECK(*benches::ddp::compute_mfu(1e6, Time{1'000'000}, topology) == Approx(1e12 / peak));
 }
 
 // The flight recorder keeps a rank's last 2,000 calls, of which barriers are some.

@@ -13,6 +13,7 @@
 #include "runtime/tensor/tensor_storage.h"
 #include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
+#include "test/benches/program_json.h"
 #include "test/benches/program_under_test.h"
 #include "test/support/small_topology.h"
 
@@ -205,20 +206,19 @@ TEST_CASE("values cost the host too much where they take an hour or 8 GiB", "[tr
 
 TEST_CASE("a configuration has values where they cost little, else two steps, and is of bf16",
           "[cli][train]") {
-  const auto run = [](std::vector<std::string> settings) {
-    std::vector<std::string> arguments{"run",      "--bench",   "train", "--set",    "config=gpt2",
-                                       "layers=1", "vocab=128", "seq=8", "hidden=24"};
-    arguments.insert(arguments.end(), settings.begin(), settings.end());
-    arguments.insert(arguments.end(), {"--json", "-"});
-    return test::json_of(arguments);
+  const auto arguments = [](std::vector<std::string> more) {
+    std::vector<std::string> all{"run",      "--bench",   "train", "--set",    "config=gpt2",
+                                 "layers=1", "vocab=128", "seq=8", "hidden=24"};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
   };
-  const auto with_values = run({"steps=3"});
-  CHECK(with_values["rows"].size() == 3);
-  CHECK(with_values["rows"][0]["loss"].is_number());
-  const auto times_alone = run({"values=false"});
-  CHECK(times_alone["rows"].size() == 2);
-  CHECK(times_alone["rows"][0]["loss"].is_null());
-  CHECK_THAT(times_alone.dump(), Contains("parameters of bf16"));
+  const auto with_values = test::json_of(arguments({"steps=3", "--json", "-"}))["rows"];
+  CHECK(with_values.size() == 3);
+  CHECK(with_values[0]["loss"].is_number());
+  const auto times_alone = test::json_of(arguments({"values=false", "--json", "-"}))["rows"];
+  CHECK(times_alone.size() == 2);
+  CHECK(times_alone[0]["loss"].is_null());
+  CHECK_THAT(run_program(arguments({"steps=1"})).out, Contains("parameters of bf16"));
 }
 
 TEST_CASE("the layers that are chosen fit, and two more do not", "[cli][train]") {
