@@ -91,7 +91,7 @@ const Moment& find_peak(const std::vector<Moment>& moments) {
 
 using Owner = std::pair<std::string, Bytes>;
 
-// What a device holds behind an event, by kind and module, the largest first.
+// Returns the bytes that a device holds behind an event, by kind and module, the largest first.
 std::vector<Owner> owners_at(const RunLog& log, int device, std::uint64_t event) {
   std::map<std::string, Bytes> by_owner;
   for (const RunTensor& tensor : log.tensors()) {

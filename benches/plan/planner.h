@@ -41,7 +41,7 @@ class Planner {
   std::vector<Plan> plans_;
 };
 
-// What a row says first of the plan that it is of.
+// Returns a row with the columns that name a plan, to which figures are added.
 Row plan_row(std::string_view table, const ddp::StepInput& input);
 
 }  // namespace kernbench::benches::plan

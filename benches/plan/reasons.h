@@ -13,8 +13,8 @@ namespace kernbench::benches::plan {
 // "12.3 MiB"
 std::string show_bytes(double bytes);
 
-// What the second takes more or less than the first: its step, and of that kernels, exposed
-// communication and idle time, which add up; and its peak.
+// Says how much longer the second plan takes than the first: its step, and of that kernels, exposed
+// communication and idle time, which add up; and how much more its peak holds.
 std::string compare_first_two(const Plan& first, const Plan& second);
 
 // How many do not fit, and the fastest of them, if it were faster than all that do.

@@ -10,7 +10,7 @@
 
 namespace kernbench::benches::plan {
 
-// Of rank 0.
+// The figures of a step on rank 0.
 struct StepFigures {
   double step_ns = 0;       // the sum of the next three
   double computing_ns = 0;  // kernels run

@@ -14,7 +14,7 @@ namespace kernbench::benches::train {
 
 namespace {
 
-// What selective recomputation keeps.
+// Selective recomputation keeps the results of products and of attention.
 nn::utils::CheckpointContexts keep_products() {
   return nn::utils::create_selective_checkpoint_contexts({"matmul", "addmm", "varlen_attn"});
 }

@@ -22,7 +22,7 @@ namespace kernbench::benches::train {
 
 namespace {
 
-// What a rank's layers are made from.
+// The sizes and options that a rank's layers are made from.
 struct RankParts {
   RuntimeContext& torch;
   LanguageModelSize size;  // of the whole model
@@ -36,17 +36,16 @@ struct RankParts {
 
   tp::ColumnParallelLinearOptions column(const std::string& name, std::int64_t in,
                                          std::int64_t out) const {
-    return {.in_features = in,
-            .out_features = out,
-            .bias = is_gpt(),
-            .sequence_parallel = is_sequence_parallel(),
-            .perform_initialization = false,
-            .dtype = tensors.dtype,
-            .dp = tensors.dp,
-            .name = name};
+    return linear<tp::ColumnParallelLinearOptions>(name, in, out);
   }
   tp::RowParallelLinearOptions row(const std::string& name, std::int64_t in,
                                    std::int64_t out) const {
+    return linear<tp::RowParallelLinearOptions>(name, in, out);
+  }
+
+ private:
+  template <class Options>
+  Options linear(const std::string& name, std::int64_t in, std::int64_t out) const {
     return {.in_features = in,
             .out_features = out,
             .bias = is_gpt(),

@@ -64,7 +64,7 @@ class Training {
   TrainingStep step();
   nn::Module& model() const { return *model_.module; }
   const RecomputedLayers& recomputed() const { return *model_.recomputed; }
-  // What the first layer keeps for its backward.
+  // Measures what the first layer keeps for its backward.
   nn::utils::LayerActivations measure_layer() const;
 
  private:

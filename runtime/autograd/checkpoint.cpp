@@ -50,7 +50,7 @@ struct SavedInput {
   bool requires_grad = false;
 };
 
-// What a checkpoint needs to call its function again.
+// A function and its inputs, with which a checkpoint calls it again.
 struct Checkpoint {
   Function function;
   std::vector<SavedInput> inputs;

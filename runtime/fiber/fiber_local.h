@@ -51,8 +51,8 @@ struct FiberLocal {
 
   bool is_grad_enabled = true;   // true if operators record what backward() needs
   Deferral* deferral = nullptr;  // of its operators; null: they compute at once
-  // What its tensors are, unless they become more; none: inputs if torch.zeros or the like makes
-  // them, else temporary.
+  // The kind of the tensors that it makes, unless they become more; none: input if torch.zeros or
+  // the like makes them, else temporary.
   std::optional<MemoryKind> makes;
 
   // The fields below are a kernel's.

@@ -47,7 +47,7 @@ struct MemoryBlock {
   Bytes bytes = 0;
 };
 
-// What a device held when it held most.
+// The blocks of a device at the instant at which it held most.
 struct MemorySnapshot {
   Time at{0};
   std::vector<MemoryBlock> blocks;  // in the order of their creation

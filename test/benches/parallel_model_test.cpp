@@ -53,7 +53,7 @@ Floats tokens() {
   return words;
 }
 
-// What one rank computes.
+// The results of one rank, which has the whole model.
 struct Dense {
   std::map<std::string, Matrix> weights;
   std::map<std::string, Matrix> gradients;

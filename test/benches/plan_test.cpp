@@ -106,7 +106,8 @@ TEST_CASE("a question that no plan answers is refused", "[cli][plan]") {
     CHECK(result.exit_code == 2);
     return result.err;
   };
-  // Of tp 1 three schemes with two caps; of tp 2, whose gradients are below both, two with one.
+  // There are three schemes with two caps for tp 1, and two schemes with one cap for tp 2, whose
+  // gradients are below both.
   const std::string small = refusal({"--topology", "tiny", "--memory", "1MiB"});
   CHECK_THAT(small, Catch::Contains("[KB-U012] --set memory=1048576: none of 8 plans fits; the "
                                     "smallest, tp ") &&

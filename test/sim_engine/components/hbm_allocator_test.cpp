@@ -94,7 +94,7 @@ struct Life {
   MemoryKind kind = MemoryKind::temporary;  // the last that it has had
 };
 
-// What was allocated behind event `at`, by the kinds that blocks have in the end.
+// Returns the bytes allocated behind event `at`, by the kinds that blocks have in the end.
 MemoryByKind kinds_at(const std::vector<Life>& lives, std::uint64_t at) {
   MemoryByKind kinds;
   for (const Life& life : lives) {
