@@ -1,11 +1,14 @@
 // Maps the positions of a region to the values whose elements lie there.
 //
-// Intervals lie in leaves of a few, so that to write into a region of n intervals costs O(log n)
-// and moves no more than a leaf.
+// Intervals lie in leaves of a few, and leaves in a tree, so that to write into a region of n
+// intervals costs O(log n) and moves no more than a leaf.
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <map>
 #include <vector>
 
 #include "sim_engine/values/value.h"
@@ -21,9 +24,11 @@ class IntervalMap {
     std::int64_t offset = 0;
     Value value;
   };
+  // By the begin of their first interval; none is empty.
+  using Leaves = std::map<std::int64_t, std::vector<Interval>>;
   // An interval's place, until the map changes.
   struct Place {
-    std::size_t leaf = 0;
+    Leaves::const_iterator leaf;
     std::size_t item = 0;
   };
 
@@ -33,21 +38,21 @@ class IntervalMap {
 
   // The interval that `position` lies in.  REQUIRES: fill() was called; 0 <= position < size
   Place find(std::int64_t position) const;
-  const Interval& at(const Place& place) const { return leaves_[place.leaf].items[place.item]; }
+  const Interval& at(const Place& place) const { return place.leaf->second[place.item]; }
   Place after(const Place& place) const {
-    const bool is_last = place.item + 1 == leaves_[place.leaf].items.size();
-    return is_last ? Place{place.leaf + 1, 0} : Place{place.leaf, place.item + 1};
+    const bool is_last = place.item + 1 == place.leaf->second.size();
+    return is_last ? Place{std::next(place.leaf), 0} : Place{place.leaf, place.item + 1};
   }
   std::int64_t end_of(const Place& place) const {
     const Place next = after(place);
-    return next.leaf < leaves_.size() ? at(next).begin : size_;
+    return next.leaf != leaves_.end() ? at(next).begin : size_;
   }
 
   // Calls visit(const Value&) for the value of each interval.
   template <class Visit>
   void for_each_value(const Visit& visit) const {
-    for (const Leaf& leaf : leaves_) {
-      for (const Interval& interval : leaf.items) visit(interval.value);
+    for (const auto& [begin, items] : leaves_) {
+      for (const Interval& interval : items) visit(interval.value);
     }
   }
 
@@ -55,18 +60,14 @@ class IntervalMap {
   void put(std::int64_t begin, std::int64_t end, std::int64_t offset, const Value& value);
 
  private:
-  struct Leaf {
-    std::int64_t begin = 0;  // of the first
-    std::vector<Interval> items;
-  };
-
   bool lies_in(std::int64_t position, const Place& place) const;
+  std::vector<Interval>& items_of(const Place& place);
   Place split(std::int64_t position);
   void erase_after(const Place& place, std::int64_t end);
 
   std::int64_t size_ = 0;
-  std::vector<Leaf> leaves_;  // sorted, none is empty
-  mutable Place found_;       // by the last find(); the map may have changed since
+  Leaves leaves_;
+  mutable Place found_;  // by the last find(), or of the last put(); its item may not be there
 };
 
 }  // namespace kernbench::sim
