@@ -9,8 +9,8 @@
 
 namespace kernbench::benches {
 
-// Returns the FLOP/s of the arrays of `pes` PEs: 2 for each cell and cycle.  nullopt: they take no
-// time.
+// Returns the FLOP/s of the arrays of `pes` PEs, for elements of 16 bits or more: 2 for each cell
+// and cycle.  nullopt: they take no time.
 std::optional<double> peak_flops(const Topology& topology, std::int64_t pes);
 
 }  // namespace kernbench::benches

@@ -38,6 +38,9 @@ std::optional<Shard> read_cut(const Settings& settings, std::string_view key) {
   return settings.choice(key, kCuts);
 }
 
+constexpr std::array kDTypesOfGemm = {DType::f16, DType::bf16, DType::f32, DType::f8e4m3fn,
+                                      DType::f8e5m2};
+
 std::int64_t tile_side(const Settings& settings, std::string_view key) {
   return settings.is_set(key) ? settings.integer(key, 1, kMostSize) : 0;
 }
@@ -61,7 +64,7 @@ GemmInput read_input(const Bench& bench) {
   input.size = {
       settings.integer("m", 1, kMostSize), settings.integer("n", 1, kMostSize),
       settings.integer("k", 1, settings.flag("check") ? ExactProduct::kMostK : kMostSize)};
-  input.dtype = settings.choice("dtype", kDTypes);
+  input.dtype = settings.choice("dtype", kDTypesOfGemm);
   input.tile = {tile_side(settings, "tile_m"), tile_side(settings, "tile_n"),
                 tile_side(settings, "tile_k")};
   input.placement = {.on = settings.choice("on", kGemmOn),
@@ -160,7 +163,7 @@ BenchInfo gemm_bench() {
           {{"m", "1024", "rows of a and c", SettingType::integer},
            {"n", "1024", "columns of b and c", SettingType::integer},
            {"k", "1024", "columns of a, rows of b", SettingType::integer},
-           {"dtype", "f16", "f16, bf16 or f32", SettingType::name},
+           {"dtype", "f16", "f16, bf16, f32; f8e4m3fn, f8e5m2, with c in bf16", SettingType::name},
            {"on", "pe", "who works: pe, cube, sip or all", SettingType::name},
            {"sip", "", "how SIPs cut c: row_wise, column_wise; else its longer side",
             SettingType::name},

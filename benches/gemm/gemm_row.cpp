@@ -31,8 +31,8 @@ Time bound_of_ports(const Topology::Pe& pe, const GemmRow& row) {
   const Bytes element = size_of(row.input.dtype);
   Bytes most = 0;
   for (const GemmShare& share : row.shares) {
-    const sim::ComputeTraffic traffic =
-        sim::gemm_traffic(pe.gemm, share.size, {element, element, element, 0});
+    const sim::ComputeTraffic traffic = sim::gemm_traffic(
+        pe.gemm, share.size, {element, element, size_of(row.input.dtype_of_c()), 0});
     most = std::max({most, traffic.read, traffic.written});
   }
   return Time{static_cast<std::int64_t>(Wide{most} * kPicosecondsPerSecond / port.per_second)};
@@ -43,7 +43,9 @@ Time bound_of_ports(const Topology::Pe& pe, const GemmRow& row) {
 void add_bounds(GemmRow& row, const Topology& topology, const GemmLevels& levels) {
   const GemmSpec& array = topology.pe.gemm;
   if (!array.clock.is_unlimited()) {
-    const Wide rate = Wide{array.rows} * array.columns * row.shares.size() * array.clock.per_second;
+    const Wide rate = Wide{array.rows} * array.columns * row.shares.size() *
+                      array.clock.per_second *
+                      sim::products_per_cell(array, size_of(row.input.dtype));
     row.compute_bound = Time{
         static_cast<std::int64_t>(count_products(row.input.size) * kPicosecondsPerSecond / rate)};
     row.peak_tflops = 2 * static_cast<double>(rate) / 1e12;
@@ -52,7 +54,8 @@ void add_bounds(GemmRow& row, const Topology& topology, const GemmLevels& levels
   if (!slice.is_unlimited()) {
     const Wide rate = Wide{slice.per_second} * slice_count(topology, levels);
     const auto& [m, n, k] = row.input.size;
-    const Wide bytes = (Wide{m} * k + Wide{k} * n + Wide{m} * n) * size_of(row.input.dtype);
+    const Wide bytes =
+        (Wide{m} * k + Wide{k} * n) * size_of(row.input.dtype) + row.input.bytes_of_c();
     row.memory_bound = Time{static_cast<std::int64_t>(bytes * kPicosecondsPerSecond / rate)};
     row.hbm_gbs = static_cast<double>(rate) / 1e9;
   }

@@ -50,7 +50,8 @@ Wide bytes_on_slice(const Topology& topology, const GemmLevels& levels, const Ge
                             (levels.cubes.cut == Shard::row_wise ? part.n : part.k);
   cut(levels.cubes);
   const int slices = std::min(sim::Routing::hbm_slice_count(topology), levels.operand_pes);
-  return (operands + Wide{part.m} * part.n) / slices * size_of(input.dtype);
+  return (operands * size_of(input.dtype) + Wide{part.m} * part.n * size_of(input.dtype_of_c())) /
+         slices;
 }
 
 // Checks the capacity before any memory is allocated.
@@ -108,13 +109,13 @@ void DistributedGemm::make_tensors(int sip) {
   const Block part = cut_for_sip(levels_, input_.size, sip);
   const GemmPolicies policies = make_policies(levels_);
   torch_.ahbm.set_device(sip);
-  const auto make = [&](const Shape& shape, const DPPolicy& dp, const char* name) {
-    return torch_.empty(shape, {.dtype = input_.dtype, .dp = dp, .name = name});
+  const auto make = [&](const Shape& shape, DType dtype, const DPPolicy& dp, const char* name) {
+    return torch_.empty(shape, {.dtype = dtype, .dp = dp, .name = name});
   };
   const std::int64_t k = input_.size.k;
-  sips_.push_back({part, make({part.rows, k}, policies.a, "a"),
-                   make({k, part.columns}, policies.b, "b"),
-                   make({part.rows, part.columns}, policies.c, "c")});
+  sips_.push_back({part, make({part.rows, k}, input_.dtype, policies.a, "a"),
+                   make({k, part.columns}, input_.dtype, policies.b, "b"),
+                   make({part.rows, part.columns}, input_.dtype_of_c(), policies.c, "c")});
 }
 
 // All shares take the tile of the largest one, so that PEs that share an operand ask for the same
@@ -204,7 +205,8 @@ sim::CompositePlan DistributedGemm::make_plan() const {
   const OnSip& on = sips_[static_cast<std::size_t>(share.pe.sip)];
   plan.a = place_of(topology, find_blocks(on.a, share.row, share.size.m, 0));
   plan.b = place_of(topology, find_blocks(on.b, 0, share.size.k, share.column));
-  plan.a.buffer.dtype = plan.b.buffer.dtype = plan.c.buffer.dtype = input_.dtype;
+  plan.a.buffer.dtype = plan.b.buffer.dtype = input_.dtype;
+  plan.c.buffer.dtype = input_.dtype_of_c();
   const auto readers_of = [&](std::int64_t GemmShare::*begin) -> sim::OperandAt::Readers {
     const auto [in_cube, in_launch] = count_readers(share, begin);
     return {in_cube, in_launch};
@@ -339,7 +341,7 @@ GemmRow run_gemm(RuntimeContext& torch, const GemmInput& input) {
   add_bounds(row, topology, gemm.levels());
 
   std::optional<ExactProduct> product;
-  if (torch.options().data) product.emplace(input.size, input.dtype, input.seed);
+  if (torch.options().data) product.emplace(input.size, input.dtype_of_c(), input.seed);
   if (product) gemm.bring(*product);
   gemm.launch();
   const EngineView engine = torch.engine();

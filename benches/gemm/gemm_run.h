@@ -37,6 +37,9 @@ struct GemmInput {
   sim::GemmSize tile = {};  // 0: chosen automatically
   GemmPlacement placement = {};
   std::uint64_t seed = 0;
+
+  DType dtype_of_c() const { return is_float8(dtype) ? DType::bf16 : dtype; }
+  Bytes bytes_of_c() const { return size.m * size.n * size_of(dtype_of_c()); }
 };
 
 // One PE's share of the product.

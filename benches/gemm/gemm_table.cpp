@@ -12,15 +12,15 @@ constexpr std::array kColumns = {
     TableColumn{"m", "", 6, "m"},
     TableColumn{"n", "", 6, "n"},
     TableColumn{"k", "", 6, "k"},
-    TableColumn{"type", "", 5, "dtype"},
+    TableColumn{"type", "", 8, "dtype"},
     TableColumn{"PEs", "", 5, "pes"},
     TableColumn{"time", "(us)", 13, "time_ns", 1e-3, 3},
     TableColumn{"rate", "(TFLOP/s)", 9, "tflops", 1, 3},
     TableColumn{"peak", "(TFLOP/s)", 9, "peak_tflops", 1, 3},
     TableColumn{"util", "(%)", 6, "utilization", 100, 1},
-    TableColumn{"HBM", "(B)", 13, "hbm_bytes"},
+    TableColumn{"HBM", "(B)", 11, "hbm_bytes"},
     TableColumn{"bound", "", 8, "bound"},
-    TableColumn{"roofline", "(us)", 13, "roofline_ns", 1e-3, 3},
+    TableColumn{"roofline", "(us)", 12, "roofline_ns", 1e-3, 3},
     TableColumn{"#wrong", "", 7, "wrong"},
 };
 

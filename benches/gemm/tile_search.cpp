@@ -26,12 +26,13 @@ std::array<std::pair<std::int64_t, std::int64_t>, 2> cut(std::int64_t size, std:
   return {std::pair{tile, size / tile}, std::pair{size % tile, size % tile > 0 ? 1 : 0}};
 }
 
-Time time_of_products(const GemmSpec& array, const GemmSize& size, const GemmSize& tile) {
+Time time_of_products(const GemmSpec& array, const GemmSize& size, const GemmSize& tile,
+                      DType dtype) {
   std::int64_t cycles = 0;
   for (const auto& [m, m_count] : cut(size.m, tile.m)) {
     for (const auto& [n, n_count] : cut(size.n, tile.n)) {
       for (const auto& [k, k_count] : cut(size.k, tile.k)) {
-        const auto use = sim::gemm_array_use(array, {m, n, k});
+        const auto use = sim::gemm_array_use(array, {m, n, k}, size_of(dtype));
         if (!use) return Time{std::numeric_limits<std::int64_t>::max()};
         cycles += use->cycles * m_count * n_count * k_count;
       }
@@ -49,14 +50,15 @@ std::vector<Candidate> list_candidates(const Topology& topology, const GemmInput
   };
   sim::CompositePlan plan;
   plan.size = share;
-  plan.a.buffer.dtype = plan.b.buffer.dtype = plan.c.buffer.dtype = input.dtype;
+  plan.a.buffer.dtype = plan.b.buffer.dtype = input.dtype;
+  plan.c.buffer.dtype = input.dtype_of_c();
   std::vector<Candidate> candidates;
   for (const std::int64_t m : sides(share.m, array.rows, input.tile.m)) {
     for (const std::int64_t n : sides(share.n, array.columns, input.tile.n)) {
       for (const std::int64_t k : sides(share.k, array.rows, input.tile.k)) {
         plan.tile = {m, n, k};
         if (sim::working_set(plan) > topology.pe.tcm.capacity) break;  // as larger ones do
-        candidates.push_back({plan.tile, time_of_products(array, share, plan.tile)});
+        candidates.push_back({plan.tile, time_of_products(array, share, plan.tile, input.dtype)});
       }
     }
   }

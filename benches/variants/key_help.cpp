@@ -87,6 +87,7 @@ constexpr Help kTopology[] = {
     {"pe.gemm.dataflow", "what stays in the array"},
     {"pe.gemm.clock", "of the array"},
     {"pe.gemm.overlap", "true: the next fold enters while the last one leaves"},
+    {"pe.gemm.f8_per_cell", "products of elements of 8 bits that a cell adds up in a cycle"},
     {"pe.tcm.capacity", "of a PE"},
     {"pe.tcm.bandwidth", "of each of its two ports for PE_DMA and messages"},
     {"pe.tcm.compute_bandwidth", "of each of PE_GEMM's two ports, and of PE_MATH's"},

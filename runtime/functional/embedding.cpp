@@ -14,8 +14,8 @@
 #include "runtime/tensor/describe.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/ceil_divide.h"
-#include "sim_engine/components/kernel_run.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/components/kernel_run.h"
 
 namespace kernbench::nn::functional {
 
@@ -81,6 +81,12 @@ std::int64_t rows_in_blocks(const tl::Context& tl, std::int64_t blocks, std::int
       blocks * ops::block_elements(tl) / std::max<std::int64_t>(columns, 1), 1);
 }
 
+// The rows of a block of a PE's `rows`: no more than a quarter of them, so that PEs load rows while
+// others, whose rows came earlier, store theirs.
+std::int64_t rows_of_block(const tl::Context& tl, std::int64_t rows, std::int64_t columns) {
+  return std::clamp<std::int64_t>(sim::ceil_divide(rows, 4), 1, rows_in_blocks(tl, 8, columns));
+}
+
 void look_up(const Tensor& rows, const Tensor& indices, const Tensor& table,
              const RowNumbers& numbers) {
   const bool is_shared = ops::placement_of(table).is_shared;
@@ -93,8 +99,9 @@ void look_up(const Tensor& rows, const Tensor& indices, const Tensor& table,
                 const tl::RowsInBlocks found = table->seen_by(tl);
                 const std::int64_t offset =
                     offset_of.defined() ? ops::local_part(offset_of, tl).offset[0] : 0;
+                const std::int64_t all = ids.rows * ids.columns;
                 ops::for_each_block(
-                    ids.rows * ids.columns, rows_in_blocks(tl, 8, into.columns),
+                    all, rows_of_block(tl, all, into.columns),
                     [&](std::int64_t begin, std::int64_t count) {
                       const tl::Tensor block = tl.load(ids.data + begin, {count}, ids.data.dtype());
                       tl.store(into.data + begin * into.columns,
@@ -157,7 +164,7 @@ void add_rows(tl::Context& tl, const Tensor& gradient, const Gathered& from,
               const RowNumbers& numbers) {
   const LocalPart into = ops::local_part(gradient, tl);
   const GradientRows gradients(tl, from, gradient.size(0));
-  ops::for_each_block(into.rows, rows_in_blocks(tl, 8, into.columns),
+  ops::for_each_block(into.rows, rows_of_block(tl, into.rows, into.columns),
                       [&](std::int64_t row, std::int64_t rows) {
                         const auto sum = gradients.sum(numbers.first + into.offset[0] + row, rows);
                         tl.store(into.data + row * into.columns,

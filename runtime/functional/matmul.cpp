@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <numeric>
 #include <optional>
@@ -10,10 +11,13 @@
 #include "runtime/functional/matmul_across_pes.h"
 #include "runtime/functional/matmul_kernel.h"
 #include "runtime/functional/operators.h"
+#include "runtime/functional/product_placement.h"
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/elements.h"
 #include "runtime/ops/reduce.h"
+#include "runtime/tensor/describe.h"
 #include "runtime/tensor/strided_view.h"
+#include "sim_engine/base/error.h"
 
 namespace kernbench {
 
@@ -22,72 +26,6 @@ namespace {
 using autograd::needs_grad;
 using autograd::SavedTensor;
 using ops::GemmOperands;
-using ops::Level;
-
-// The role of an operand's dimension in the product.
-enum class Role { batch, rows, depth, columns };
-
-Role role_in_a(const GemmOperands& operands, std::size_t dimension) {
-  const std::size_t rank = operands.a.shape().rank();
-  if (dimension + 1 == rank) return operands.transpose_a ? Role::rows : Role::depth;
-  if (!operands.is_folded && dimension + 2 < rank) return Role::batch;
-  return operands.transpose_a ? Role::depth : Role::rows;
-}
-
-Role role_in_b(const GemmOperands& operands, std::size_t dimension) {
-  const std::size_t rank = operands.b.shape().rank();
-  if (dimension + 1 == rank) return operands.transpose_b ? Role::depth : Role::columns;
-  if (!operands.is_folded && dimension + 2 < rank) return Role::batch;
-  return operands.transpose_b ? Role::columns : Role::depth;
-}
-
-// Returns the placement of the product of two parts on one level; `rank` is its number of
-// dimensions.
-std::optional<Level> level_of_product(const GemmOperands& operands, std::size_t rank,
-                                      const Level& a, const Level& b) {
-  if (a.is_partial() || b.is_partial()) {
-    const Level& other = a.is_partial() ? b : a;
-    return other.is_replicate() ? std::optional(ops::kPartial) : std::nullopt;
-  }
-  if (a.is_replicate() && b.is_replicate()) return ops::kReplicate;
-  // Every holder has all of an operand that repeats along the batch.
-  const auto cuts_batch = [&](const Level& level, const Tensor& other) {
-    return !operands.is_folded && rank > 2 && level == ops::cut(0) &&
-           runtime::repeats_along(other, 0);
-  };
-  if (b.is_replicate() && cuts_batch(a, operands.b)) return a;
-  if (a.is_replicate() && cuts_batch(b, operands.a)) return b;
-  const std::size_t rows = operands.is_folded ? 0 : rank - 2;
-  if (b.is_replicate()) {
-    const bool cuts_rows = role_in_a(operands, a.dimension) == Role::rows;
-    return cuts_rows ? std::optional(ops::cut(rows)) : std::nullopt;
-  }
-  const Role role = role_in_b(operands, b.dimension);
-  if (a.is_replicate()) {
-    return role == Role::columns ? std::optional(ops::cut(rank - 1)) : std::nullopt;
-  }
-  if (role != role_in_a(operands, a.dimension)) return std::nullopt;
-  if (role == Role::batch) return ops::cut(0);
-  return role == Role::depth ? std::optional(ops::kPartial) : std::nullopt;
-}
-
-// Returns the placement of a product.  A shared factor counts as replicated, since every PE reads
-// all of it.
-ops::Placement placement_of_product(const GemmOperands& operands, std::size_t rank) {
-  const auto as_read = [](const Tensor& factor) {
-    ops::Placement placement = ops::placement_of(factor);
-    if (std::exchange(placement.is_shared, false)) placement.cube = placement.pe = ops::kReplicate;
-    return placement;
-  };
-  const auto placement = ops::by_level(
-      as_read(operands.a), as_read(operands.b),
-      [&](const Level& a, const Level& b) { return level_of_product(operands, rank, a, b); });
-  if (placement) return *placement;
-  ops::refuse_placements(
-      operands.name(), operands.a, operands.b,
-      "on each level one operand may be cut along what the other has not, both along what is "
-      "summed over or along the batch, or one be partial beside a replicated one");
-}
 
 bool is_shared(const Tensor& factor) {
   return ops::placement_of(factor).is_shared;
@@ -100,7 +38,7 @@ Tensor product(const GemmOperands& operands, const Shape& shape,
                const std::optional<ops::Placement>& wanted = {}) {
   const auto is_turned = [](const ops::Level& level) { return level == ops::cut(1); };
   if (wanted && (is_turned(wanted->cube) || is_turned(wanted->pe))) {
-    const auto turned = ops::by_level(*wanted, [](Level level) {
+    const auto turned = ops::by_level(*wanted, [](ops::Level level) {
       return std::optional(level.is_cut() ? ops::cut(1 - level.dimension) : level);
     });
     const GemmOperands swapped{
@@ -113,8 +51,10 @@ Tensor product(const GemmOperands& operands, const Shape& shape,
     ops::refuse_placements(operands.name(), operands.a, operands.b,
                            "a shared matrix is no factor of a batch of matrices");
   }
-  const ops::Placement placement = wanted ? *wanted : placement_of_product(operands, shape.rank());
-  Tensor c = ops::make_like(operands.a, operands.name(), shape, operands.a.dtype(), placement);
+  const ops::Placement placement =
+      wanted ? *wanted : ops::placement_of_product(operands, shape.rank());
+  Tensor c = ops::make_like(operands.a, operands.name(), shape,
+                            operands.out_dtype.value_or(operands.a.dtype()), placement);
   if (operands.bias.defined()) {
     ops::elementwise_placement(operands.name(), c, operands.bias, ops::Linearity::together);
   }
@@ -223,11 +163,15 @@ Tensor with_batch(const Tensor& x, const std::optional<Shape>& batch) {
   return x.shape() == shape ? x : expand(x.detach(), {shape.begin(), shape.end()});
 }
 
+Tensor read_in_place(const Tensor& factor, bool is_folded) {
+  return ops::is_read_in_place(factor, is_folded) ? factor : contiguous(factor);
+}
+
 Tensor multiply(const Tensor& of_a, const Tensor& of_b, const MatmulOptions& options,
                 const Tensor& bias = {}) {
   const bool is_folded = of_b.dim() <= 2;
-  const Tensor a = ops::is_read_in_place(of_a, is_folded) ? of_a : contiguous(of_a);
-  const Tensor b = ops::is_read_in_place(of_b, is_folded) ? of_b : contiguous(of_b);
+  const Tensor a = read_in_place(of_a, is_folded);
+  const Tensor b = read_in_place(of_b, is_folded);
   std::optional<Shape> batch;
   if (!is_folded) batch = ops::broadcast_sizes("matmul", Shape(batch_of(a)), Shape(batch_of(b)));
   const GemmOperands operands{with_batch(a, batch),
@@ -241,8 +185,8 @@ Tensor multiply(const Tensor& of_a, const Tensor& of_b, const MatmulOptions& opt
   ops::check_operands(operands.name(), {a, b}, ops::Types::factors);
   check_bias(operands, shape[shape.rank() - 1]);
   Tensor c = autograd::kept_or_computed(operands.name(), {a, b}, [&] {
-    return std::vector{product(operands, shape)};
-  }).front();
+               return std::vector{product(operands, shape)};
+             }).front();
   if (!needs_grad(a, b, operands.bias)) return c;
   const Tensor none;
   GemmOperands form = operands;  // without tensors
@@ -297,13 +241,35 @@ void check_fits(std::string_view name, bool fits, std::string_view text, const T
                                        to_string(a.shape()), b.name(), to_string(b.shape())));
 }
 
+// Throws KB-F002, in torch's words where it has any.
+void check_types_of_scaled(const Tensor& a, const Tensor& b, const ScaledMmOptions& options) {
+  const auto refuse = [](const std::string& text, const Tensor& x) {
+    throw DeviceError("KB-F002", "scaled_mm: {}: {}", text, runtime::describe(x));
+  };
+  const auto check_is_f8 = [&](std::string_view name, const Tensor& x) {
+    if (is_float8(x.dtype())) return;
+    refuse(fmt::format("Expected {} to be Float8 matrix got {}", name, torch_name_of(x.dtype())),
+           x);
+  };
+  check_is_f8("mat1", a);
+  check_is_f8("mat2", b);
+  if (a.dtype() == DType::f8e5m2 && b.dtype() == DType::f8e5m2) {
+    refuse("Multiplication of two Float8_e5m2 matrices is not supported", b);
+  }
+  if (std::ranges::find(kDTypes, options.out_dtype) == kDTypes.end()) {
+    refuse(fmt::format("out_dtype {}; f16, bf16 or f32 is wanted", name_of(options.out_dtype)), a);
+  }
+  if (options.bias.defined()) ops::check_operands("scaled_mm", {options.bias});
+  for (const Tensor* const operand : {&a, &b, &options.bias}) {
+    if (!needs_grad(*operand)) continue;
+    refuse("derivative for scaled_mm is not implemented; detach() the operand", *operand);
+  }
+}
+
 }  // namespace
 
 Tensor ops::gradient_of_factor(const Tensor& x, const Tensor& dy, const Placement& of_factor) {
-  const auto readable = [](const Tensor& factor) {
-    return is_read_in_place(factor, true) ? factor : contiguous(factor);
-  };
-  const GemmOperands operands{readable(x), readable(dy), true, false, true};
+  const GemmOperands operands{read_in_place(x, true), read_in_place(dy, true), true, false, true};
   const Shape shape = check_shapes(operands);
   check_operands(operands.name(), {operands.a, operands.b}, Types::factors);
   return product(operands, shape, gradient_wanted(of_factor));
@@ -331,6 +297,24 @@ Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, const Matmul
   check_fits("addmm", a.dim() >= 2, "mat1 must be a matrix", a, b);
   check_fits("addmm", b.dim() >= 2, "mat2 must be a matrix", a, b);
   return multiply(a, b, options, contiguous(input));
+}
+
+Tensor scaled_mm(const Tensor& a, const Tensor& b, const ScaledMmOptions& options) {
+  ops::check_holders("scaled_mm", {a, b});
+  check_fits("scaled_mm", a.dim() == 2, "mat1 must be a matrix", a, b);
+  check_fits("scaled_mm", b.dim() == 2, "mat2 must be a matrix", a, b);
+  check_types_of_scaled(a, b, options);
+  const GemmOperands operands{read_in_place(a, true),
+                              read_in_place(b, true),
+                              false,
+                              false,
+                              true,
+                              options.scale_a * options.scale_b,
+                              options.bias.defined() ? contiguous(options.bias) : Tensor(),
+                              options.out_dtype};
+  const Shape shape = check_shapes(operands);
+  check_bias(operands, shape[1]);
+  return product(operands, shape);
 }
 
 Tensor mm(const Tensor& a, const Tensor& b) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "runtime/tensor/tensor.h"
@@ -19,7 +20,8 @@ struct GemmOperands {
   // two form a matrix, and the dimensions before them count matrices.
   bool is_folded = true;
   double alpha = 1;
-  Tensor bias = {};  // [n], split as the columns of c, or undefined
+  Tensor bias = {};                     // [n], split as the columns of c, or undefined
+  std::optional<DType> out_dtype = {};  // of c, else a's type
 
   // The number of products in each sum.
   std::int64_t depth() const {
@@ -27,7 +29,10 @@ struct GemmOperands {
     if (!transpose_a) return columns;
     return is_folded ? a.numel() / std::max<std::int64_t>(columns, 1) : a.size(-2);
   }
-  std::string_view name() const { return bias.defined() ? "addmm" : "matmul"; }
+  std::string_view name() const {
+    if (out_dtype) return "scaled_mm";
+    return bias.defined() ? "addmm" : "matmul";
+  }
 };
 
 // True if the kernel can read a factor where it lies: in each matrix of each holder, rows, or

@@ -109,8 +109,8 @@ class BackwardKernel {
   }
 
   void run() {
-    // Sums and gradients of long rows do not fit into scratch together.
-    const bool is_one_pass = results_.x.defined() && n_ <= ops::block_elements(tl_);
+    // Sums and gradients of longer rows do not fit into scratch together.
+    const bool is_one_pass = results_.x.defined() && n_ <= 2 * ops::block_elements(tl_);
     if (results_.x.defined() && !is_one_pass) {
       for_each_block(true, false);
       weight_.reset();

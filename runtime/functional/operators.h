@@ -279,6 +279,20 @@ Tensor matmul(const Tensor& a, const Tensor& b, const MatmulOptions& options = {
 Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b,
              const MatmulOptions& options = {});
 
+struct ScaledMmOptions {
+  double scale_a = 1;  // of all elements of a: numbers of the host, torch's are tensors
+  double scale_b = 1;
+  Tensor bias = {};  // [n] of out_dtype, or undefined
+  DType out_dtype = DType::bf16;
+};
+
+// Returns scale_a scale_b a b + bias of matrices [m, k] and [k, n] of f8e4m3fn or f8e5m2, summed in
+// f32 with one rounding to `out_dtype` (torch._scaled_mm; a scale for each row or block is left
+// out).  PE_GEMM takes pe.gemm.f8_per_cell products at a time.  Placements are those of addmm().
+// It has no derivative, as in torch.  Throws DeviceError KB-F001; KB-F002 for other types, two
+// factors of f8e5m2, or operands that require gradients; KB-F003 for other placements.
+Tensor scaled_mm(const Tensor& a, const Tensor& b, const ScaledMmOptions& options = {});
+
 // matmul() of matrices, of stacks of as many matrices, of a matrix and a vector, and of vectors
 // (torch.mm, torch.bmm, torch.mv, torch.dot).  KB-F001.
 Tensor mm(const Tensor& a, const Tensor& b);

@@ -210,8 +210,9 @@ std::shared_ptr<const CheckedBlocks> Context::check_blocks(const CheckedBlocks& 
 
 sim::CompositePlan Context::make_plan(const CompositeGemm& gemm) const {
   check_sizes(gemm);
-  if (gemm.a.dtype() != gemm.b.dtype()) {
-    throw DeviceError("KB-K031", "{}: a is {} and b is {}; they must be of one type",
+  if (!can_be_factors(gemm.a.dtype(), gemm.b.dtype())) {
+    throw DeviceError("KB-K031",
+                      "{}: a is {} and b is {}; they must be of one type, or both of 8 bits",
                       where("tl.composite"), name_of(gemm.a.dtype()), name_of(gemm.b.dtype()));
   }
   sim::CompositePlan plan;

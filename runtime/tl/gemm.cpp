@@ -13,8 +13,9 @@ sim::GemmSize Context::dot_size(const Tensor& a, const Tensor& b) const {
     throw DeviceError("KB-K030", "{}: the operands are {} and {}; [m, k] and [k, n] are wanted",
                       where("tl.dot"), describe(a), describe(b));
   }
-  if (a.dtype() != b.dtype()) {
-    throw DeviceError("KB-K031", "{}: the operands are {} and {}; they must be of one type",
+  if (!can_be_factors(a.dtype(), b.dtype())) {
+    throw DeviceError("KB-K031",
+                      "{}: the operands are {} and {}; they must be of one type, or both of 8 bits",
                       where("tl.dot"), describe(a), describe(b));
   }
   return {a.shape()[0], b.shape()[1], a.shape()[1]};

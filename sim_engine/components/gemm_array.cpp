@@ -19,7 +19,8 @@ struct Folds {
   std::int64_t fill;    // further cycles of each fold: skew and loading
 };
 
-Folds compute_folds(const GemmSpec& array, const GemmSize& size) {
+Folds compute_folds(const GemmSpec& array, GemmSize size, Bytes element) {
+  size.k = ceil_divide(size.k, products_per_cell(array, element));
   const std::int64_t skew = std::int64_t{array.rows} + array.columns - 2;
   switch (array.dataflow) {
     case Dataflow::output_stationary:
@@ -36,13 +37,14 @@ Folds compute_folds(const GemmSpec& array, const GemmSize& size) {
 
 }  // namespace
 
-std::optional<GemmArrayUse> gemm_array_use(const GemmSpec& array, const GemmSize& size) {
+std::optional<GemmArrayUse> gemm_array_use(const GemmSpec& array, const GemmSize& size,
+                                           Bytes element) {
   KB_CHECK(array.rows >= 1 && array.columns >= 1, "an array of {} x {}", array.rows, array.columns);
   KB_CHECK(size.m >= 0 && size.n >= 0 && size.k >= 0, "a GEMM of [{}, {}] and [{}, {}]", size.m,
            size.k, size.k, size.n);
   if (size.m == 0 || size.n == 0 || size.k == 0) return GemmArrayUse{};
   constexpr UnsignedWide kMost = std::numeric_limits<std::int64_t>::max();
-  const Folds cut = compute_folds(array, size);
+  const Folds cut = compute_folds(array, size, element);
   const UnsignedWide folds =
       static_cast<UnsignedWide>(cut.down) * static_cast<UnsignedWide>(cut.across);
   const UnsignedWide alone =
@@ -61,7 +63,7 @@ ComputeTraffic gemm_traffic(const GemmSpec& array, const GemmSize& size,
   const Bytes b = size.k * size.n * operands.of_b;
   const Bytes c = size.m * size.n * operands.of_c;
   if (a == 0 || b == 0 || c == 0) return {};
-  const Folds cut = compute_folds(array, size);
+  const Folds cut = compute_folds(array, size, std::max(operands.of_a, operands.of_b));
   if (array.dataflow == Dataflow::output_stationary) {
     return {a * cut.across + b * cut.down + operands.added_to, c};
   }

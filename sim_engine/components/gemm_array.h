@@ -14,6 +14,8 @@
 //              max(T, R) after the one before.  The R are those in which the next values of what
 //              stays are loaded beside the present ones, or the results leave by registers of their
 //              own.  Products do not overlap: each fills the array and empties it.
+//              With pe.gemm.f8_per_cell = P a cell adds up P products of elements of 8 bits in a
+//              cycle: the array takes such a product as one of depth ceil(k / P).
 //              The operand or result that stays in place crosses the TCM's ports once.  The operand
 //              that streams does so for each fold, and sums that do not stay are written, and read
 //              again in f32, for each further part of k.
@@ -39,10 +41,16 @@ struct GemmArrayUse {
   std::int64_t cycles = 0;  // of all folds
 };
 
-// The folds and cycles of a product; an empty product takes no cycles.  nullopt if the cycles do
-// not fit in 64 bits.
+// The folds and cycles of a product of elements of so many bytes; an empty product takes no cycles.
+// nullopt if the cycles do not fit in 64 bits.
 // REQUIRES: no size is negative; rows and columns are at least 1
-std::optional<GemmArrayUse> gemm_array_use(const GemmSpec& array, const GemmSize& size);
+std::optional<GemmArrayUse> gemm_array_use(const GemmSpec& array, const GemmSize& size,
+                                           Bytes element = 2);
+
+// The products that each cell adds up in a cycle, of elements of so many bytes.
+constexpr int products_per_cell(const GemmSpec& array, Bytes element) {
+  return element == 1 ? array.f8_per_cell : 1;
+}
 
 // The sizes of a product's operands, which it reads from TCM and writes to it.
 struct GemmOperands {
@@ -62,7 +70,8 @@ constexpr std::int64_t count_flops(const GemmSize& size) {
   return 2 * size.m * size.n * size.k;
 }
 
-// The share of all multipliers and cycles that multiplied: m n k / (cycles R C), for reports.
+// The share of all multipliers and cycles that multiplied: m n k / (cycles R C), for reports of
+// elements of more than 8 bits.
 double gemm_utilization(const GemmSpec& array, const GemmSize& size, const GemmArrayUse& use);
 
 }  // namespace kernbench::sim

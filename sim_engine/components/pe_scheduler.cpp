@@ -235,12 +235,12 @@ void PeScheduler::start(Command& command, const work::Gemm& gemm) {
   // Products of a composite reach the array in order: the next one waits for this departure.
   if (command.departed) make_ready(command.departed);
   const GemmSpec& array = services_.topology.pe.gemm;
-  const auto use = gemm_array_use(array, gemm.size);
-  KB_CHECK(use, "a GEMM of [{}, {}] x [{}, {}] in scratch", gemm.size.m, gemm.size.k, gemm.size.k,
-           gemm.size.n);
   const GemmOperands operands{size_of(command.operands[0]->dtype),
                               size_of(command.operands[1]->dtype), size_of(command.result->dtype),
                               gemm.added_to};
+  const auto use = gemm_array_use(array, gemm.size, std::max(operands.of_a, operands.of_b));
+  KB_CHECK(use, "a GEMM of [{}, {}] x [{}, {}] in scratch", gemm.size.m, gemm.size.k, gemm.size.k,
+           gemm.size.n);
   if (services_.work != nullptr) note_work(energy_unit_of(operands), count_flops(gemm.size));
   compute(gemm_, command, cycles_time(use->cycles, array.clock),
           gemm_traffic(array, gemm.size, operands));

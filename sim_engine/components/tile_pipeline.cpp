@@ -153,7 +153,7 @@ Pipeline::Pipeline(const CompositePlan& plan, const Topology::Pe& pe, const Ways
 Wide Pipeline::cost_of_product(const GemmSize& size) const {
   const bool adds = along_k_.count > 1;
   const DType sums = adds ? DType::f32 : plan_.c.buffer.dtype;
-  const auto use = gemm_array_use(pe_.gemm, size);
+  const auto use = gemm_array_use(pe_.gemm, size, size_of(plan_.a.buffer.dtype));
   const ComputeTraffic traffic =
       gemm_traffic(pe_.gemm, size,
                    {size_of(plan_.a.buffer.dtype), size_of(plan_.b.buffer.dtype), size_of(sums),

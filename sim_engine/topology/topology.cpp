@@ -96,6 +96,7 @@ std::vector<NamedCount> list_counts(const Topology& topology) {
           {"pe.math.clock", pe.math_clock.per_second},
           {"pe.gemm.rows", pe.gemm.rows},
           {"pe.gemm.columns", pe.gemm.columns},
+          {"pe.gemm.f8_per_cell", pe.gemm.f8_per_cell},
           {"pe.gemm.clock", pe.gemm.clock.per_second},
           {"pe.tcm.bandwidth", pe.tcm.bandwidth.per_second},
           {"pe.tcm.compute_bandwidth", pe.tcm.compute_bandwidth.per_second}};

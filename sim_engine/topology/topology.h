@@ -178,6 +178,7 @@ struct GemmSpec {
   Dataflow dataflow = Dataflow::output_stationary;
   Frequency clock;
   bool overlap = false;  // folds of a product follow each other while the array is filled
+  int f8_per_cell = 1;   // products of elements of 8 bits that a cell adds up in a cycle
 
   friend bool operator==(const GemmSpec&, const GemmSpec&) = default;
 };

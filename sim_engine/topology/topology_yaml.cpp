@@ -112,6 +112,7 @@ GemmSpec read_gemm(YamlMap gemm) {
                   .dataflow = gemm.choice("dataflow", kDataflows),
                   .clock = gemm.frequency("clock")};
   if (gemm.has("overlap")) result.overlap = gemm.boolean("overlap");
+  if (gemm.has("f8_per_cell")) result.f8_per_cell = gemm.integer("f8_per_cell", 1, 4);
   return result;
 }
 

@@ -46,6 +46,25 @@ TEST_CASE("a row of gemm has these columns first, in this order", "[cli][gemm]")
         Approx(row["tflops"].get<double>() / row["peak_tflops"].get<double>()));
 }
 
+TEST_CASE("products of 8-bit elements are exact, at a rate of the topology", "[cli][gemm]") {
+  for (const std::string dtype : {"f8e4m3fn", "f8e5m2"}) {
+    const Json row = row_of({"m=96", "n=64", "k=200", "dtype=" + dtype, "on=cube"});
+    CHECK(row["dtype"] == dtype);
+    CHECK(row["wrong"] == 0);
+    CHECK(row["hbm_bytes"] == 96 * 200 + 200 * 64 + 2 * 96 * 64);
+  }
+  const auto time_of = [](const std::string& dtype, const std::string& products) {
+    return row_of({"m=512", "n=512", "k=512", "check=0", "dtype=" + dtype,
+                   "pe.gemm.f8_per_cell=" + products});
+  };
+  const Json half = time_of("f8e4m3fn", "1");
+  const Json twice = time_of("f8e4m3fn", "2");
+  CHECK(twice["peak_tflops"] == 2 * half["peak_tflops"].get<double>());
+  CHECK(half["peak_tflops"] == time_of("f16", "2")["peak_tflops"]);
+  CHECK(time_of("f16", "1")["time_ns"] == time_of("f16", "2")["time_ns"]);
+  CHECK(twice["time_ns"] < 0.6 * half["time_ns"].get<double>());
+}
+
 TEST_CASE("the settings of gemm do what they say", "[cli][gemm]") {
   const Json row =
       row_of({"m=300", "n=200", "k=100", "dtype=bf16", "on=cube", "pe=column_wise", "pes=4",

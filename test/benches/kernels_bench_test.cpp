@@ -89,6 +89,23 @@ TEST_CASE("attention is bound by PE_GEMM's peak, of which it has 80 %", "[cli][k
   }
 }
 
+TEST_CASE("on all PEs of a SIP each pass of 16 MiB has 80 % of its roofline", "[cli][kernels]") {
+  const Json rows = rows_of("default", {"size=16Mi"});
+  CHECK(rows.size() == 23);
+  for (const Json& row : rows) {
+    CAPTURE(row["function"], row["pass"]);
+    CHECK(row["share"] >= 0.8);
+  }
+}
+
+// Rows twice as long as a block of scratch, whose gradients take one pass still: x, dy and dx cross
+// HBM once, and each PE's weight and its gradient.
+TEST_CASE("the gradients of long rows take one pass", "[cli][kernels]") {
+  const Json rows = rows_of("default", {"function=rms_norm", "size=16Mi", "columns=16384"});
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[1]["hbm_bytes"] == 3 * (16 << 20) + 128 * 2 * 2 * 16384);
+}
+
 TEST_CASE("unknown functions and sizes below a row are refused", "[cli][kernels][error]") {
   const ProgramResult unknown = run_kernels("tiny", {"function=softmx"});
   CHECK(unknown.exit_code == 2);

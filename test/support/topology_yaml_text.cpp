@@ -112,9 +112,10 @@ std::string to_text(const Topology::Pe& pe) {
       to_text(pe.cpu_issue), to_text(pe.scheduler_dispatch), to_text(pe.dma_setup),
       to_text(pe.mmu_latency), pe.mmu_page, pe.math_lanes, pe.math_f16_per_lane,
       to_text(pe.math_clock), to_text(pe.math_cycles));
-  text += fmt::format("  gemm: {{rows: {}, columns: {}, dataflow: {}, clock: {}, overlap: {}}}\n",
+  text += fmt::format("  gemm: {{rows: {}, columns: {}, dataflow: {}, clock: {}, overlap: {}, "
+                      "f8_per_cell: {}}}\n",
                       pe.gemm.rows, pe.gemm.columns, name_of(pe.gemm.dataflow),
-                      to_text(pe.gemm.clock), pe.gemm.overlap);
+                      to_text(pe.gemm.clock), pe.gemm.overlap, pe.gemm.f8_per_cell);
   text +=
       fmt::format("  tcm: {{capacity: {} B, bandwidth: {}, latency: {}, compute_bandwidth: {}}}\n",
                   pe.tcm.capacity, to_text(pe.tcm.bandwidth), to_text(pe.tcm.latency),

@@ -199,4 +199,28 @@ TEST_CASE("large products are exact, and those beyond 64 bits are told", "[gemm]
   CHECK_FALSE(gemm_array_use(overlapping(array_of(kIs, 4, 4)), {kMost, kMost, kMost}));
 }
 
+TEST_CASE("a cell adds up several products of elements of 8 bits in a cycle", "[gemm_array]") {
+  const Dataflow dataflow = GENERATE(kOs, kWs, kIs);
+  const int products = GENERATE(1, 2, 4);
+  const std::int64_t k = GENERATE(1, 31, 32, 33, 128);
+  GemmSpec array = array_of(dataflow, 8, 16);
+  array.f8_per_cell = products;
+  const auto use = [&](std::int64_t depth, Bytes element) {
+    return gemm_array_use(array, {40, 33, depth}, element).value();
+  };
+  CHECK(use(k, 1).cycles == use((k + products - 1) / products, 2).cycles);
+  CHECK(use(k, 1).folds == use((k + products - 1) / products, 2).folds);
+  CHECK(use(k, 4).cycles == use(k, 2).cycles);
+}
+
+TEST_CASE("elements of 8 bits cross the ports as often as there are folds", "[gemm_array]") {
+  GemmSpec array = array_of(kOs, 8, 8);
+  array.f8_per_cell = 2;
+  const GemmSize size{16, 24, 32};  // 2 x 3 folds of c
+  CHECK(gemm_traffic(array, size, {1, 1, 2, 0}).read == 16 * 32 * 3 + 32 * 24 * 2);
+  CHECK(gemm_traffic(array, size, {1, 1, 2, 0}).written == 16 * 24 * 2);
+  array.dataflow = kWs;  // 2 x 3 folds of b: 16 of its rows fill 8 rows of the array
+  CHECK(gemm_traffic(array, size, {1, 1, 2, 0}).read == 32 * 24 + 16 * 32 * 3 + 16 * 24 * 4);
+}
+
 }  // namespace kernbench::sim::gemm_array_test

@@ -45,6 +45,7 @@ const std::vector<NumericField>& numeric_fields() {
     count("cube.hbm.slices", 1, 1024);
     count("pe.math.lanes", 1, 65536);
     count("pe.math.f16_per_lane", 1, 4);
+    count("pe.gemm.f8_per_cell", 1, 4);
     for (const MathKind kind : kMathKinds) {
       count(fmt::format("pe.math.cycles.{}", name_of(kind)), 1, 1024);
     }
@@ -145,7 +146,7 @@ TEST_CASE("every key that is not optional is required, and its error names it wi
     constexpr std::array kOptional = {
         "communication", "launch",      "issue",       "corner",
         "slices",        "efficiency",  "turn_around", "compute_bandwidth",
-        "overlap",       "f16_per_lane"};
+        "overlap",       "f16_per_lane",    "f8_per_cell"};
     const bool is_of_energy = make_path(*node).starts_with("energy");
     const bool is_optional =
         is_of_energy || std::ranges::find(kOptional, node->key) != kOptional.end();

@@ -283,6 +283,7 @@ TEST_CASE("what a file leaves out has no limit, or is as in older files", "[topo
   CHECK(topology.cube.corner == LinkSpec{Bandwidth{256'000'000'000}, Time{2'000}});
   CHECK(topology.pe.tcm.compute_bandwidth == Bandwidth{2'304'000'000'000});
   CHECK(topology.pe.gemm.overlap);
+  CHECK(topology.pe.gemm.f8_per_cell == 2);
   CHECK(topology.pe.math_f16_per_lane == 2);
   const auto replace = [&](std::string_view old, std::string_view by) {
     REQUIRE(text.find(old) != text.npos);
@@ -295,7 +296,7 @@ TEST_CASE("what a file leaves out has no limit, or is as in older files", "[topo
   replace(" efficiency: 90 %, turn_around: 24 ns,", "");
   replace(", corner: {bandwidth: 256 GB/s, latency: 2 ns}", "");
   replace(", compute_bandwidth: 2304 GB/s", "");
-  replace(", overlap: true", "");
+  replace(", overlap: true, f8_per_cell: 2", "");
   replace("    f16_per_lane: 2\n", "");
   topology = Topology::parse(text, "t.yaml");
   CHECK(topology.cube.hbm.efficiency.is_whole());
@@ -304,6 +305,7 @@ TEST_CASE("what a file leaves out has no limit, or is as in older files", "[topo
   CHECK(topology.cube.corner == LinkSpec{});
   CHECK(topology.pe.tcm.compute_bandwidth.is_unlimited());
   CHECK_FALSE(topology.pe.gemm.overlap);
+  CHECK(topology.pe.gemm.f8_per_cell == 1);
   CHECK(topology.pe.math_f16_per_lane == 1);
   CHECK_FALSE(topology.launch.blocking);
 }

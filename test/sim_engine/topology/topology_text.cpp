@@ -33,7 +33,7 @@ const std::string& complete_topology() {
     insert_behind("noc: {bandwidth: 256 GB/s, latency: 4 ns",
                   ", corner: {bandwidth: 256 GB/s, latency: 2 ns}");
     insert_behind("lanes: 128\n", "    f16_per_lane: 2\n");
-    insert_behind("output_stationary, clock: 1.5 GHz", ", overlap: true");
+    insert_behind("output_stationary, clock: 1.5 GHz", ", overlap: true, f8_per_cell: 2");
     insert_behind("efficiency: 90 %,", " turn_around: 24 ns,");
     return shipped;
   }();
