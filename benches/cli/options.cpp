@@ -222,13 +222,15 @@ void add_plan(CLI::App& app, PlanArguments& arguments) {
   add_run_options(plan, arguments.run);
   plan->footer(
       "\nA plan is a number of tensor parallel ranks, a scheme of the data parallel ones (ddp,\n"
-      "zero1 or fsdp2) and a size of buckets; all take the samples `batch` in a step.  Each is\n"
-      "timed by steps of few layers, and the best with all layers (the key `full`).  The keys\n"
-      "are those of bench plan: `kernbench keys --bench plan`.\n"
+      "zero1 or fsdp2), a size of buckets, a number of micro-batches, and what is computed\n"
+      "again; all take the samples `batch` in a step.  Each is timed by steps of few layers and\n"
+      "micro-batches, and the best with all (the key `full`); not those that would be slower\n"
+      "than what fits (the key `exhaustive`).  --fold auto is near.  The keys are those of bench\n"
+      "plan: `kernbench keys --bench plan`.\n"
       "\nExamples:\n"
       "  kernbench plan --topology tiny --world 8 --memory 64MiB --set heads=8\n"
       "  kernbench plan --world 64 --memory 16GiB --set config=gpt2 dtype=bf16\n"
-      "\nPipelines, micro-batches and what is computed again are not among the plans yet.");
+      "\nPipelines are not among the plans yet.");
 }
 
 void add_calibrate(CLI::App& app, CalibrateArguments& arguments) {

@@ -68,15 +68,20 @@ void run_on_ranks(PointContext& point, const StepInput& input, const Topology& t
 struct StepsOfRank {
   StepTimes first;
   StepTimes later;
+  StepTimes middle;  // of the later one: a pass that is neither its first nor its last
   Time modelled{0};  // of the later one: collectives that take their model's time
   MeshUse mesh;      // likewise
 };
 
 train::LanguageModel make_model(RuntimeContext& torch, const StepInput& input) {
   const TensorOptions tensors{.dtype = input.dtype, .dp = input.on.weights()};
-  if (input.is_mesh) return train::make_parallel(torch, input.size, tensors, input.parallel);
+  const train::LanguageModelSize size = input.microbatch();
   const auto make = input.model == train::ModelKind::gpt ? train::make_gpt : train::make_llama;
-  return make(torch, input.size, tensors);
+  train::LanguageModel model = input.is_mesh
+                                   ? train::make_parallel(torch, size, tensors, input.parallel)
+                                   : make(torch, size, tensors);
+  *model.recomputed = train::find_recomputed(input.recomputation, size.layers);
+  return model;
 }
 
 Tensor loss_of(RuntimeContext& torch, const StepInput& input, const Tensor& logits,
@@ -85,12 +90,34 @@ Tensor loss_of(RuntimeContext& torch, const StepInput& input, const Tensor& logi
                        : nn::functional::cross_entropy(logits, targets);
 }
 
+// The instants between the passes of a step.
+using Instants = std::vector<std::shared_ptr<const nn::parallel::DeviceInstant>>;
+
+// Forward and backward of so many micro-batches.  While what `hold()` returns lives, no gradients
+// are sent.
+template <class Model, class Hold>
+Instants run_passes(RuntimeContext& torch, const StepInput& input, int count, Model& model,
+                    const Tensor& tokens, const Hold& hold) {
+  Instants instants;
+  const auto run_pass = [&] {
+    instants.push_back(nn::parallel::device_instant(torch, tokens.device()));
+    const Tensor loss = loss_of(torch, input, model(tokens), tokens);
+    (input.microbatches == 1 ? loss : loss / input.microbatches).backward();
+  };
+  for (int i = 1; i < count; ++i) {
+    const auto held = hold();
+    run_pass();
+  }
+  run_pass();
+  return instants;
+}
+
 // Runs three steps: the third has the buckets that the second one has formed, and communicates
-// nothing else.  Returns the first and the third.
-template <class Model, class Step, class Times>
+// nothing else.  Returns the first and the third; the two before it have one pass.
+template <class Model, class Hold, class Step, class Buckets>
 StepsOfRank first_and_third(RuntimeContext& torch, const StepInput& input, Model& model,
-                            const Step& finish, const Times& times) {
-  const Tensor tokens = torch.zeros({input.size.tokens()}, {.dp = input.on.tokens()});
+                            const Hold& hold, const Step& finish, const Buckets& find_buckets) {
+  const Tensor tokens = torch.zeros({input.microbatch().tokens()}, {.dp = input.on.tokens()});
   const Time& modelled = simulation_of(torch).attachments().get<distributed::ModelledTime>().sum;
   StepsOfRank steps;
   std::optional<MeshMeter> meter;
@@ -98,11 +125,15 @@ StepsOfRank first_and_third(RuntimeContext& torch, const StepInput& input, Model
   for (int i = 0; i < 3; ++i) {
     const Time modelled_before = modelled;
     if (meter) meter->begin();
-    const auto began = nn::parallel::device_instant(torch, tokens.device());
-    loss_of(torch, input, model(tokens), tokens).backward();
+    const int passes = i < 2 ? 1 : input.microbatches;
+    const Instants began = run_passes(torch, input, passes, model, tokens, hold);
     finish();
+    const auto ended = nn::parallel::device_instant(torch, tokens.device());
     torch.ahbm.synchronize();
-    (i == 0 ? steps.first : steps.later) = times(*began, i > 0);
+    StepTimes step = nn::parallel::step_between(*began.front(), *ended);
+    step.buckets = find_buckets(i > 0);
+    (i == 0 ? steps.first : steps.later) = std::move(step);
+    if (passes > 2) steps.middle = nn::parallel::step_between(*began[1], *began[2]);
     steps.modelled = modelled - modelled_before;
     if (meter) steps.mesh = meter->end();
   }
@@ -116,7 +147,7 @@ StepsOfRank ddp_steps(RuntimeContext& torch, const StepInput& input, const Model
   nn::parallel::DistributedDataParallel model(holder, options);
   optim::AdamW optimizer(model->parameters());
   return first_and_third(
-      torch, input, model,
+      torch, input, model, [&] { return model->no_sync(); },
       [&] {
         if (input.is_mesh) {
           tp::allreduce_sequence_parallel_gradients(torch, tp::parallel_parameters(*holder.ptr()));
@@ -124,7 +155,7 @@ StepsOfRank ddp_steps(RuntimeContext& torch, const StepInput& input, const Model
         optimizer.step();
         optimizer.zero_grad();
       },
-      [&](const nn::parallel::DeviceInstant&, bool) { return model->last_step(); });
+      [&](bool) { return model->last_step().buckets; });
 }
 
 std::string name_of_parameter(const nn::Module& module, const Tensor& parameter) {
@@ -148,28 +179,26 @@ StepsOfRank zero1_steps(RuntimeContext& torch, const StepInput& input, const Mod
     return std::make_unique<optim::AdamW>(std::move(shards));
   });
   return first_and_third(
-      torch, input, model,
+      torch, input, model, [&] { return model->no_sync(); },
       [&] {
         tp::finalize_model_grads(model);
         optimizer.step();
         model->zero_grad_buffer();
       },
-      [&](const nn::parallel::DeviceInstant& began, bool has_buckets) {
-        const auto now = nn::parallel::device_instant(torch, torch.ahbm.current_device());
-        torch.ahbm.synchronize();
-        StepTimes step = nn::parallel::step_between(began, *now);
+      [&](bool has_buckets) {
+        std::vector<BucketTimes> rows;
         for (const auto& bucket : model->buckets()) {
           if (!has_buckets) break;
           BucketTimes row = bucket->reduction();
-          row.bucket = step.buckets.size();
+          row.bucket = rows.size();
           for (const Tensor& parameter : bucket->params()) {
             row.parameters.push_back(name_of_parameter(*holder.ptr(), parameter));
           }
-          step.buckets.push_back(std::move(row));
+          rows.push_back(std::move(row));
         }
         // Megatron sends a bucket as soon as it is complete, whichever it is.
-        std::ranges::sort(step.buckets, {}, &BucketTimes::started);
-        return step;
+        std::ranges::sort(rows, {}, &BucketTimes::started);
+        return rows;
       });
 }
 
@@ -192,16 +221,30 @@ distributed::fsdp::FSDPModule shard(const StepInput& input, nn::Module& module) 
   return distributed::fsdp::fully_shard(module);
 }
 
+// While it lives, gradients stay whole on their ranks.
+class HeldGradients {
+ public:
+  explicit HeldGradients(const distributed::fsdp::FSDPModule& module) : module_(module) {
+    module_.set_requires_gradient_sync(false);
+  }
+  ~HeldGradients() { module_.set_requires_gradient_sync(true); }
+  HeldGradients(const HeldGradients&) = delete;
+  HeldGradients& operator=(const HeldGradients&) = delete;
+
+ private:
+  const distributed::fsdp::FSDPModule& module_;
+};
+
 StepsOfRank fsdp_steps(RuntimeContext& torch, const StepInput& input, const ModelHolder& holder) {
   const distributed::fsdp::FSDPModule fsdp = shard(input, *holder.ptr());
   optim::AdamW optimizer(holder.ptr()->parameters());
   return first_and_third(
-      torch, input, holder,
+      torch, input, holder, [&] { return HeldGradients(fsdp); },
       [&] {
         optimizer.step();
         optimizer.zero_grad();
       },
-      [&](const nn::parallel::DeviceInstant&, bool) { return fsdp.last_step(); });
+      [&](bool) { return fsdp.last_step().buckets; });
 }
 
 // Buckets are compared over all ranks: a collective cannot begin before its last member's bucket is
@@ -264,6 +307,7 @@ MeasuredStep measure_step(PointContext& point, const StepInput& input, const Top
     measured.peak = torch.ahbm.max_memory_allocated();
     measured.mesh = steps.mesh;
     measured.first = std::move(steps.first);
+    measured.middle = std::move(steps.middle);
     measured.later = std::move(steps.later);
   });
   measured.time = all.end - all.begin;

@@ -8,6 +8,7 @@
 
 #include "benches/bench/bench.h"
 #include "benches/train/parallel_language_model.h"
+#include "benches/train/recomputation.h"
 #include "benches/train/training.h"
 #include "runtime/parallel/logging_data.h"
 #include "sim_engine/base/units.h"
@@ -25,6 +26,7 @@ std::string_view name_of(Scheme scheme);
 // The collective that a row of a step's table is of.
 std::string collective_name(Scheme scheme, const nn::parallel::BucketTimes& row);
 
+// REQUIRES: micro-batches divide the batch, and the recomputation has no budget
 struct StepInput {
   Scheme scheme = Scheme::ddp;
   train::ModelKind model = train::ModelKind::gpt;
@@ -37,8 +39,15 @@ struct StepInput {
   bool is_mesh = false;
   int tp = 1;
   train::ParallelOptions parallel = {};  // of a mesh
+  int microbatches = 1;  // of a rank's samples; gradients are sent with the last one
+  train::Recomputation recomputation = {};
 
   int dp() const { return world / tp; }
+  train::LanguageModelSize microbatch() const {
+    train::LanguageModelSize one = size;
+    one.batch /= microbatches;
+    return one;
+  }
 };
 
 // A rank's communication in a step along one axis of a mesh.
@@ -60,16 +69,18 @@ struct BucketBound {
 };
 
 struct MeasuredStep {
-  nn::parallel::StepTimes
-      first;  // of rank 0, before buckets, or their gradients' number, are known
-  nn::parallel::StepTimes later;  // of rank 0
+  // Steps of rank 0: the first one, of one pass, before buckets, or their gradients' number, are
+  // known; and of its third one, the second pass, if it has three or more.
+  nn::parallel::StepTimes first;
+  nn::parallel::StepTimes later;
+  nn::parallel::StepTimes middle;
   // They hold, for each bucket of the later step, when the last rank's part had ended, and the
   // bound of that.
   std::vector<Time> last_ended;
   std::vector<BucketBound> bounds;
-  Time time{0};   // of the later step, from the first rank's begin to the last one's end
-  Time bound{0};  // of that
-  MeshUse mesh;   // of rank 0 in the later step, if the ranks form one
+  Time time{0};      // of the later step, from the first rank's begin to the last one's end
+  Time bound{0};     // of that
+  MeshUse mesh;      // of rank 0 in the later step, if the ranks form one
   double flops = 0;  // of a rank in a step
   Bytes peak = 0;    // the most that rank 0's device has held at a time, in the three steps
   // Ranks that are nearly alike leave out what their chunks cannot share equally, so times may be

@@ -59,7 +59,8 @@ Work count_work(const StepInput& input, nn::Module& module) {
   for (const Tensor& parameter : module.parameters()) all += static_cast<double>(parameter.numel());
   const double own = input.scheme == Scheme::ddp ? all : all / input.dp();
   return {.products = kProductsOfLayer * weights * static_cast<double>(input.size.tokens()),
-          .bytes = size * (kPassesOverWeights * weights + all + kOptimizerReadsAndWrites * own)};
+          .bytes = size * (input.microbatches * kPassesOverWeights * weights + all +
+                           kOptimizerReadsAndWrites * own)};
 }
 
 std::vector<BucketBound> compute_bounds(const Topology& topology, const StepInput& input,

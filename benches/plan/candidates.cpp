@@ -8,7 +8,9 @@
 
 #include "benches/ddp/axes.h"
 #include "benches/train/memory_estimate.h"
+#include "benches/train/model_settings.h"
 #include "benches/train/parallel_language_model.h"
+#include "benches/train/recomputation.h"
 #include "benches/train/used_pes.h"
 #include "sim_engine/base/error.h"
 
@@ -66,18 +68,72 @@ bool has_scheme(const ddp::StepInput& input, ddp::Scheme scheme) {
   return !input.is_mesh || scheme != ddp::Scheme::fsdp2;
 }
 
+// The lists of the settings.
+struct Axes {
+  std::vector<ddp::Scheme> schemes;
+  std::vector<double> caps;
+  std::vector<std::int64_t> microbatches;
+  std::vector<train::Recomputation> recomputations;
+};
+
+std::vector<train::Recomputation> read_recomputations(const Settings& settings) {
+  using Kind = train::Recomputation::Kind;
+  std::vector<train::Recomputation> found;
+  for (const std::string_view text : settings.list("checkpoint")) {
+    found.push_back(train::parse_recomputation(text));
+    const Kind kind = found.back().kind;
+    if (kind == Kind::none || kind == Kind::selective || kind == Kind::all) continue;
+    throw UsageError("KB-U012",
+                     "--set checkpoint={}: a plan's layers are alike: none, selective or all of each "
+                     "is computed again",
+                     text);
+  }
+  return found;
+}
+
+Axes read_axes(const Settings& settings) {
+  return {.schemes = ddp::read_schemes(settings),
+          .caps = ddp::read_caps(settings),
+          .microbatches = settings.integers("microbatches", 1, train::kMost),
+          .recomputations = read_recomputations(settings)};
+}
+
+// The plans that are alike but for their scheme, cap and recomputation.
+void add_plans(const Axes& axes, ddp::StepInput input, std::vector<Plan>& plans) {
+  for (const ddp::Scheme scheme : axes.schemes) {
+    if (!has_scheme(input, scheme)) continue;
+    input.scheme = scheme;
+    Place place{.family = plans.empty() ? 0 : plans.back().place.family + 1};
+    for (const double cap : different_caps(axes.caps, input)) {
+      input.bucket_cap_mb = cap;
+      place.recompute = 0;
+      for (const train::Recomputation& recomputation : axes.recomputations) {
+        input.recomputation = recomputation;
+        plans.push_back({.input = input, .place = place});
+        ++place.recompute;
+      }
+      ++place.cap;
+    }
+  }
+}
+
 }  // namespace
 
 std::string describe(const ddp::StepInput& input) {
-  if (input.dp() == 1) return fmt::format("tp {} x dp 1", input.tp);
-  return fmt::format("tp {} x dp {}, {}, cap {}", input.tp, input.dp(), name_of(input.scheme),
-                     input.bucket_cap_mb);
+  std::string text = fmt::format("tp {} x dp {}", input.tp, input.dp());
+  if (input.dp() > 1) {
+    text += fmt::format(", {}, cap {}", name_of(input.scheme), input.bucket_cap_mb);
+  }
+  if (input.microbatches > 1) text += fmt::format(", {} micro-batches", input.microbatches);
+  if (input.recomputation.kind != train::Recomputation::Kind::none) {
+    text += fmt::format(", checkpoint {}", name_of(input.recomputation));
+  }
+  return text;
 }
 
 Candidates list_candidates(const Question& question, const Settings& settings,
                            const Topology& topology) {
-  const std::vector<ddp::Scheme> schemes = ddp::read_schemes(settings);
-  const std::vector<double> caps = ddp::read_caps(settings);
+  const Axes axes = read_axes(settings);
   Candidates found;
   for (int tp = 1; tp <= question.world; ++tp) {
     if (question.world % tp != 0) continue;
@@ -87,18 +143,18 @@ Candidates list_candidates(const Question& question, const Settings& settings,
       continue;
     }
     input.size.batch /= input.dp();
-    input.on = train::read_pes(settings, topology, input.size.tokens());
-    for (const ddp::Scheme scheme : schemes) {
-      if (!has_scheme(input, scheme)) continue;
-      for (const double cap : different_caps(caps, input)) {
-        input.scheme = scheme;
-        input.bucket_cap_mb = cap;
-        found.plans.push_back({.input = input});
-      }
+    for (const std::int64_t microbatches : axes.microbatches) {
+      if (input.size.batch % microbatches != 0) continue;
+      input.microbatches = static_cast<int>(microbatches);
+      if (train::describe_unshared(input.microbatch(), tp, input.parallel)) continue;
+      input.on = train::read_pes(settings, topology, input.microbatch().tokens());
+      add_plans(axes, input, found.plans);
     }
   }
   if (!found.plans.empty()) return found;
-  if (found.impossible.empty()) found.impossible.emplace_back("ddp or zero1 is wanted for tp > 1");
+  if (found.impossible.empty()) {
+    found.impossible.emplace_back("ddp or zero1 is wanted for tp > 1, and 1 of micro-batches");
+  }
   throw UsageError("KB-U012", "plan: no plan has {} ranks and {} samples: {}", question.world,
                    question.model.size.batch, fmt::join(found.impossible, "; "));
 }

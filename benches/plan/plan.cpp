@@ -34,7 +34,6 @@ namespace {
 constexpr train::UnnamedModel kUnnamed{
     .size = {.layers = 8, .hidden = 256, .heads = 4, .vocab = 1000, .seq = 64, .batch = 0},
     .most_seq = train::kMost};
-constexpr std::size_t kShown = 10;
 
 constexpr std::array kColumns = {
     TableColumn{"", "", 3, "place"},
@@ -42,6 +41,8 @@ constexpr std::array kColumns = {
     TableColumn{"tp", "", 3, "tp"},
     TableColumn{"dp", "", 4, "dp"},
     TableColumn{"cap", "(MiB)", 6, "bucket_cap_mb"},
+    TableColumn{"micro", "batches", 7, "microbatches"},
+    TableColumn{"check", "point", -9, "checkpoint"},
     TableColumn{"step", "(us)", 11, "step_ns", 1e-3, 1},
     TableColumn{"tokens/s", "", 10, "tokens_per_s", 1, 0},
     TableColumn{"MFU", "(%)", 5, "mfu", 100, 1},
@@ -61,7 +62,8 @@ Question read_question(const Settings& settings, const Topology& topology) {
                     .dtype = settings.choice("dtype", kDTypes),
                     .world = static_cast<int>(settings.integer("world", 2, train::kMostRanks)),
                     .memory = hbm_of(topology),
-                    .full = static_cast<int>(settings.integer("full", 0, train::kMostRanks))};
+                    .full = static_cast<int>(settings.integer("full", 0, train::kMostRanks)),
+                    .is_exhaustive = settings.flag("exhaustive")};
   if (!settings.is_set("batch")) question.model.size.batch = question.world;
   if (settings.is_set("memory")) question.memory = settings.bytes("memory", 1, hbm_of(topology));
   train::check_size("plan", question.model.kind, question.model.size);
@@ -70,6 +72,10 @@ Question read_question(const Settings& settings, const Topology& topology) {
 
 std::optional<double> given(double figure) {
   return figure > 0 ? std::optional(figure) : std::nullopt;
+}
+
+std::optional<std::string> given(const std::string& text) {
+  return text.empty() ? std::nullopt : std::optional(text);
 }
 
 Row result_row(const Plan& plan, std::size_t place, const Question& question,
@@ -86,8 +92,11 @@ Row result_row(const Plan& plan, std::size_t place, const Question& question,
         .set("by_layers_ns", given(plan.by_layers.step_ns))
         .set("by_layers_peak_bytes", given(plan.by_layers.peak_bytes));
   }
-  return row.set("by", plan.is_measured ? "run" : "layers")
-      .set("refused", plan.fits() ? std::nullopt : std::optional(plan.refused));
+  return row.set("by", plan.is_measured        ? "run"
+                       : plan.needless.empty() ? "layers"
+                                               : "none")
+      .set("refused", given(plan.refused))
+      .set("needless", given(plan.needless));
 }
 
 // Why a plan among the best is by its layers though it should have been run.
@@ -119,6 +128,7 @@ void print_result(Bench& bench, const std::vector<Plan>& plans, const Question& 
   print_sentence(bench, describe_deviation(plans));
   print_sentence(bench, describe_too_long(plans, question));
   print_sentence(bench, describe_refused(plans));
+  print_sentence(bench, describe_needless(plans));
 }
 
 void print_head(Bench& bench, const Question& question, const Candidates& candidates) {
@@ -164,6 +174,12 @@ std::vector<SettingInfo> list_settings() {
         SettingType::names},
        {"bucket_cap_mb", "5,25,100", "bytes at which a bucket is closed, in MiB, a list",
         SettingType::names},
+       {"microbatches", "1,2,4",
+        "into which a rank cuts its samples, a list; of those that divide them",
+        SettingType::integers},
+       {"checkpoint", "none,selective,all",
+        "computed again in backward, a list: the first that fits", SettingType::names},
+       {"exhaustive", "false", "time also the plans that others make needless", SettingType::flag},
        {"full", "5", "of the best plans are run with all layers", SettingType::integer}});
   return settings;
 }

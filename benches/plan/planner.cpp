@@ -6,9 +6,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <ranges>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <variant>
 
@@ -41,17 +43,26 @@ std::string memory_that_lacks(const Error& error) {
 }
 
 // A row of the figures, or of `refused` alone.
-Row simulate(PointContext& point, std::string_view table, const ddp::StepInput& input) {
+Row simulate(PointContext& point, std::string_view table, const ddp::StepInput& input,
+             bool has_all_passes) {
   Row row = plan_row(table, input);
   try {
-    const StepFigures figures = plan::measure(point, input);
-    set_figures(row, figures);
+    set_figures(row, has_all_passes ? plan::measure(point, input) : measure_passes(point, input));
   } catch (const Error& error) {
     const std::string lack = memory_that_lacks(error);
     if (lack.empty()) throw;
     row.set("refused", fmt::format("{} with {} layers", lack, input.size.layers));
   }
   return row;
+}
+
+// To compute more again takes longer, and a cap changes nothing but the data parallel ranks'
+// communication.
+std::string find_needless(const Plan* keeps_more, const Plan* smallest_cap, double enough) {
+  if (keeps_more != nullptr && keeps_more->refused.empty()) return std::string(kKeepsMore);
+  if (smallest_cap == nullptr || !smallest_cap->fits()) return "";
+  const StepFigures& figures = smallest_cap->figures;
+  return figures.step_ns - figures.dp_exposed_ns > enough ? std::string(kIsSlower) : "";
 }
 
 const std::string* refusal_in(const Row& row) {
@@ -70,21 +81,25 @@ Row plan_row(std::string_view table, const ddp::StepInput& input) {
       .set("dp", input.dp())
       .set("sequence_parallel", input.parallel.sequence_parallel)
       .set("bucket_cap_mb", input.dp() > 1 ? std::optional(input.bucket_cap_mb) : std::nullopt)
+      .set("microbatches", input.microbatches)
+      .set("checkpoint", name_of(input.recomputation))
       .set("layers", input.size.layers);
 }
 
+// What is refused when it is run with all layers makes others needed.
 const std::vector<Plan>& Planner::run() {
-  time_by_layers();
-  sort();
-  check_one_fits();
-  measure_best();
-  check_one_fits();
+  do {
+    time_all();
+    sort();
+    check_one_fits();
+  } while (measure_best());
   return plans_;
 }
 
 void Planner::sort() {
-  std::ranges::stable_sort(
-      plans_, {}, [](const Plan& plan) { return std::pair(!plan.fits(), plan.figures.step_ns); });
+  std::ranges::stable_sort(plans_, {}, [](const Plan& plan) {
+    return std::tuple(!plan.fits(), !plan.needless.empty(), plan.figures.step_ns);
+  });
 }
 
 void Planner::refuse_too_large(Plan& plan) const {
@@ -116,33 +131,75 @@ void Planner::take_lines(const Row& few, const Row& more, Plan& plan) const {
   refuse_too_large(plan);
 }
 
-// Few layers need no line.
-void Planner::time_by_layers() {
-  if (question_.model.size.layers <= kMostOfFew) {
-    std::vector<Plan*> all;
-    for (Plan& plan : plans_) all.push_back(&plan);
-    return measure(all, "full");
+// Plans in rounds, since what one takes may make others needless.
+void Planner::time_all() {
+  while (true) {
+    const std::vector<Plan*> wanted = choose_next();
+    if (wanted.empty()) return;
+    time_by_layers(wanted, fmt::format("layers {}", ++layer_rounds_));
   }
-  Sweep sweep(bench_, "layers");
-  for (const Plan& plan : plans_) {
-    for (const std::int64_t layers : few_layers(plan.input.scheme)) {
-      ddp::StepInput input = plan.input;
+}
+
+// Few layers need no line.
+void Planner::time_by_layers(const std::vector<Plan*>& wanted, std::string sweep_name) {
+  if (question_.model.size.layers <= kMostOfFew) return measure(wanted, std::move(sweep_name));
+  Sweep sweep(bench_, std::move(sweep_name));
+  for (const Plan* const plan : wanted) {
+    for (const std::int64_t layers : few_layers(plan->input.scheme)) {
+      ddp::StepInput input = plan->input;
       input.size.layers = layers;
       sweep.add(fmt::format("{}, {} layers", describe(input), layers),
-                [input](PointContext& point) { return simulate(point, "layers", input); });
+                [input](PointContext& point) { return simulate(point, "layers", input, false); });
     }
   }
   const std::vector<Row> rows = sweep.run();
-  for (std::size_t i = 0; i < plans_.size(); ++i) {
-    take_lines(rows[2 * i], rows[2 * i + 1], plans_[i]);
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    take_lines(rows[2 * i], rows[2 * i + 1], *wanted[i]);
   }
+}
+
+// The plans that are not timed yet, and neither needless nor to be decided by those that are chosen
+// now, which come before them.
+std::vector<Plan*> Planner::choose_next() {
+  std::ranges::sort(plans_, {}, &Plan::place);
+  std::vector<Plan*> wanted;
+  const double enough = step_of_last_shown();
+  for (Plan& plan : plans_) {
+    if (!plan.is_open()) continue;
+    const auto& [family, cap, recompute] = plan.place;
+    const Plan* const keeps_more = find({family, cap, recompute - 1});
+    const Plan* const smallest_cap = cap == 0 ? nullptr : find({family, 0, recompute});
+    const auto is_open = [](const Plan* other) { return other != nullptr && other->is_open(); };
+    if (!question_.is_exhaustive) {
+      if (is_open(keeps_more) || is_open(smallest_cap)) continue;
+      plan.needless = find_needless(keeps_more, smallest_cap, enough);
+    }
+    if (plan.is_open()) wanted.push_back(&plan);
+  }
+  return wanted;
+}
+
+const Plan* Planner::find(const Place& place) const {
+  const auto found = std::ranges::lower_bound(plans_, place, {}, &Plan::place);
+  return found == plans_.end() || found->place != place ? nullptr : &*found;
+}
+
+// The step that a plan has to beat to be among those that are shown.
+double Planner::step_of_last_shown() const {
+  std::vector<double> steps;
+  for (const Plan& plan : plans_) {
+    if (plan.fits() && plan.is_timed()) steps.push_back(plan.figures.step_ns);
+  }
+  if (steps.size() < kShown) return std::numeric_limits<double>::infinity();
+  std::ranges::nth_element(steps, steps.begin() + (kShown - 1));
+  return steps[kShown - 1];
 }
 
 void Planner::measure(const std::vector<Plan*>& wanted, std::string sweep_name) {
   Sweep sweep(bench_, std::move(sweep_name));
   for (const Plan* const plan : wanted) {
     sweep.add(describe(plan->input), [input = plan->input](PointContext& point) {
-      return simulate(point, "full", input);
+      return simulate(point, "full", input, true);
     });
   }
   const std::vector<Row> rows = sweep.run();
@@ -150,19 +207,34 @@ void Planner::measure(const std::vector<Plan*>& wanted, std::string sweep_name) 
 }
 
 // The best ones, and then the first until it is a measured one: measured steps may be longer.
-void Planner::measure_best() {
+// Returns true if that has made plans needed that were not.
+bool Planner::measure_best() {
   auto count = static_cast<std::size_t>(question_.full);
-  for (int round = 1;; ++round) {
+  while (true) {
     std::vector<Plan*> wanted;
     for (Plan& plan : plans_ | std::views::take(count)) {
       const bool is_cheap = plan.figures.events <= kMostEvents;
       if (plan.fits() && !plan.is_measured && is_cheap) wanted.push_back(&plan);
     }
-    if (wanted.empty()) return;
-    measure(wanted, fmt::format("full {}", round));
+    if (wanted.empty()) return false;
+    measure(wanted, fmt::format("full {}", ++full_rounds_));
+    bool has_new = false;
+    for (const Plan* const plan : wanted) has_new |= !plan->fits() && reopen(plan->place);
+    if (has_new) return true;
     sort();
     count = 1;
   }
+}
+
+// Plans that this one has made needless are not any more.  Returns true if there are some.
+bool Planner::reopen(const Place& place) {
+  bool has_new = false;
+  for (Plan& plan : plans_) {
+    if (plan.needless.empty() || plan.place.family != place.family) continue;
+    plan.needless.clear();
+    has_new = true;
+  }
+  return has_new;
 }
 
 void Planner::check_one_fits() const {

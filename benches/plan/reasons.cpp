@@ -1,11 +1,14 @@
 #include "benches/plan/reasons.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <limits>
 #include <string_view>
+#include <vector>
 
 namespace kernbench::benches::plan {
 
@@ -71,12 +74,13 @@ std::string compare_first_two(const Plan& first, const Plan& second) {
 }
 
 std::string describe_refused(std::span<const Plan> plans) {
-  const auto first = std::ranges::find(plans, false, &Plan::fits);
-  if (first == plans.end()) return "all plans fit";
-  std::string text = count_plans(static_cast<std::size_t>(plans.end() - first));
+  const auto count =
+      std::ranges::count_if(plans, [](const Plan& plan) { return !plan.refused.empty(); });
+  if (count == 0) return "all plans fit";
+  std::string text = count_plans(static_cast<std::size_t>(count));
   const Plan* fastest = nullptr;
   for (const Plan& plan : plans) {
-    if (plan.fits() || !has_figures(plan)) continue;
+    if (plan.refused.empty() || !has_figures(plan)) continue;
     if (fastest == nullptr || plan.figures.step_ns < fastest->figures.step_ns) fastest = &plan;
   }
   if (fastest == nullptr || fastest->figures.step_ns >= plans.front().figures.step_ns) {
@@ -84,6 +88,18 @@ std::string describe_refused(std::span<const Plan> plans) {
   }
   return text + fmt::format("; {} would take {:.1f} us: {}", describe(fastest->input),
                             fastest->figures.step_ns / 1e3, fastest->refused);
+}
+
+std::string describe_needless(std::span<const Plan> plans) {
+  std::vector<std::string> parts;
+  std::ptrdiff_t all = 0;
+  for (const std::string_view reason : {kKeepsMore, kIsSlower}) {
+    const auto count = std::ranges::count(plans, reason, &Plan::needless);
+    if (count > 0) parts.push_back(fmt::format("{}: {}", count, reason));
+    all += count;
+  }
+  if (all == 0) return "";
+  return fmt::format("{} plans are not timed ({})", all, fmt::join(parts, "; "));
 }
 
 std::string describe_deviation(std::span<const Plan> plans) {

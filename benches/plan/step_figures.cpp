@@ -37,22 +37,60 @@ double count_events(const PointContext& point) {
   return events;
 }
 
-}  // namespace
-
-StepFigures measure(PointContext& point, const ddp::StepInput& input) {
-  const ddp::MeasuredStep measured =
+ddp::MeasuredStep run(PointContext& point, const ddp::StepInput& input) {
+  ddp::MeasuredStep measured =
       ddp::measure_step(point, input, with_sips(point.bench().topology(), input.world));
   point.check(measured.keeps(measured.time, measured.bound));
-  const nn::parallel::StepTimes& step = measured.later;
+  return measured;
+}
+
+StepFigures figures_of(const nn::parallel::StepTimes& step) {
   return {.step_ns = to_ns(step.end - step.begin),
           .computing_ns = to_ns(step.compute_only + step.both),
           .exposed_ns = to_ns(step.exposed),
-          .idle_ns = to_ns(step.idle),
-          .tp_exposed_ns = to_ns(measured.mesh.tp.exposed),
-          .dp_exposed_ns = to_ns(input.is_mesh ? measured.mesh.dp.exposed : step.exposed),
-          .peak_bytes = static_cast<double>(measured.peak),
-          .flops = measured.flops,
-          .events = count_events(point)};
+          .idle_ns = to_ns(step.idle)};
+}
+
+StepFigures figures_of(PointContext& point, const ddp::StepInput& input,
+                       const ddp::MeasuredStep& measured) {
+  StepFigures figures = figures_of(measured.later);
+  figures.tp_exposed_ns = to_ns(measured.mesh.tp.exposed);
+  figures.dp_exposed_ns = to_ns(input.is_mesh ? measured.mesh.dp.exposed : measured.later.exposed);
+  figures.peak_bytes = static_cast<double>(measured.peak);
+  figures.flops = measured.flops;
+  figures.events = count_events(point);
+  return figures;
+}
+
+// Those of a pass between the first and the last one.
+StepFigures figures_of_pass(const ddp::StepInput& input, const ddp::MeasuredStep& measured,
+                            const StepFigures& whole) {
+  StepFigures figures = figures_of(measured.middle);
+  (input.is_mesh ? figures.tp_exposed_ns : figures.dp_exposed_ns) = figures.exposed_ns;
+  figures.flops = whole.flops / input.microbatches;
+  figures.events = whole.events / (input.microbatches + 2);  // with two steps of one pass
+  return figures;
+}
+
+}  // namespace
+
+StepFigures measure(PointContext& point, const ddp::StepInput& input) {
+  return figures_of(point, input, run(point, input));
+}
+
+StepFigures measure_passes(PointContext& point, const ddp::StepInput& input) {
+  constexpr int kPasses = 3;
+  if (input.microbatches <= kPasses) return measure(point, input);
+  ddp::StepInput few = input;
+  few.microbatches = kPasses;
+  few.size.batch = kPasses * input.microbatch().batch;
+  const ddp::MeasuredStep measured = run(point, few);
+  StepFigures figures = figures_of(point, few, measured);
+  const StepFigures pass = figures_of_pass(few, measured, figures);
+  for (const auto& [column, value] : kFigures) {
+    figures.*value += (input.microbatches - kPasses) * pass.*value;
+  }
+  return figures;
 }
 
 StepFigures extrapolate(const FiguresOfLayers& few, const FiguresOfLayers& more,

@@ -26,6 +26,9 @@ struct StepFigures {
 
 // Simulates it with the layers of the input.
 StepFigures measure(PointContext& point, const ddp::StepInput& input);
+// The same by a step of at most three passes: of more micro-batches each has the second one's
+// figures again.
+StepFigures measure_passes(PointContext& point, const ddp::StepInput& input);
 
 struct FiguresOfLayers {
   std::int64_t layers = 0;
