@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "benches/ddp/mesh.h"
+#include "benches/ddp/pipeline_step.h"
 #include "benches/ddp/step_bound.h"
+#include "benches/ddp/step_parts.h"
 #include "runtime/distributed/folded_ranks.h"
 #include "runtime/functional/functional.h"
 #include "runtime/optim/optimizer.h"
@@ -42,65 +44,29 @@ using nn::parallel::StepTimes;
 // The part of a step that may take the time of a model, of ranks that are nearly alike: a fiftieth.
 constexpr int kMostOfModel = 50;
 
-// A language model as DistributedDataParallel takes it.
-struct ModelHolder : nn::HolderBase {
-  train::LanguageModel model;
-
-  const std::shared_ptr<nn::Module>& ptr() const { return model.module; }
-  Tensor operator()(const Tensor& tokens) const { return model.forward(tokens); }
-};
-
-// Ranks are nearly alike: DDP broadcasts, and in ZeRO-1 and FSDP2 each rank has another part of a
-// tensor, on other PEs.  In a mesh those of the same place in their tensor parallel groups are.
-void run_on_ranks(PointContext& point, const StepInput& input, const Topology& topology,
-                  const std::function<void(RuntimeContext& torch, int rank)>& work) {
-  const auto torch = point.make_context(
-      topology,
-      {.ccl = point.bench().ccl(), .data = false, .fold = input.tp, .folds_nearly = true});
-  torch->distributed.init_process_group("ahbm");
-  if (input.is_mesh) {
-    tp::initialize_model_parallel(*torch, {.tensor_model_parallel_size = input.tp});
-  }
-  run_on_devices(*torch, topology.system.sip_count, [&](int rank) { work(*torch, rank); });
-  torch->distributed.destroy_process_group();
-}
-
 struct StepsOfRank {
   StepTimes first;
   StepTimes later;
   StepTimes middle;  // of the later one: a pass that is neither its first nor its last
+  StageStep stage;
   Time modelled{0};  // of the later one: collectives that take their model's time
   MeshUse mesh;      // likewise
 };
 
-train::LanguageModel make_model(RuntimeContext& torch, const StepInput& input) {
-  const TensorOptions tensors{.dtype = input.dtype, .dp = input.on.weights()};
-  const train::LanguageModelSize size = input.microbatch();
-  const auto make = input.model == train::ModelKind::gpt ? train::make_gpt : train::make_llama;
-  train::LanguageModel model = input.is_mesh
-                                   ? train::make_parallel(torch, size, tensors, input.parallel)
-                                   : make(torch, size, tensors);
-  *model.recomputed = train::find_recomputed(input.recomputation, size.layers);
-  return model;
-}
-
-Tensor loss_of(RuntimeContext& torch, const StepInput& input, const Tensor& logits,
-               const Tensor& targets) {
-  return input.is_mesh ? train::parallel_loss(torch, logits, targets)
-                       : nn::functional::cross_entropy(logits, targets);
-}
-
-// The instants between the passes of a step.
-using Instants = std::vector<std::shared_ptr<const nn::parallel::DeviceInstant>>;
-
 // Forward and backward of so many micro-batches.  While what `hold()` returns lives, no gradients
 // are sent.
 template <class Model, class Hold>
-Instants run_passes(RuntimeContext& torch, const StepInput& input, int count, Model& model,
-                    const Tensor& tokens, const Hold& hold) {
-  Instants instants;
+std::vector<PassInstants> run_passes(RuntimeContext& torch, const StepInput& input, int count,
+                                     Model& model, const Tensor& tokens, const Tensor& between,
+                                     const Hold& hold) {
+  std::vector<PassInstants> passes;
   const auto run_pass = [&] {
-    instants.push_back(nn::parallel::device_instant(torch, tokens.device()));
+    PassInstants& instants = passes.emplace_back();
+    instants.begin = nn::parallel::device_instant(torch, tokens.device());
+    if (input.is_stage) {
+      return run_stage_pass(
+          torch, input, [&](const Tensor& x) { return model(x); }, tokens, between, instants);
+    }
     const Tensor loss = loss_of(torch, input, model(tokens), tokens);
     (input.microbatches == 1 ? loss : loss / input.microbatches).backward();
   };
@@ -109,7 +75,7 @@ Instants run_passes(RuntimeContext& torch, const StepInput& input, int count, Mo
     run_pass();
   }
   run_pass();
-  return instants;
+  return passes;
 }
 
 // Runs three steps: the third has the buckets that the second one has formed, and communicates
@@ -117,7 +83,8 @@ Instants run_passes(RuntimeContext& torch, const StepInput& input, int count, Mo
 template <class Model, class Hold, class Step, class Buckets>
 StepsOfRank first_and_third(RuntimeContext& torch, const StepInput& input, Model& model,
                             const Hold& hold, const Step& finish, const Buckets& find_buckets) {
-  const Tensor tokens = torch.zeros({input.microbatch().tokens()}, {.dp = input.on.tokens()});
+  const Tensor tokens = make_tokens(torch, input);
+  const Tensor between = input.is_stage ? make_between(torch, input) : Tensor();
   const Time& modelled = simulation_of(torch).attachments().get<distributed::ModelledTime>().sum;
   StepsOfRank steps;
   std::optional<MeshMeter> meter;
@@ -126,17 +93,24 @@ StepsOfRank first_and_third(RuntimeContext& torch, const StepInput& input, Model
     const Time modelled_before = modelled;
     if (meter) meter->begin();
     const int passes = i < 2 ? 1 : input.microbatches;
-    const Instants began = run_passes(torch, input, passes, model, tokens, hold);
+    const Bytes held = torch.ahbm.memory_stats().current.sum();
+    const std::vector<PassInstants> did =
+        run_passes(torch, input, passes, model, tokens, between, hold);
+    if (input.is_stage && i == 0) steps.stage = measure_pass(torch, held);
     finish();
     const auto ended = nn::parallel::device_instant(torch, tokens.device());
     torch.ahbm.synchronize();
-    StepTimes step = nn::parallel::step_between(*began.front(), *ended);
+    StepTimes step = nn::parallel::step_between(*did.front().begin, *ended);
     step.buckets = find_buckets(i > 0);
     (i == 0 ? steps.first : steps.later) = std::move(step);
-    if (passes > 2) steps.middle = nn::parallel::step_between(*began[1], *began[2]);
+    if (passes > 2) {
+      steps.middle = nn::parallel::step_between(*did[1].begin, *did[2].begin);
+      if (input.is_stage) set_times(steps.stage, did, *ended);
+    }
     steps.modelled = modelled - modelled_before;
     if (meter) steps.mesh = meter->end();
   }
+  steps.stage.held = torch.ahbm.memory_stats().current.sum();
   profiler::timed(torch, "step 3", steps.later.begin, steps.later.end);
   return steps;
 }
@@ -152,6 +126,7 @@ StepsOfRank ddp_steps(RuntimeContext& torch, const StepInput& input, const Model
         if (input.is_mesh) {
           tp::allreduce_sequence_parallel_gradients(torch, tp::parallel_parameters(*holder.ptr()));
         }
+        if (input.is_stage) scale_gradients(torch, optimizer.parameters(), input.microbatches);
         optimizer.step();
         optimizer.zero_grad();
       },
@@ -288,12 +263,14 @@ std::string collective_name(Scheme scheme, const BucketTimes& row) {
 }
 
 MeasuredStep measure_step(PointContext& point, const StepInput& input, const Topology& topology) {
+  if (input.pp > 1 && !input.is_stage) return measure_pipeline_step(point, input, topology);
   MeasuredStep measured;
   AllRanks all;
   Time modelled{0};
   run_on_ranks(point, input, topology, [&](RuntimeContext& torch, int rank) {
     const ModelHolder holder{{}, make_model(torch, input)};
     const Work work = count_work(input, *holder.ptr());
+    const Bytes kept = input.is_stage ? measure_kept(torch, input, holder) : 0;
     auto steps = input.scheme == Scheme::ddp     ? ddp_steps(torch, input, holder)
                  : input.scheme == Scheme::zero1 ? zero1_steps(torch, input, holder)
                                                  : fsdp_steps(torch, input, holder);
@@ -308,6 +285,8 @@ MeasuredStep measure_step(PointContext& point, const StepInput& input, const Top
     measured.mesh = steps.mesh;
     measured.first = std::move(steps.first);
     measured.middle = std::move(steps.middle);
+    measured.stage = steps.stage;
+    measured.stage.kept = kept;
     measured.later = std::move(steps.later);
   });
   measured.time = all.end - all.begin;

@@ -26,7 +26,7 @@ Time network_bound(const Topology& topology, const StepInput& input, const Bucke
                               : collective == "all_gather" ? CollectiveKind::all_gather
                                                            : CollectiveKind::reduce_scatter;
   const Bytes block = is_all_reduce ? bucket.bytes : bucket.bytes / input.dp();
-  if (input.tp == 1) return ccl::collective_lower_bound(topology, kind, block);
+  if (input.dp() == input.world) return ccl::collective_lower_bound(topology, kind, block);
   std::vector<int> sips;  // of rank 0's group
   for (int i = 0; i < input.dp(); ++i) sips.push_back(i * input.tp);
   return ccl::collective_lower_bound(topology, sips, kind, block, 0);

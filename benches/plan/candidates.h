@@ -58,8 +58,9 @@ struct Candidates {
   std::vector<std::string> impossible;  // why numbers of tensor parallel ranks have no plan
 };
 
-// All divisors of world as tensor parallel ranks, the rest data parallel, with each scheme, cap,
-// number of micro-batches and recomputation that the settings list; an axis of one rank has no
+// All divisors of world as tensor parallel ranks, of what is left those that the settings list as
+// stages of a pipeline, and the rest data parallel, with each scheme, schedule, cap, number of
+// micro-batches and recomputation that the settings list; an axis of one rank has no
 // choices, and caps that all gradients are below are one.  Tensor parallel ranks share the tokens
 // between their layers, too, and have no fsdp2.  Micro-batches that do not divide a rank's samples
 // are left out.

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <optional>
 #include <ranges>
 #include <string_view>
@@ -15,6 +16,11 @@
 #include <variant>
 
 #include "benches/bench/cell.h"
+#include "benches/bench/inputs.h"
+#include "benches/bench/row_cells.h"
+#include "benches/ddp/pipeline_step.h"
+#include "benches/ddp/step_parts.h"
+#include "benches/plan/pipelines.h"
 #include "benches/plan/reasons.h"
 #include "benches/plan/step_figures.h"
 #include "sim_engine/base/error.h"
@@ -30,6 +36,11 @@ std::array<std::int64_t, 2> few_layers(ddp::Scheme scheme) {
   return {2, 4};
 }
 constexpr std::int64_t kMostOfFew = 5;
+
+std::vector<std::int64_t> layers_of_stage(std::int64_t layers) {
+  if (layers <= kMostOfFew) return {layers};
+  return {2, 4};
+}
 
 // The memory of the device that a step lacks: "out of HBM"; empty: it has failed otherwise.
 std::string memory_that_lacks(const Error& error) {
@@ -81,6 +92,10 @@ Row plan_row(std::string_view table, const ddp::StepInput& input) {
       .set("dp", input.dp())
       .set("sequence_parallel", input.parallel.sequence_parallel)
       .set("bucket_cap_mb", input.dp() > 1 ? std::optional(input.bucket_cap_mb) : std::nullopt)
+      .set("pp", input.pp)
+      .set("schedule",
+           input.schedule == nullptr ? std::nullopt : std::optional(name_of(*input.schedule)))
+      .set("chunks", input.chunks)
       .set("microbatches", input.microbatches)
       .set("checkpoint", name_of(input.recomputation))
       .set("layers", input.size.layers);
@@ -140,10 +155,20 @@ void Planner::time_all() {
   }
 }
 
+void Planner::time_by_layers(const std::vector<Plan*>& wanted, const std::string& sweep_name) {
+  std::vector<Plan*> pipelines = wanted;
+  const auto first = std::ranges::stable_partition(
+      pipelines, [](const Plan* plan) { return plan->input.pp == 1; });
+  const std::vector<Plan*> others(pipelines.begin(), first.begin());
+  pipelines.erase(pipelines.begin(), first.begin());
+  if (!others.empty()) time_by_lines(others, sweep_name);
+  if (!pipelines.empty()) time_by_stages(pipelines, sweep_name + ", stages");
+}
+
 // Few layers need no line.
-void Planner::time_by_layers(const std::vector<Plan*>& wanted, std::string sweep_name) {
-  if (question_.model.size.layers <= kMostOfFew) return measure(wanted, std::move(sweep_name));
-  Sweep sweep(bench_, std::move(sweep_name));
+void Planner::time_by_lines(const std::vector<Plan*>& wanted, const std::string& sweep_name) {
+  if (question_.model.size.layers <= kMostOfFew) return measure(wanted, sweep_name);
+  Sweep sweep(bench_, sweep_name);
   for (const Plan* const plan : wanted) {
     for (const std::int64_t layers : few_layers(plan->input.scheme)) {
       ddp::StepInput input = plan->input;
@@ -156,6 +181,63 @@ void Planner::time_by_layers(const std::vector<Plan*>& wanted, std::string sweep
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     take_lines(rows[2 * i], rows[2 * i + 1], *wanted[i]);
   }
+}
+
+// Many plans have the same stages, which are run once.
+void Planner::time_by_stages(const std::vector<Plan*>& wanted, const std::string& sweep_name) {
+  Sweep sweep(bench_, sweep_name);
+  std::map<std::string, std::size_t> places;
+  const auto add = [&](std::string key, const auto& simulate_it) {
+    const auto [place, is_new] = places.try_emplace(std::move(key), places.size());
+    if (is_new) sweep.add(place->first, simulate_it);
+    return place->second;
+  };
+  std::vector<StageRuns> runs;
+  for (const Plan* const plan : wanted) {
+    StageRuns& own = runs.emplace_back();
+    for (ddp::StepInput stage : kinds_of_stages(plan->input)) {
+      std::vector<LayersRun>& kind = own.kinds.emplace_back();
+      for (const std::int64_t layers : layers_of_stage(stage.size.layers)) {
+        stage.size.layers = layers;
+        kind.push_back({layers, add(fmt::format("{}, {} layers", describe_stage(stage), layers),
+                                    [stage](PointContext& point) {
+                                      return simulate(point, "stage", stage, false);
+                                    })});
+      }
+    }
+    own.message = add("messages in " + describe_stage(ddp::stage_of(plan->input, 1)),
+                      [input = plan->input](PointContext& point) {
+                        const Topology machine = with_sips(point.bench().topology(), input.world);
+                        const auto message = ddp::measure_messages(point, input, machine);
+                        return plan_row("message", input)
+                            .set("send_ns", message.send)
+                            .set("issue_ns", message.issue);
+                      });
+  }
+  const std::vector<Row> rows = sweep.run();
+  for (std::size_t i = 0; i < wanted.size(); ++i) take_stages(rows, runs[i], *wanted[i]);
+}
+
+void Planner::take_stages(const std::vector<Row>& rows, const StageRuns& runs, Plan& plan) const {
+  std::vector<StepFigures> kinds;
+  for (const std::vector<LayersRun>& kind : runs.kinds) {
+    std::vector<FiguresOfLayers> few;
+    for (const auto& [layers, row] : kind) {
+      if (const std::string* const refusal = refusal_in(rows[row])) {
+        plan.refused = *refusal;
+        return;
+      }
+      few.push_back({layers, figures_in(rows[row])});
+    }
+    const std::int64_t layers = plan.input.size.layers / plan.input.stages();
+    kinds.push_back(few.size() == 1 ? few[0].figures : extrapolate(few[0], few[1], layers));
+  }
+  const Row& message = rows[runs.message];
+  plan.by_layers =
+      compose(plan.input, kinds,
+              {.send = number_in(message, "send_ns"), .issue = number_in(message, "issue_ns")});
+  plan.figures = plan.by_layers;
+  refuse_too_large(plan);
 }
 
 // The plans that are not timed yet, and neither needless nor to be decided by those that are chosen

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,11 +31,23 @@ class Planner {
   const std::vector<Plan>& run();
 
  private:
+  // The rows of a sweep that a pipeline's step is composed of.
+  struct LayersRun {
+    std::int64_t layers = 0;
+    std::size_t row = 0;
+  };
+  struct StageRuns {
+    std::vector<std::vector<LayersRun>> kinds;  // of kinds_of_stages()
+    std::size_t message = 0;
+  };
   void time_all();
   std::vector<Plan*> choose_next();
   const Plan* find(const Place& place) const;
   double step_of_last_shown() const;
-  void time_by_layers(const std::vector<Plan*>& wanted, std::string sweep_name);
+  void time_by_layers(const std::vector<Plan*>& wanted, const std::string& sweep_name);
+  void time_by_lines(const std::vector<Plan*>& wanted, const std::string& sweep_name);
+  void time_by_stages(const std::vector<Plan*>& wanted, const std::string& sweep_name);
+  void take_stages(const std::vector<Row>& rows, const StageRuns& runs, Plan& plan) const;
   void take_lines(const Row& few, const Row& more, Plan& plan) const;
   bool measure_best();
   bool reopen(const Place& place);

@@ -62,14 +62,17 @@ std::string compare_first_two(const Plan& first, const Plan& second) {
     of_axes = fmt::format(" (dp: {}, tp: {})", more_or_less_time(b.dp_exposed_ns - a.dp_exposed_ns),
                           more_or_less_time(b.tp_exposed_ns - a.tp_exposed_ns));
   }
+  std::string of_idle;
+  if (first.input.pp > 1 || second.input.pp > 1) {
+    of_idle = fmt::format(" (bubble: {})", more_or_less_time(b.bubble_ns - a.bubble_ns));
+  }
   return fmt::format(
-      "the second, {}, takes {}{}: kernels {}, exposed communication "
-      "{}{}, "
-      "idle {}; its peak has {}",
+      "the second, {}, takes {}{}: kernels {}, exposed communication {}{}, idle {}{}; its peak has "
+      "{}",
       describe(second.input), step_difference(a, b), by_layers(first, second),
       more_or_less_time(b.computing_ns - a.computing_ns),
       more_or_less_time(b.exposed_ns - a.exposed_ns), of_axes,
-      more_or_less_time(b.idle_ns - a.idle_ns),
+      more_or_less_time(b.idle_ns - a.idle_ns), of_idle,
       more_or_less(b.peak_bytes - a.peak_bytes, 1 << 20, "MiB"));
 }
 

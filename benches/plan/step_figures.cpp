@@ -24,9 +24,23 @@ constexpr std::array kFigures = {
     Figure{"idle_ns", &StepFigures::idle_ns},
     Figure{"tp_exposed_ns", &StepFigures::tp_exposed_ns},
     Figure{"dp_exposed_ns", &StepFigures::dp_exposed_ns},
+    Figure{"bubble_ns", &StepFigures::bubble_ns},
     Figure{"peak_bytes", &StepFigures::peak_bytes},
     Figure{"flops", &StepFigures::flops},
     Figure{"events", &StepFigures::events},
+    Figure{"first_backward_ns", &StepFigures::first_backward_ns},
+    Figure{"first_weight_ns", &StepFigures::first_weight_ns},
+    Figure{"forward_ns", &StepFigures::forward_ns},
+    Figure{"backward_ns", &StepFigures::backward_ns},
+    Figure{"last_backward_ns", &StepFigures::last_backward_ns},
+    Figure{"last_weight_ns", &StepFigures::last_weight_ns},
+    Figure{"input_ns", &StepFigures::input_ns},
+    Figure{"weight_ns", &StepFigures::weight_ns},
+    Figure{"tail_ns", &StepFigures::tail_ns},
+    Figure{"held_bytes", &StepFigures::held_bytes},
+    Figure{"gradient_bytes", &StepFigures::gradient_bytes},
+    Figure{"pass_bytes", &StepFigures::pass_bytes},
+    Figure{"kept_bytes", &StepFigures::kept_bytes},
 };
 
 double count_events(const PointContext& point) {
@@ -59,6 +73,22 @@ StepFigures figures_of(PointContext& point, const ddp::StepInput& input,
   figures.peak_bytes = static_cast<double>(measured.peak);
   figures.flops = measured.flops;
   figures.events = count_events(point);
+  figures.bubble_ns = to_ns(measured.bubble);
+  const ddp::StageStep& stage = measured.stage;
+  const pipeline::TimesOfStage& times = stage.times;
+  figures.forward_ns = times.later.forward;
+  figures.first_backward_ns = times.first.backward;
+  figures.backward_ns = times.later.backward;
+  figures.last_backward_ns = times.last.backward;
+  figures.input_ns = times.later.input;
+  figures.first_weight_ns = times.first.weight;
+  figures.weight_ns = times.later.weight;
+  figures.last_weight_ns = times.last.weight;
+  figures.tail_ns = to_ns(stage.tail);
+  figures.held_bytes = static_cast<double>(stage.held);
+  figures.gradient_bytes = static_cast<double>(stage.gradients);
+  figures.pass_bytes = static_cast<double>(stage.pass);
+  figures.kept_bytes = static_cast<double>(stage.kept);
   return figures;
 }
 
@@ -80,7 +110,7 @@ StepFigures measure(PointContext& point, const ddp::StepInput& input) {
 
 StepFigures measure_passes(PointContext& point, const ddp::StepInput& input) {
   constexpr int kPasses = 3;
-  if (input.microbatches <= kPasses) return measure(point, input);
+  if (input.microbatches <= kPasses && !input.is_stage) return measure(point, input);
   ddp::StepInput few = input;
   few.microbatches = kPasses;
   few.size.batch = kPasses * input.microbatch().batch;

@@ -15,7 +15,7 @@ namespace {
 using Json = nlohmann::json;
 using Words = std::vector<std::string>;
 
-const Words kModel = {"layers=6", "heads=2", "vocab=64", "seq=16"};
+const Words kModel = {"layers=6", "heads=2", "vocab=64", "seq=16", "pp=1"};
 
 Words command(const Words& more, const std::string& world = "4") {
   Words words = {"plan",           "--world",          world,
@@ -42,8 +42,12 @@ std::vector<Json> plans_of(Words words) {
 std::vector<Json> plans_both_ways(const Words& keys, const std::string& world) {
   Words words = {"plan", "--world", world,      "--topology",
                  "tiny", "--set",   "full=999", "exhaustive=true"};
-  words.insert(words.end(), kModel.begin(), kModel.end());
   words.insert(words.end(), keys.begin(), keys.end());
+  for (const std::string& each : kModel) {
+    const std::string key = each.substr(0, each.find('=') + 1);
+    const auto has_key = [&](const std::string& word) { return word.starts_with(key); };
+    if (std::ranges::none_of(keys, has_key)) words.push_back(each);
+  }
   return plans_of(words);
 }
 
@@ -87,13 +91,54 @@ TEST_CASE("plans by their layers and passes are those of full runs", "[cli][plan
   check_by_layers(plans);
 }
 
+// Stages are run for themselves, and a program of events puts them together.
+TEST_CASE("pipelines by their stages are those of full runs", "[cli][plan]") {
+  const Words keys = GENERATE(
+      Words{"model=gpt"},
+      Words{"model=llama", "system.host_link.issue=100ns", "system.sip_link.bandwidth=16GB/s"},
+      Words{"model=gpt", "system.host_link.issue=100ns", "cube.hbm.bandwidth=16GB/s"});
+  Words words = {"layers=8",        "hidden=32", "bucket_cap_mb=100",
+                 "batch=32",        "pp=2,4",    "microbatches=4",
+                 "checkpoint=none", "heads=1",   "schedule=1f1b,interleaved,zb_h1"};
+  words.insert(words.end(), keys.begin(), keys.end());
+  const std::vector<Json> plans = plans_both_ways(words, "8");
+  CHECK(plans.size() == 2 * 3);  // dp 4 x pp 2 and dp 2 x pp 4
+  check_by_layers(plans);
+  for (const Json& plan : plans) {
+    CAPTURE(plan.dump());
+    CHECK(plan["bubble"].get<double>() > 0);
+    CHECK(plan["bubble"].get<double>() < 1);
+  }
+}
+
+TEST_CASE("more micro-batches have a smaller bubble and a smaller peak", "[cli][plan]") {
+  const std::vector<Json> plans =
+      plans_of({"plan", "--world", "2", "--topology", "tiny", "--set", "hidden=32", "heads=1",
+                "vocab=64", "seq=64", "layers=4", "batch=32", "pp=2", "microbatches=2,4,8",
+                "checkpoint=none,all", "schedule=1f1b", "exhaustive=true", "full=99"});
+  CHECK(plans.size() == 3 * 2);
+  for (const Json& few : plans) {
+    for (const Json& more : plans) {
+      CAPTURE(few.dump(), more.dump());
+      if (few["checkpoint"] == more["checkpoint"] && few["microbatches"] < more["microbatches"]) {
+        CHECK(more["bubble"] < few["bubble"]);
+        CHECK(more["peak_bytes"] < few["peak_bytes"]);
+      }
+      if (few["microbatches"] == more["microbatches"] && few["checkpoint"] < more["checkpoint"]) {
+        CHECK(few["step_ns"] > more["step_ns"]);  // all is before none
+        CHECK(few["peak_bytes"] < more["peak_bytes"]);
+      }
+    }
+  }
+}
+
 // The samples of a rank have more activations than all else.
 TEST_CASE("what is computed again takes longer and less memory, and so do micro-batches",
           "[cli][plan]") {
   const std::vector<Json> plans =
       plans_of({"plan", "--world", "2", "--topology", "tiny", "--set", "hidden=32", "heads=2",
                 "vocab=64", "seq=64", "layers=4", "batch=32", "bucket_cap_mb=100", "scheme=ddp",
-                "microbatches=1,2,4", "exhaustive=true", "full=0"});
+                "microbatches=1,2,4", "exhaustive=true", "full=0", "pp=1"});
   const auto find = [&](int tp, int microbatches, const std::string& checkpoint) -> const Json& {
     return *std::ranges::find_if(plans, [&](const Json& plan) {
       return plan["tp"] == tp && plan["microbatches"] == microbatches &&
@@ -135,6 +180,7 @@ TEST_CASE("a plan is timed only if it may be shown", "[cli][plan]") {
                        "bucket_cap_mb=100",
                        "scheme=ddp",
                        "microbatches=1",
+                       "pp=1",
                        "full=0"};
   const std::vector<Json> plans = plans_of(words);
   REQUIRE(plans.size() == 3);
@@ -240,6 +286,13 @@ TEST_CASE("what the second plan has more adds up to its step", "[plan]") {
   unfit.figures.step_ns = 90e3;
   unfit.refused = "needs 1.0 MiB more";
   const std::vector<benches::plan::Plan> plans = {first, unfit};
+  auto pipeline = second;
+  pipeline.input.tp = 1;
+  pipeline.input.pp = 4;
+  pipeline.figures.bubble_ns = 3e3;
+  CHECK_THAT(compare_first_two(first, pipeline),
+             Catch::StartsWith("the second, tp 1 x dp 2 x pp 4, ddp, cap 25, takes") &&
+                 Catch::Contains("idle as much (bubble: 3.0 us more);"));
   CHECK(benches::plan::describe_refused(plans) ==
         "1 plan does not fit; tp 4 x dp 2, ddp, cap 25 would take 90.0 us: needs 1.0 MiB more");
 }
