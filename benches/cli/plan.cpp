@@ -9,6 +9,7 @@ namespace kernbench::benches::cli {
 int plan(const PlanArguments& arguments, ProcessTeam* team) {
   RunArguments run = arguments.run;
   run.bench = "plan";
+  if (run.fold == "auto") run.fold = "near";  // plans of few ranks, too
   const auto set = [&](const std::string& key, const std::string& value) {
     if (!value.empty()) run.settings.push_back(key + '=' + value);
   };

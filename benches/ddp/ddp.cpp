@@ -90,6 +90,20 @@ train::ConfiguredModel read_model(const Settings& settings) {
   return model;
 }
 
+// Throws UsageError KB-U012 for passes that a step cannot have.
+void check_passes(const StepInput& input) {
+  if (input.size.batch % input.microbatches != 0) {
+    throw UsageError("KB-U012", "--set microbatches={}: it does not divide batch, which is {}",
+                     input.microbatches, input.size.batch);
+  }
+  train::check_layers(input.recomputation, input.size.layers);
+  if (input.recomputation.kind != train::Recomputation::Kind::budget) return;
+  throw UsageError("KB-U012",
+                   "--set checkpoint={}: none, all, selective or a number of layers is wanted; "
+                   "bench train has budgets",
+                   name_of(input.recomputation));
+}
+
 std::vector<StepInput> read_points(const Settings& settings, const train::ConfiguredModel& model,
                                    const Topology& topology) {
   train::check_size("ddp", model.kind, model.size);
@@ -97,9 +111,12 @@ std::vector<StepInput> read_points(const Settings& settings, const train::Config
       .model = model.kind,
       .size = model.size,
       .dtype = settings.choice("dtype", kDTypes),
-      .on = train::read_pes(settings, topology, model.size.tokens()),
       .is_mesh = settings.is_set("tp"),
-      .parallel = {.model = model.kind, .sequence_parallel = settings.flag("sequence_parallel")}};
+      .parallel = {.model = model.kind, .sequence_parallel = settings.flag("sequence_parallel")},
+      .microbatches = static_cast<int>(settings.integer("microbatches", 1, train::kMost)),
+      .recomputation = train::read_recomputation(settings)};
+  check_passes(input);
+  input.on = train::read_pes(settings, topology, input.microbatch().tokens());
   const std::vector<Scheme> schemes = read_schemes(settings);
   const std::vector<double> caps = read_caps(settings);
   std::vector<StepInput> points;
@@ -126,6 +143,10 @@ Row point_row(const StepInput& input, std::string_view table) {
       .set("scheme", name_of(input.scheme))
       .set("world", input.world)
       .set("bucket_cap_mb", input.bucket_cap_mb);
+  if (input.microbatches > 1) row.set("microbatches", input.microbatches);
+  if (input.recomputation.kind != train::Recomputation::Kind::none) {
+    row.set("checkpoint", name_of(input.recomputation));
+  }
   if (!input.is_mesh) return row;
   return row.set("tp", input.tp)
       .set("dp", input.dp())
@@ -282,6 +303,19 @@ std::string describe_meshes(const std::vector<StepInput>& points) {
                      points[0].parallel.sequence_parallel ? ", sequence parallel" : "");
 }
 
+// "4 micro-batches of 2 samples, checkpoint all"; empty: one, of which nothing is computed again.
+std::string describe_passes(const StepInput& input) {
+  std::vector<std::string> parts;
+  if (input.microbatches > 1) {
+    parts.push_back(fmt::format("{} micro-batches of {} samples each", input.microbatches,
+                                input.microbatch().batch));
+  }
+  if (input.recomputation.kind != train::Recomputation::Kind::none) {
+    parts.push_back(fmt::format("checkpoint {}", name_of(input.recomputation)));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
 void run_ddp(Bench& bench) {
   check_rank_is_sip(bench);
   check_ranks_begin_together(bench);
@@ -299,6 +333,8 @@ void run_ddp(Bench& bench) {
   bench.note("ranks", "each point has `world` of these SIPs, a rank on each");
   if (points[0].is_mesh) bench.note("mesh", describe_meshes(points));
   bench.note("device", train::describe(points[0].on, bench.topology()));
+  const std::string passes = describe_passes(points[0]);
+  if (!passes.empty()) bench.note("passes", passes);
   Sweep sweep(bench, "ddp");
   for (const StepInput& input : points) {
     sweep.add(describe_point(input),
@@ -330,6 +366,12 @@ BenchInfo ddp_bench() {
         "neighbouring ranks that share a model by Megatron's layers, a list; world / tp are "
         "data parallel, by ddp or zero1; layers are torch's if it is not given",
         SettingType::integers},
+       {"microbatches", "1", "into which a rank cuts its samples; gradients are sent with the last",
+        SettingType::integer},
+       {"checkpoint", "none",
+        "computed again in backward: none, all, selective (all but products and attention), or a "
+        "number of layers",
+        SettingType::name},
        {"sequence_parallel", "false", "tensor parallel ranks share the tokens between their layers",
         SettingType::flag},
        {"bucket_cap_mb", "1,5,25", "bytes at which a bucket is closed, in MiB, a list",

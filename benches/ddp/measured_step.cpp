@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "benches/ddp/mesh.h"
+#include "benches/ddp/pipeline_step.h"
 #include "benches/ddp/step_bound.h"
+#include "benches/ddp/step_parts.h"
 #include "runtime/distributed/folded_ranks.h"
 #include "runtime/functional/functional.h"
 #include "runtime/optim/optimizer.h"
@@ -42,55 +44,47 @@ using nn::parallel::StepTimes;
 // The part of a step that may take the time of a model, of ranks that are nearly alike: a fiftieth.
 constexpr int kMostOfModel = 50;
 
-// A language model as DistributedDataParallel takes it.
-struct ModelHolder : nn::HolderBase {
-  train::LanguageModel model;
-
-  const std::shared_ptr<nn::Module>& ptr() const { return model.module; }
-  Tensor operator()(const Tensor& tokens) const { return model.forward(tokens); }
-};
-
-// Ranks are nearly alike: DDP broadcasts, and in ZeRO-1 and FSDP2 each rank has another part of a
-// tensor, on other PEs.  In a mesh those of the same place in their tensor parallel groups are.
-void run_on_ranks(PointContext& point, const StepInput& input, const Topology& topology,
-                  const std::function<void(RuntimeContext& torch, int rank)>& work) {
-  const auto torch = point.make_context(
-      topology,
-      {.ccl = point.bench().ccl(), .data = false, .fold = input.tp, .folds_nearly = true});
-  torch->distributed.init_process_group("ahbm");
-  if (input.is_mesh) {
-    tp::initialize_model_parallel(*torch, {.tensor_model_parallel_size = input.tp});
-  }
-  run_on_devices(*torch, topology.system.sip_count, [&](int rank) { work(*torch, rank); });
-  torch->distributed.destroy_process_group();
-}
-
 struct StepsOfRank {
   StepTimes first;
   StepTimes later;
+  StepTimes middle;  // of the later one: a pass that is neither its first nor its last
+  StageStep stage;
   Time modelled{0};  // of the later one: collectives that take their model's time
   MeshUse mesh;      // likewise
 };
 
-train::LanguageModel make_model(RuntimeContext& torch, const StepInput& input) {
-  const TensorOptions tensors{.dtype = input.dtype, .dp = input.on.weights()};
-  if (input.is_mesh) return train::make_parallel(torch, input.size, tensors, input.parallel);
-  const auto make = input.model == train::ModelKind::gpt ? train::make_gpt : train::make_llama;
-  return make(torch, input.size, tensors);
-}
-
-Tensor loss_of(RuntimeContext& torch, const StepInput& input, const Tensor& logits,
-               const Tensor& targets) {
-  return input.is_mesh ? train::parallel_loss(torch, logits, targets)
-                       : nn::functional::cross_entropy(logits, targets);
+// Forward and backward of so many micro-batches.  While what `hold()` returns lives, no gradients
+// are sent.
+template <class Model, class Hold>
+std::vector<PassInstants> run_passes(RuntimeContext& torch, const StepInput& input, int count,
+                                     Model& model, const Tensor& tokens, const Tensor& between,
+                                     const Hold& hold) {
+  std::vector<PassInstants> passes;
+  const auto run_pass = [&] {
+    PassInstants& instants = passes.emplace_back();
+    instants.begin = nn::parallel::device_instant(torch, tokens.device());
+    if (input.is_stage) {
+      return run_stage_pass(
+          torch, input, [&](const Tensor& x) { return model(x); }, tokens, between, instants);
+    }
+    const Tensor loss = loss_of(torch, input, model(tokens), tokens);
+    (input.microbatches == 1 ? loss : loss / input.microbatches).backward();
+  };
+  for (int i = 1; i < count; ++i) {
+    const auto held = hold();
+    run_pass();
+  }
+  run_pass();
+  return passes;
 }
 
 // Runs three steps: the third has the buckets that the second one has formed, and communicates
-// nothing else.  Returns the first and the third.
-template <class Model, class Step, class Times>
+// nothing else.  Returns the first and the third; the two before it have one pass.
+template <class Model, class Hold, class Step, class Buckets>
 StepsOfRank first_and_third(RuntimeContext& torch, const StepInput& input, Model& model,
-                            const Step& finish, const Times& times) {
-  const Tensor tokens = torch.zeros({input.size.tokens()}, {.dp = input.on.tokens()});
+                            const Hold& hold, const Step& finish, const Buckets& find_buckets) {
+  const Tensor tokens = make_tokens(torch, input);
+  const Tensor between = input.is_stage ? make_between(torch, input) : Tensor();
   const Time& modelled = simulation_of(torch).attachments().get<distributed::ModelledTime>().sum;
   StepsOfRank steps;
   std::optional<MeshMeter> meter;
@@ -98,14 +92,25 @@ StepsOfRank first_and_third(RuntimeContext& torch, const StepInput& input, Model
   for (int i = 0; i < 3; ++i) {
     const Time modelled_before = modelled;
     if (meter) meter->begin();
-    const auto began = nn::parallel::device_instant(torch, tokens.device());
-    loss_of(torch, input, model(tokens), tokens).backward();
+    const int passes = i < 2 ? 1 : input.microbatches;
+    const Bytes held = torch.ahbm.memory_stats().current.sum();
+    const std::vector<PassInstants> did =
+        run_passes(torch, input, passes, model, tokens, between, hold);
+    if (input.is_stage && i == 0) steps.stage = measure_pass(torch, held);
     finish();
+    const auto ended = nn::parallel::device_instant(torch, tokens.device());
     torch.ahbm.synchronize();
-    (i == 0 ? steps.first : steps.later) = times(*began, i > 0);
+    StepTimes step = nn::parallel::step_between(*did.front().begin, *ended);
+    step.buckets = find_buckets(i > 0);
+    (i == 0 ? steps.first : steps.later) = std::move(step);
+    if (passes > 2) {
+      steps.middle = nn::parallel::step_between(*did[1].begin, *did[2].begin);
+      if (input.is_stage) set_times(steps.stage, did, *ended);
+    }
     steps.modelled = modelled - modelled_before;
     if (meter) steps.mesh = meter->end();
   }
+  steps.stage.held = torch.ahbm.memory_stats().current.sum();
   profiler::timed(torch, "step 3", steps.later.begin, steps.later.end);
   return steps;
 }
@@ -116,15 +121,16 @@ StepsOfRank ddp_steps(RuntimeContext& torch, const StepInput& input, const Model
   nn::parallel::DistributedDataParallel model(holder, options);
   optim::AdamW optimizer(model->parameters());
   return first_and_third(
-      torch, input, model,
+      torch, input, model, [&] { return model->no_sync(); },
       [&] {
         if (input.is_mesh) {
           tp::allreduce_sequence_parallel_gradients(torch, tp::parallel_parameters(*holder.ptr()));
         }
+        if (input.is_stage) scale_gradients(torch, optimizer.parameters(), input.microbatches);
         optimizer.step();
         optimizer.zero_grad();
       },
-      [&](const nn::parallel::DeviceInstant&, bool) { return model->last_step(); });
+      [&](bool) { return model->last_step().buckets; });
 }
 
 std::string name_of_parameter(const nn::Module& module, const Tensor& parameter) {
@@ -148,28 +154,26 @@ StepsOfRank zero1_steps(RuntimeContext& torch, const StepInput& input, const Mod
     return std::make_unique<optim::AdamW>(std::move(shards));
   });
   return first_and_third(
-      torch, input, model,
+      torch, input, model, [&] { return model->no_sync(); },
       [&] {
         tp::finalize_model_grads(model);
         optimizer.step();
         model->zero_grad_buffer();
       },
-      [&](const nn::parallel::DeviceInstant& began, bool has_buckets) {
-        const auto now = nn::parallel::device_instant(torch, torch.ahbm.current_device());
-        torch.ahbm.synchronize();
-        StepTimes step = nn::parallel::step_between(began, *now);
+      [&](bool has_buckets) {
+        std::vector<BucketTimes> rows;
         for (const auto& bucket : model->buckets()) {
           if (!has_buckets) break;
           BucketTimes row = bucket->reduction();
-          row.bucket = step.buckets.size();
+          row.bucket = rows.size();
           for (const Tensor& parameter : bucket->params()) {
             row.parameters.push_back(name_of_parameter(*holder.ptr(), parameter));
           }
-          step.buckets.push_back(std::move(row));
+          rows.push_back(std::move(row));
         }
         // Megatron sends a bucket as soon as it is complete, whichever it is.
-        std::ranges::sort(step.buckets, {}, &BucketTimes::started);
-        return step;
+        std::ranges::sort(rows, {}, &BucketTimes::started);
+        return rows;
       });
 }
 
@@ -192,16 +196,30 @@ distributed::fsdp::FSDPModule shard(const StepInput& input, nn::Module& module) 
   return distributed::fsdp::fully_shard(module);
 }
 
+// While it lives, gradients stay whole on their ranks.
+class HeldGradients {
+ public:
+  explicit HeldGradients(const distributed::fsdp::FSDPModule& module) : module_(module) {
+    module_.set_requires_gradient_sync(false);
+  }
+  ~HeldGradients() { module_.set_requires_gradient_sync(true); }
+  HeldGradients(const HeldGradients&) = delete;
+  HeldGradients& operator=(const HeldGradients&) = delete;
+
+ private:
+  const distributed::fsdp::FSDPModule& module_;
+};
+
 StepsOfRank fsdp_steps(RuntimeContext& torch, const StepInput& input, const ModelHolder& holder) {
   const distributed::fsdp::FSDPModule fsdp = shard(input, *holder.ptr());
   optim::AdamW optimizer(holder.ptr()->parameters());
   return first_and_third(
-      torch, input, holder,
+      torch, input, holder, [&] { return HeldGradients(fsdp); },
       [&] {
         optimizer.step();
         optimizer.zero_grad();
       },
-      [&](const nn::parallel::DeviceInstant&, bool) { return fsdp.last_step(); });
+      [&](bool) { return fsdp.last_step().buckets; });
 }
 
 // Buckets are compared over all ranks: a collective cannot begin before its last member's bucket is
@@ -245,12 +263,14 @@ std::string collective_name(Scheme scheme, const BucketTimes& row) {
 }
 
 MeasuredStep measure_step(PointContext& point, const StepInput& input, const Topology& topology) {
+  if (input.pp > 1 && !input.is_stage) return measure_pipeline_step(point, input, topology);
   MeasuredStep measured;
   AllRanks all;
   Time modelled{0};
   run_on_ranks(point, input, topology, [&](RuntimeContext& torch, int rank) {
     const ModelHolder holder{{}, make_model(torch, input)};
     const Work work = count_work(input, *holder.ptr());
+    const Bytes kept = input.is_stage ? measure_kept(torch, input, holder) : 0;
     auto steps = input.scheme == Scheme::ddp     ? ddp_steps(torch, input, holder)
                  : input.scheme == Scheme::zero1 ? zero1_steps(torch, input, holder)
                                                  : fsdp_steps(torch, input, holder);
@@ -264,6 +284,9 @@ MeasuredStep measure_step(PointContext& point, const StepInput& input, const Top
     measured.peak = torch.ahbm.max_memory_allocated();
     measured.mesh = steps.mesh;
     measured.first = std::move(steps.first);
+    measured.middle = std::move(steps.middle);
+    measured.stage = steps.stage;
+    measured.stage.kept = kept;
     measured.later = std::move(steps.later);
   });
   measured.time = all.end - all.begin;

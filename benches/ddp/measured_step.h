@@ -7,7 +7,10 @@
 #include <vector>
 
 #include "benches/bench/bench.h"
+#include "benches/pipeline/event_program.h"
+#include "benches/pipeline/named_schedules.h"
 #include "benches/train/parallel_language_model.h"
+#include "benches/train/recomputation.h"
 #include "benches/train/training.h"
 #include "runtime/parallel/logging_data.h"
 #include "sim_engine/base/units.h"
@@ -25,6 +28,7 @@ std::string_view name_of(Scheme scheme);
 // The collective that a row of a step's table is of.
 std::string collective_name(Scheme scheme, const nn::parallel::BucketTimes& row);
 
+// REQUIRES: micro-batches divide the batch, and the recomputation has no budget
 struct StepInput {
   Scheme scheme = Scheme::ddp;
   train::ModelKind model = train::ModelKind::gpt;
@@ -37,8 +41,25 @@ struct StepInput {
   bool is_mesh = false;
   int tp = 1;
   train::ParallelOptions parallel = {};  // of a mesh
+  int microbatches = 1;  // of a rank's samples; gradients are sent with the last one
+  train::Recomputation recomputation = {};
 
-  int dp() const { return world / tp; }
+  // With pp > 1 ranks form a mesh of as many groups of world / pp neighbours, each of which has a
+  // stage, or `chunks` stages, of a pipeline: the ranks of the same place are one, by ddp.
+  int pp = 1;
+  int chunks = 1;
+  const pipeline::NamedLists* schedule = nullptr;  // of a pipeline
+  // All ranks run one of its stages, which `size` and `parallel` say, without the others.
+  bool is_stage = false;
+  bool splits_backward = false;  // of the stage, into halves
+
+  int dp() const { return world / tp / pp; }
+  int stages() const { return pp * chunks; }
+  train::LanguageModelSize microbatch() const {
+    train::LanguageModelSize one = size;
+    one.batch /= microbatches;
+    return one;
+  }
 };
 
 // A rank's communication in a step along one axis of a mesh.
@@ -59,17 +80,32 @@ struct BucketBound {
   Time end{0};
 };
 
+// A pipeline's stage for itself.
+struct StageStep {
+  pipeline::TimesOfStage times;
+  Time tail{0};         // after the last pass: what gradients expose, and the optimizer
+  Bytes held = 0;       // between two steps: parameters, buckets, states of the optimizer
+  Bytes gradients = 0;  // after a pass
+  Bytes pass = 0;       // the most that a pass takes beyond what is held before
+  Bytes kept = 0;       // of a micro-batch, by the forward pass
+};
+
 struct MeasuredStep {
-  nn::parallel::StepTimes
-      first;  // of rank 0, before buckets, or their gradients' number, are known
-  nn::parallel::StepTimes later;  // of rank 0
+  // Steps of rank 0: the first one, of one pass, before buckets, or their gradients' number, are
+  // known; and of its third one, the second pass, if it has three or more.
+  nn::parallel::StepTimes first;
+  nn::parallel::StepTimes later;
+  nn::parallel::StepTimes middle;
+  StageStep stage;  // likewise, of a pipeline's stage
+  Time bubble{0};  // of a pipeline's step: its ranks' mean time between computations, in which they
+                   // wait for another
   // They hold, for each bucket of the later step, when the last rank's part had ended, and the
   // bound of that.
   std::vector<Time> last_ended;
   std::vector<BucketBound> bounds;
-  Time time{0};   // of the later step, from the first rank's begin to the last one's end
-  Time bound{0};  // of that
-  MeshUse mesh;   // of rank 0 in the later step, if the ranks form one
+  Time time{0};      // of the later step, from the first rank's begin to the last one's end
+  Time bound{0};     // of that
+  MeshUse mesh;      // of rank 0 in the later step, if the ranks form one
   double flops = 0;  // of a rank in a step
   Bytes peak = 0;    // the most that rank 0's device has held at a time, in the three steps
   // Ranks that are nearly alike leave out what their chunks cannot share equally, so times may be

@@ -26,7 +26,7 @@ Time network_bound(const Topology& topology, const StepInput& input, const Bucke
                               : collective == "all_gather" ? CollectiveKind::all_gather
                                                            : CollectiveKind::reduce_scatter;
   const Bytes block = is_all_reduce ? bucket.bytes : bucket.bytes / input.dp();
-  if (input.tp == 1) return ccl::collective_lower_bound(topology, kind, block);
+  if (input.dp() == input.world) return ccl::collective_lower_bound(topology, kind, block);
   std::vector<int> sips;  // of rank 0's group
   for (int i = 0; i < input.dp(); ++i) sips.push_back(i * input.tp);
   return ccl::collective_lower_bound(topology, sips, kind, block, 0);
@@ -59,7 +59,8 @@ Work count_work(const StepInput& input, nn::Module& module) {
   for (const Tensor& parameter : module.parameters()) all += static_cast<double>(parameter.numel());
   const double own = input.scheme == Scheme::ddp ? all : all / input.dp();
   return {.products = kProductsOfLayer * weights * static_cast<double>(input.size.tokens()),
-          .bytes = size * (kPassesOverWeights * weights + all + kOptimizerReadsAndWrites * own)};
+          .bytes = size * (input.microbatches * kPassesOverWeights * weights + all +
+                           kOptimizerReadsAndWrites * own)};
 }
 
 std::vector<BucketBound> compute_bounds(const Topology& topology, const StepInput& input,

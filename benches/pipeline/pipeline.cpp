@@ -17,6 +17,7 @@
 #include "benches/figure/figure_artifacts.h"
 #include "benches/pipeline/gantt.h"
 #include "benches/pipeline/measured_pipeline.h"
+#include "benches/pipeline/named_schedules.h"
 #include "benches/train/model_settings.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/config/input_file.h"
@@ -30,51 +31,6 @@ using pipelining::ActionLists;
 using pipelining::PipelineSize;
 
 constexpr std::string_view kActions = "actions";  // a schedule of the user's
-
-enum class StagesPerRank : std::uint8_t { one, two, chunks };
-
-// A bubble as a multiple of (p - 1) computations of a stage, from the means of these times.
-using Bubble = double (*)(const StageTimes& times);
-
-// The micro-batches for which a formula holds, for p ranks.
-enum class Holds : std::uint8_t { always, from_p, from_2p, multiples_of_p };
-
-struct NamedLists {
-  std::string_view name;
-  ActionLists (*lists)(const PipelineSize& size);
-  StagesPerRank stages = StagesPerRank::one;
-  Bubble bubble = nullptr;  // null: no formula for all times
-  Holds holds = Holds::always;
-};
-
-// Forms with their sources are in runtime/pipelining/action_lists.h.
-double whole(const StageTimes& times) {
-  return times.forward + times.backward + times.input + times.weight;
-}
-double input_and_more(const StageTimes& times) {
-  return times.input + std::max(0.0, times.forward - times.weight);
-}
-double forward_alone(const StageTimes& times) {
-  return times.forward;
-}
-
-constexpr std::array kSchedules = {
-    NamedLists{"gpipe", pipelining::gpipe, StagesPerRank::one, whole},
-    NamedLists{"1f1b", pipelining::one_f_one_b, StagesPerRank::one, whole},
-    NamedLists{"eager_1f1b", pipelining::eager_one_f_one_b, StagesPerRank::one, whole},
-    NamedLists{"interleaved", pipelining::interleaved, StagesPerRank::chunks, whole,
-               Holds::multiples_of_p},
-    NamedLists{"looped_bfs", pipelining::looped_bfs, StagesPerRank::chunks, whole, Holds::from_p},
-    NamedLists{"zb_h1", pipelining::zb_h1, StagesPerRank::one, input_and_more, Holds::from_p},
-    NamedLists{"zb_h2", pipelining::zb_h2, StagesPerRank::one, forward_alone, Holds::from_2p},
-    NamedLists{"interleaved_zb", pipelining::interleaved_zero_bubble, StagesPerRank::chunks,
-               input_and_more, Holds::multiples_of_p},
-    NamedLists{"zbv", pipelining::zbv_zero_bubble, StagesPerRank::two, nullptr},
-    NamedLists{"dual_pipe_v", pipelining::dual_pipe_v, StagesPerRank::two, nullptr}};
-
-std::string_view name_of(const NamedLists& schedule) {
-  return schedule.name;
-}
 
 constexpr std::array kStepColumns = {
     TableColumn{"schedule", "", -14, "schedule"},
@@ -133,11 +89,6 @@ void check_beside_actions(const Settings& settings) {
   }
 }
 
-int stages_per_rank(const NamedLists& schedule, int chunks) {
-  if (schedule.stages == StagesPerRank::chunks) return chunks;
-  return schedule.stages == StagesPerRank::two ? 2 : 1;
-}
-
 // A point that does not fit its schedule is left out, with the reason in `left_out`.
 std::vector<PipelineInput> read_points(const Settings& settings, const Topology& topology,
                                        std::vector<std::string>& left_out) {
@@ -154,7 +105,7 @@ std::vector<PipelineInput> read_points(const Settings& settings, const Topology&
       for (const std::int64_t microbatches : settings.integers("microbatches", 1, train::kMost)) {
         input.schedule = schedule.name;
         input.size.ranks = static_cast<int>(ranks);
-        input.size.stages = input.size.ranks * stages_per_rank(schedule, chunks);
+        input.size.stages = input.size.ranks * schedule.stages_per_rank(chunks);
         input.size.microbatches = static_cast<int>(microbatches);
         try {
           input.lists = schedule.lists(input.size);

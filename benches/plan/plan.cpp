@@ -34,18 +34,22 @@ namespace {
 constexpr train::UnnamedModel kUnnamed{
     .size = {.layers = 8, .hidden = 256, .heads = 4, .vocab = 1000, .seq = 64, .batch = 0},
     .most_seq = train::kMost};
-constexpr std::size_t kShown = 10;
 
 constexpr std::array kColumns = {
     TableColumn{"", "", 3, "place"},
     TableColumn{"scheme", "", -7, "scheme"},
     TableColumn{"tp", "", 3, "tp"},
     TableColumn{"dp", "", 4, "dp"},
+    TableColumn{"pp", "", 3, "pp"},
+    TableColumn{"schedule", "", -11, "schedule"},
     TableColumn{"cap", "(MiB)", 6, "bucket_cap_mb"},
+    TableColumn{"micro", "batches", 7, "microbatches"},
+    TableColumn{"check", "point", -9, "checkpoint"},
     TableColumn{"step", "(us)", 11, "step_ns", 1e-3, 1},
     TableColumn{"tokens/s", "", 10, "tokens_per_s", 1, 0},
     TableColumn{"MFU", "(%)", 5, "mfu", 100, 1},
     TableColumn{"peak", "(MiB)", 9, "peak_bytes", 1.0 / (1 << 20), 1},
+    TableColumn{"bubble", "(%)", 6, "bubble", 100, 1},
     TableColumn{"exposed dp", "(us)", 10, "dp_exposed_ns", 1e-3, 1},
     TableColumn{"exposed tp", "(us)", 10, "tp_exposed_ns", 1e-3, 1},
     TableColumn{"step by", "", 0, "by"},
@@ -61,7 +65,8 @@ Question read_question(const Settings& settings, const Topology& topology) {
                     .dtype = settings.choice("dtype", kDTypes),
                     .world = static_cast<int>(settings.integer("world", 2, train::kMostRanks)),
                     .memory = hbm_of(topology),
-                    .full = static_cast<int>(settings.integer("full", 0, train::kMostRanks))};
+                    .full = static_cast<int>(settings.integer("full", 0, train::kMostRanks)),
+                    .is_exhaustive = settings.flag("exhaustive")};
   if (!settings.is_set("batch")) question.model.size.batch = question.world;
   if (settings.is_set("memory")) question.memory = settings.bytes("memory", 1, hbm_of(topology));
   train::check_size("plan", question.model.kind, question.model.size);
@@ -70,6 +75,17 @@ Question read_question(const Settings& settings, const Topology& topology) {
 
 std::optional<double> given(double figure) {
   return figure > 0 ? std::optional(figure) : std::nullopt;
+}
+
+std::optional<std::string> given(const std::string& text) {
+  return text.empty() ? std::nullopt : std::optional(text);
+}
+
+// The runs that a plan's step is from.
+std::string_view describe_source(const Plan& plan) {
+  if (plan.is_measured) return "run";
+  if (!plan.needless.empty()) return "none";
+  return plan.input.pp > 1 ? "stages" : "layers";
 }
 
 Row result_row(const Plan& plan, std::size_t place, const Question& question,
@@ -83,11 +99,13 @@ Row result_row(const Plan& plan, std::size_t place, const Question& question,
     set_figures(row, plan.figures);
     row.set("tokens_per_s", static_cast<double>(size.tokens()) / (plan.figures.step_ns * 1e-9))
         .set("mfu", ddp::compute_mfu(plan.figures.flops, step, topology))
+        .set("bubble", plan.figures.bubble_ns / plan.figures.step_ns)
         .set("by_layers_ns", given(plan.by_layers.step_ns))
         .set("by_layers_peak_bytes", given(plan.by_layers.peak_bytes));
   }
-  return row.set("by", plan.is_measured ? "run" : "layers")
-      .set("refused", plan.fits() ? std::nullopt : std::optional(plan.refused));
+  return row.set("by", describe_source(plan))
+      .set("refused", given(plan.refused))
+      .set("needless", given(plan.needless));
 }
 
 // Why a plan among the best is by its layers though it should have been run.
@@ -119,6 +137,7 @@ void print_result(Bench& bench, const std::vector<Plan>& plans, const Question& 
   print_sentence(bench, describe_deviation(plans));
   print_sentence(bench, describe_too_long(plans, question));
   print_sentence(bench, describe_refused(plans));
+  print_sentence(bench, describe_needless(plans));
 }
 
 void print_head(Bench& bench, const Question& question, const Candidates& candidates) {
@@ -131,8 +150,11 @@ void print_head(Bench& bench, const Question& question, const Candidates& candid
   bench.note("model",
              fmt::format("{}, {} samples of {} tokens in a step, {}, {}", layers, size.batch,
                          size.seq, name_of(question.dtype), describe_sip(bench.topology())));
-  bench.note("plans", fmt::format("{}; tensor parallel ranks are neighbours, and sequence parallel",
-                                  candidates.plans.size()));
+  bench.note(
+      "plans",
+      fmt::format("{}; tensor parallel ranks are neighbours, and sequence parallel; then data "
+                  "parallel ones",
+                  candidates.plans.size()));
   if (!candidates.impossible.empty()) {
     bench.note("none with", fmt::format("{}", fmt::join(candidates.impossible, "; ")));
   }
@@ -164,6 +186,17 @@ std::vector<SettingInfo> list_settings() {
         SettingType::names},
        {"bucket_cap_mb", "5,25,100", "bytes at which a bucket is closed, in MiB, a list",
         SettingType::names},
+       {"pp", "1,2,4,8", "ranks of a pipeline, a list; those of more than one have ddp",
+        SettingType::integers},
+       {"schedule", "1f1b,interleaved,zb_h1", "of pipelines, a list of bench pipeline's",
+        SettingType::names},
+       {"chunks", "2", "stages on a rank, of schedules of several", SettingType::integer},
+       {"microbatches", "1,2,4,8",
+        "into which a rank cuts its samples, a list; of those that divide them",
+        SettingType::integers},
+       {"checkpoint", "none,selective,all",
+        "computed again in backward, a list: the first that fits", SettingType::names},
+       {"exhaustive", "false", "time also the plans that others make needless", SettingType::flag},
        {"full", "5", "of the best plans are run with all layers", SettingType::integer}});
   return settings;
 }

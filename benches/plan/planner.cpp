@@ -6,13 +6,21 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <map>
 #include <optional>
 #include <ranges>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <variant>
 
 #include "benches/bench/cell.h"
+#include "benches/bench/inputs.h"
+#include "benches/bench/row_cells.h"
+#include "benches/ddp/pipeline_step.h"
+#include "benches/ddp/step_parts.h"
+#include "benches/plan/pipelines.h"
 #include "benches/plan/reasons.h"
 #include "benches/plan/step_figures.h"
 #include "sim_engine/base/error.h"
@@ -29,6 +37,11 @@ std::array<std::int64_t, 2> few_layers(ddp::Scheme scheme) {
 }
 constexpr std::int64_t kMostOfFew = 5;
 
+std::vector<std::int64_t> layers_of_stage(std::int64_t layers) {
+  if (layers <= kMostOfFew) return {layers};
+  return {2, 4};
+}
+
 // The memory of the device that a step lacks: "out of HBM"; empty: it has failed otherwise.
 std::string memory_that_lacks(const Error& error) {
   const std::string_view text = error.what();
@@ -41,17 +54,26 @@ std::string memory_that_lacks(const Error& error) {
 }
 
 // A row of the figures, or of `refused` alone.
-Row simulate(PointContext& point, std::string_view table, const ddp::StepInput& input) {
+Row simulate(PointContext& point, std::string_view table, const ddp::StepInput& input,
+             bool has_all_passes) {
   Row row = plan_row(table, input);
   try {
-    const StepFigures figures = plan::measure(point, input);
-    set_figures(row, figures);
+    set_figures(row, has_all_passes ? plan::measure(point, input) : measure_passes(point, input));
   } catch (const Error& error) {
     const std::string lack = memory_that_lacks(error);
     if (lack.empty()) throw;
     row.set("refused", fmt::format("{} with {} layers", lack, input.size.layers));
   }
   return row;
+}
+
+// To compute more again takes longer, and a cap changes nothing but the data parallel ranks'
+// communication.
+std::string find_needless(const Plan* keeps_more, const Plan* smallest_cap, double enough) {
+  if (keeps_more != nullptr && keeps_more->refused.empty()) return std::string(kKeepsMore);
+  if (smallest_cap == nullptr || !smallest_cap->fits()) return "";
+  const StepFigures& figures = smallest_cap->figures;
+  return figures.step_ns - figures.dp_exposed_ns > enough ? std::string(kIsSlower) : "";
 }
 
 const std::string* refusal_in(const Row& row) {
@@ -70,21 +92,29 @@ Row plan_row(std::string_view table, const ddp::StepInput& input) {
       .set("dp", input.dp())
       .set("sequence_parallel", input.parallel.sequence_parallel)
       .set("bucket_cap_mb", input.dp() > 1 ? std::optional(input.bucket_cap_mb) : std::nullopt)
+      .set("pp", input.pp)
+      .set("schedule",
+           input.schedule == nullptr ? std::nullopt : std::optional(name_of(*input.schedule)))
+      .set("chunks", input.chunks)
+      .set("microbatches", input.microbatches)
+      .set("checkpoint", name_of(input.recomputation))
       .set("layers", input.size.layers);
 }
 
+// What is refused when it is run with all layers makes others needed.
 const std::vector<Plan>& Planner::run() {
-  time_by_layers();
-  sort();
-  check_one_fits();
-  measure_best();
-  check_one_fits();
+  do {
+    time_all();
+    sort();
+    check_one_fits();
+  } while (measure_best());
   return plans_;
 }
 
 void Planner::sort() {
-  std::ranges::stable_sort(
-      plans_, {}, [](const Plan& plan) { return std::pair(!plan.fits(), plan.figures.step_ns); });
+  std::ranges::stable_sort(plans_, {}, [](const Plan& plan) {
+    return std::tuple(!plan.fits(), !plan.needless.empty(), plan.figures.step_ns);
+  });
 }
 
 void Planner::refuse_too_large(Plan& plan) const {
@@ -116,33 +146,142 @@ void Planner::take_lines(const Row& few, const Row& more, Plan& plan) const {
   refuse_too_large(plan);
 }
 
-// Few layers need no line.
-void Planner::time_by_layers() {
-  if (question_.model.size.layers <= kMostOfFew) {
-    std::vector<Plan*> all;
-    for (Plan& plan : plans_) all.push_back(&plan);
-    return measure(all, "full");
+// Plans in rounds, since what one takes may make others needless.
+void Planner::time_all() {
+  while (true) {
+    const std::vector<Plan*> wanted = choose_next();
+    if (wanted.empty()) return;
+    time_by_layers(wanted, fmt::format("layers {}", ++layer_rounds_));
   }
-  Sweep sweep(bench_, "layers");
-  for (const Plan& plan : plans_) {
-    for (const std::int64_t layers : few_layers(plan.input.scheme)) {
-      ddp::StepInput input = plan.input;
+}
+
+void Planner::time_by_layers(const std::vector<Plan*>& wanted, const std::string& sweep_name) {
+  std::vector<Plan*> pipelines = wanted;
+  const auto first = std::ranges::stable_partition(
+      pipelines, [](const Plan* plan) { return plan->input.pp == 1; });
+  const std::vector<Plan*> others(pipelines.begin(), first.begin());
+  pipelines.erase(pipelines.begin(), first.begin());
+  if (!others.empty()) time_by_lines(others, sweep_name);
+  if (!pipelines.empty()) time_by_stages(pipelines, sweep_name + ", stages");
+}
+
+// Few layers need no line.
+void Planner::time_by_lines(const std::vector<Plan*>& wanted, const std::string& sweep_name) {
+  if (question_.model.size.layers <= kMostOfFew) return measure(wanted, sweep_name);
+  Sweep sweep(bench_, sweep_name);
+  for (const Plan* const plan : wanted) {
+    for (const std::int64_t layers : few_layers(plan->input.scheme)) {
+      ddp::StepInput input = plan->input;
       input.size.layers = layers;
       sweep.add(fmt::format("{}, {} layers", describe(input), layers),
-                [input](PointContext& point) { return simulate(point, "layers", input); });
+                [input](PointContext& point) { return simulate(point, "layers", input, false); });
     }
   }
   const std::vector<Row> rows = sweep.run();
-  for (std::size_t i = 0; i < plans_.size(); ++i) {
-    take_lines(rows[2 * i], rows[2 * i + 1], plans_[i]);
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    take_lines(rows[2 * i], rows[2 * i + 1], *wanted[i]);
   }
+}
+
+// Many plans have the same stages, which are run once.
+void Planner::time_by_stages(const std::vector<Plan*>& wanted, const std::string& sweep_name) {
+  Sweep sweep(bench_, sweep_name);
+  std::map<std::string, std::size_t> places;
+  const auto add = [&](std::string key, const auto& simulate_it) {
+    const auto [place, is_new] = places.try_emplace(std::move(key), places.size());
+    if (is_new) sweep.add(place->first, simulate_it);
+    return place->second;
+  };
+  std::vector<StageRuns> runs;
+  for (const Plan* const plan : wanted) {
+    StageRuns& own = runs.emplace_back();
+    for (ddp::StepInput stage : kinds_of_stages(plan->input)) {
+      std::vector<LayersRun>& kind = own.kinds.emplace_back();
+      for (const std::int64_t layers : layers_of_stage(stage.size.layers)) {
+        stage.size.layers = layers;
+        kind.push_back({layers, add(fmt::format("{}, {} layers", describe_stage(stage), layers),
+                                    [stage](PointContext& point) {
+                                      return simulate(point, "stage", stage, false);
+                                    })});
+      }
+    }
+    own.message = add("messages in " + describe_stage(ddp::stage_of(plan->input, 1)),
+                      [input = plan->input](PointContext& point) {
+                        const Topology machine = with_sips(point.bench().topology(), input.world);
+                        const auto message = ddp::measure_messages(point, input, machine);
+                        return plan_row("message", input)
+                            .set("send_ns", message.send)
+                            .set("issue_ns", message.issue);
+                      });
+  }
+  const std::vector<Row> rows = sweep.run();
+  for (std::size_t i = 0; i < wanted.size(); ++i) take_stages(rows, runs[i], *wanted[i]);
+}
+
+void Planner::take_stages(const std::vector<Row>& rows, const StageRuns& runs, Plan& plan) const {
+  std::vector<StepFigures> kinds;
+  for (const std::vector<LayersRun>& kind : runs.kinds) {
+    std::vector<FiguresOfLayers> few;
+    for (const auto& [layers, row] : kind) {
+      if (const std::string* const refusal = refusal_in(rows[row])) {
+        plan.refused = *refusal;
+        return;
+      }
+      few.push_back({layers, figures_in(rows[row])});
+    }
+    const std::int64_t layers = plan.input.size.layers / plan.input.stages();
+    kinds.push_back(few.size() == 1 ? few[0].figures : extrapolate(few[0], few[1], layers));
+  }
+  const Row& message = rows[runs.message];
+  plan.by_layers =
+      compose(plan.input, kinds,
+              {.send = number_in(message, "send_ns"), .issue = number_in(message, "issue_ns")});
+  plan.figures = plan.by_layers;
+  refuse_too_large(plan);
+}
+
+// The plans that are not timed yet, and neither needless nor to be decided by those that are chosen
+// now, which come before them.
+std::vector<Plan*> Planner::choose_next() {
+  std::ranges::sort(plans_, {}, &Plan::place);
+  std::vector<Plan*> wanted;
+  const double enough = step_of_last_shown();
+  for (Plan& plan : plans_) {
+    if (!plan.is_open()) continue;
+    const auto& [family, cap, recompute] = plan.place;
+    const Plan* const keeps_more = find({family, cap, recompute - 1});
+    const Plan* const smallest_cap = cap == 0 ? nullptr : find({family, 0, recompute});
+    const auto is_open = [](const Plan* other) { return other != nullptr && other->is_open(); };
+    if (!question_.is_exhaustive) {
+      if (is_open(keeps_more) || is_open(smallest_cap)) continue;
+      plan.needless = find_needless(keeps_more, smallest_cap, enough);
+    }
+    if (plan.is_open()) wanted.push_back(&plan);
+  }
+  return wanted;
+}
+
+const Plan* Planner::find(const Place& place) const {
+  const auto found = std::ranges::lower_bound(plans_, place, {}, &Plan::place);
+  return found == plans_.end() || found->place != place ? nullptr : &*found;
+}
+
+// The step that a plan has to beat to be among those that are shown.
+double Planner::step_of_last_shown() const {
+  std::vector<double> steps;
+  for (const Plan& plan : plans_) {
+    if (plan.fits() && plan.is_timed()) steps.push_back(plan.figures.step_ns);
+  }
+  if (steps.size() < kShown) return std::numeric_limits<double>::infinity();
+  std::ranges::nth_element(steps, steps.begin() + (kShown - 1));
+  return steps[kShown - 1];
 }
 
 void Planner::measure(const std::vector<Plan*>& wanted, std::string sweep_name) {
   Sweep sweep(bench_, std::move(sweep_name));
   for (const Plan* const plan : wanted) {
     sweep.add(describe(plan->input), [input = plan->input](PointContext& point) {
-      return simulate(point, "full", input);
+      return simulate(point, "full", input, true);
     });
   }
   const std::vector<Row> rows = sweep.run();
@@ -150,19 +289,34 @@ void Planner::measure(const std::vector<Plan*>& wanted, std::string sweep_name) 
 }
 
 // The best ones, and then the first until it is a measured one: measured steps may be longer.
-void Planner::measure_best() {
+// Returns true if that has made plans needed that were not.
+bool Planner::measure_best() {
   auto count = static_cast<std::size_t>(question_.full);
-  for (int round = 1;; ++round) {
+  while (true) {
     std::vector<Plan*> wanted;
     for (Plan& plan : plans_ | std::views::take(count)) {
       const bool is_cheap = plan.figures.events <= kMostEvents;
       if (plan.fits() && !plan.is_measured && is_cheap) wanted.push_back(&plan);
     }
-    if (wanted.empty()) return;
-    measure(wanted, fmt::format("full {}", round));
+    if (wanted.empty()) return false;
+    measure(wanted, fmt::format("full {}", ++full_rounds_));
+    bool has_new = false;
+    for (const Plan* const plan : wanted) has_new |= !plan->fits() && reopen(plan->place);
+    if (has_new) return true;
     sort();
     count = 1;
   }
+}
+
+// Plans that this one has made needless are not any more.  Returns true if there are some.
+bool Planner::reopen(const Place& place) {
+  bool has_new = false;
+  for (Plan& plan : plans_) {
+    if (plan.needless.empty() || plan.place.family != place.family) continue;
+    plan.needless.clear();
+    has_new = true;
+  }
+  return has_new;
 }
 
 void Planner::check_one_fits() const {

@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,6 +18,8 @@ namespace kernbench::benches::plan {
 // A plan with more events in a run with all layers is not run so: two minutes of a host.
 inline constexpr double kMostEvents = 2e8;
 
+inline constexpr std::size_t kShown = 10;  // plans in the table
+
 class Planner {
  public:
   // REQUIRES: there is a plan; the question outlives it
@@ -27,9 +31,26 @@ class Planner {
   const std::vector<Plan>& run();
 
  private:
-  void time_by_layers();
+  // The rows of a sweep that a pipeline's step is composed of.
+  struct LayersRun {
+    std::int64_t layers = 0;
+    std::size_t row = 0;
+  };
+  struct StageRuns {
+    std::vector<std::vector<LayersRun>> kinds;  // of kinds_of_stages()
+    std::size_t message = 0;
+  };
+  void time_all();
+  std::vector<Plan*> choose_next();
+  const Plan* find(const Place& place) const;
+  double step_of_last_shown() const;
+  void time_by_layers(const std::vector<Plan*>& wanted, const std::string& sweep_name);
+  void time_by_lines(const std::vector<Plan*>& wanted, const std::string& sweep_name);
+  void time_by_stages(const std::vector<Plan*>& wanted, const std::string& sweep_name);
+  void take_stages(const std::vector<Row>& rows, const StageRuns& runs, Plan& plan) const;
   void take_lines(const Row& few, const Row& more, Plan& plan) const;
-  void measure_best();
+  bool measure_best();
+  bool reopen(const Place& place);
   void measure(const std::vector<Plan*>& wanted, std::string sweep_name);
   void take(const Row& row, Plan& plan) const;
   void refuse_too_large(Plan& plan) const;
@@ -39,6 +60,8 @@ class Planner {
   Bench& bench_;
   const Question& question_;
   std::vector<Plan> plans_;
+  int layer_rounds_ = 0;
+  int full_rounds_ = 0;
 };
 
 // Returns a row with the columns that name a plan, to which figures are added.

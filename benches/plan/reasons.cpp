@@ -1,11 +1,14 @@
 #include "benches/plan/reasons.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <limits>
 #include <string_view>
+#include <vector>
 
 namespace kernbench::benches::plan {
 
@@ -59,24 +62,28 @@ std::string compare_first_two(const Plan& first, const Plan& second) {
     of_axes = fmt::format(" (dp: {}, tp: {})", more_or_less_time(b.dp_exposed_ns - a.dp_exposed_ns),
                           more_or_less_time(b.tp_exposed_ns - a.tp_exposed_ns));
   }
+  std::string of_idle;
+  if (first.input.pp > 1 || second.input.pp > 1) {
+    of_idle = fmt::format(" (bubble: {})", more_or_less_time(b.bubble_ns - a.bubble_ns));
+  }
   return fmt::format(
-      "the second, {}, takes {}{}: kernels {}, exposed communication "
-      "{}{}, "
-      "idle {}; its peak has {}",
+      "the second, {}, takes {}{}: kernels {}, exposed communication {}{}, idle {}{}; its peak has "
+      "{}",
       describe(second.input), step_difference(a, b), by_layers(first, second),
       more_or_less_time(b.computing_ns - a.computing_ns),
       more_or_less_time(b.exposed_ns - a.exposed_ns), of_axes,
-      more_or_less_time(b.idle_ns - a.idle_ns),
+      more_or_less_time(b.idle_ns - a.idle_ns), of_idle,
       more_or_less(b.peak_bytes - a.peak_bytes, 1 << 20, "MiB"));
 }
 
 std::string describe_refused(std::span<const Plan> plans) {
-  const auto first = std::ranges::find(plans, false, &Plan::fits);
-  if (first == plans.end()) return "all plans fit";
-  std::string text = count_plans(static_cast<std::size_t>(plans.end() - first));
+  const auto count =
+      std::ranges::count_if(plans, [](const Plan& plan) { return !plan.refused.empty(); });
+  if (count == 0) return "all plans fit";
+  std::string text = count_plans(static_cast<std::size_t>(count));
   const Plan* fastest = nullptr;
   for (const Plan& plan : plans) {
-    if (plan.fits() || !has_figures(plan)) continue;
+    if (plan.refused.empty() || !has_figures(plan)) continue;
     if (fastest == nullptr || plan.figures.step_ns < fastest->figures.step_ns) fastest = &plan;
   }
   if (fastest == nullptr || fastest->figures.step_ns >= plans.front().figures.step_ns) {
@@ -84,6 +91,18 @@ std::string describe_refused(std::span<const Plan> plans) {
   }
   return text + fmt::format("; {} would take {:.1f} us: {}", describe(fastest->input),
                             fastest->figures.step_ns / 1e3, fastest->refused);
+}
+
+std::string describe_needless(std::span<const Plan> plans) {
+  std::vector<std::string> parts;
+  std::ptrdiff_t all = 0;
+  for (const std::string_view reason : {kKeepsMore, kIsSlower}) {
+    const auto count = std::ranges::count(plans, reason, &Plan::needless);
+    if (count > 0) parts.push_back(fmt::format("{}: {}", count, reason));
+    all += count;
+  }
+  if (all == 0) return "";
+  return fmt::format("{} plans are not timed ({})", all, fmt::join(parts, "; "));
 }
 
 std::string describe_deviation(std::span<const Plan> plans) {

@@ -5,10 +5,16 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "benches/plan/candidates.h"
 
 namespace kernbench::benches::plan {
+
+// The reasons that a plan is not timed.
+inline constexpr std::string_view kKeepsMore = "less is computed again, and fits";
+inline constexpr std::string_view kIsSlower =
+    "slower, even if data parallel ranks hid all they send";
 
 // "12.3 MiB"
 std::string show_bytes(double bytes);
@@ -20,6 +26,9 @@ std::string compare_first_two(const Plan& first, const Plan& second);
 // How many do not fit, and the fastest of them, if it were faster than all that do.
 // REQUIRES: plans are in order, and the first one fits
 std::string describe_refused(std::span<const Plan> plans);
+
+// How many are not timed, and why; empty: all are.
+std::string describe_needless(std::span<const Plan> plans);
 
 // How far the steps of plans that are measured are from what their layers gave; empty: none is.
 std::string describe_deviation(std::span<const Plan> plans);

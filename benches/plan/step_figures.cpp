@@ -24,9 +24,23 @@ constexpr std::array kFigures = {
     Figure{"idle_ns", &StepFigures::idle_ns},
     Figure{"tp_exposed_ns", &StepFigures::tp_exposed_ns},
     Figure{"dp_exposed_ns", &StepFigures::dp_exposed_ns},
+    Figure{"bubble_ns", &StepFigures::bubble_ns},
     Figure{"peak_bytes", &StepFigures::peak_bytes},
     Figure{"flops", &StepFigures::flops},
     Figure{"events", &StepFigures::events},
+    Figure{"first_backward_ns", &StepFigures::first_backward_ns},
+    Figure{"first_weight_ns", &StepFigures::first_weight_ns},
+    Figure{"forward_ns", &StepFigures::forward_ns},
+    Figure{"backward_ns", &StepFigures::backward_ns},
+    Figure{"last_backward_ns", &StepFigures::last_backward_ns},
+    Figure{"last_weight_ns", &StepFigures::last_weight_ns},
+    Figure{"input_ns", &StepFigures::input_ns},
+    Figure{"weight_ns", &StepFigures::weight_ns},
+    Figure{"tail_ns", &StepFigures::tail_ns},
+    Figure{"held_bytes", &StepFigures::held_bytes},
+    Figure{"gradient_bytes", &StepFigures::gradient_bytes},
+    Figure{"pass_bytes", &StepFigures::pass_bytes},
+    Figure{"kept_bytes", &StepFigures::kept_bytes},
 };
 
 double count_events(const PointContext& point) {
@@ -37,22 +51,76 @@ double count_events(const PointContext& point) {
   return events;
 }
 
-}  // namespace
-
-StepFigures measure(PointContext& point, const ddp::StepInput& input) {
-  const ddp::MeasuredStep measured =
+ddp::MeasuredStep run(PointContext& point, const ddp::StepInput& input) {
+  ddp::MeasuredStep measured =
       ddp::measure_step(point, input, with_sips(point.bench().topology(), input.world));
   point.check(measured.keeps(measured.time, measured.bound));
-  const nn::parallel::StepTimes& step = measured.later;
+  return measured;
+}
+
+StepFigures figures_of(const nn::parallel::StepTimes& step) {
   return {.step_ns = to_ns(step.end - step.begin),
           .computing_ns = to_ns(step.compute_only + step.both),
           .exposed_ns = to_ns(step.exposed),
-          .idle_ns = to_ns(step.idle),
-          .tp_exposed_ns = to_ns(measured.mesh.tp.exposed),
-          .dp_exposed_ns = to_ns(input.is_mesh ? measured.mesh.dp.exposed : step.exposed),
-          .peak_bytes = static_cast<double>(measured.peak),
-          .flops = measured.flops,
-          .events = count_events(point)};
+          .idle_ns = to_ns(step.idle)};
+}
+
+StepFigures figures_of(PointContext& point, const ddp::StepInput& input,
+                       const ddp::MeasuredStep& measured) {
+  StepFigures figures = figures_of(measured.later);
+  figures.tp_exposed_ns = to_ns(measured.mesh.tp.exposed);
+  figures.dp_exposed_ns = to_ns(input.is_mesh ? measured.mesh.dp.exposed : measured.later.exposed);
+  figures.peak_bytes = static_cast<double>(measured.peak);
+  figures.flops = measured.flops;
+  figures.events = count_events(point);
+  figures.bubble_ns = to_ns(measured.bubble);
+  const ddp::StageStep& stage = measured.stage;
+  const pipeline::TimesOfStage& times = stage.times;
+  figures.forward_ns = times.later.forward;
+  figures.first_backward_ns = times.first.backward;
+  figures.backward_ns = times.later.backward;
+  figures.last_backward_ns = times.last.backward;
+  figures.input_ns = times.later.input;
+  figures.first_weight_ns = times.first.weight;
+  figures.weight_ns = times.later.weight;
+  figures.last_weight_ns = times.last.weight;
+  figures.tail_ns = to_ns(stage.tail);
+  figures.held_bytes = static_cast<double>(stage.held);
+  figures.gradient_bytes = static_cast<double>(stage.gradients);
+  figures.pass_bytes = static_cast<double>(stage.pass);
+  figures.kept_bytes = static_cast<double>(stage.kept);
+  return figures;
+}
+
+// Those of a pass between the first and the last one.
+StepFigures figures_of_pass(const ddp::StepInput& input, const ddp::MeasuredStep& measured,
+                            const StepFigures& whole) {
+  StepFigures figures = figures_of(measured.middle);
+  (input.is_mesh ? figures.tp_exposed_ns : figures.dp_exposed_ns) = figures.exposed_ns;
+  figures.flops = whole.flops / input.microbatches;
+  figures.events = whole.events / (input.microbatches + 2);  // with two steps of one pass
+  return figures;
+}
+
+}  // namespace
+
+StepFigures measure(PointContext& point, const ddp::StepInput& input) {
+  return figures_of(point, input, run(point, input));
+}
+
+StepFigures measure_passes(PointContext& point, const ddp::StepInput& input) {
+  constexpr int kPasses = 3;
+  if (input.microbatches <= kPasses && !input.is_stage) return measure(point, input);
+  ddp::StepInput few = input;
+  few.microbatches = kPasses;
+  few.size.batch = kPasses * input.microbatch().batch;
+  const ddp::MeasuredStep measured = run(point, few);
+  StepFigures figures = figures_of(point, few, measured);
+  const StepFigures pass = figures_of_pass(few, measured, figures);
+  for (const auto& [column, value] : kFigures) {
+    figures.*value += (input.microbatches - kPasses) * pass.*value;
+  }
+  return figures;
 }
 
 StepFigures extrapolate(const FiguresOfLayers& few, const FiguresOfLayers& more,

@@ -19,13 +19,31 @@ struct StepFigures {
   // In which collectives of the axis run, and no kernel; time of both axes counts for both.
   double tp_exposed_ns = 0;
   double dp_exposed_ns = 0;
+  double bubble_ns = 0;   // a pipeline's ranks wait for each other, in the mean
   double peak_bytes = 0;  // of HBM
   double flops = 0;       // that count for its MFU
   double events = 0;      // of the host's simulation, of three steps
+  // Of a stage for itself (ddp::StageStep): its first pass, later ones and the last.
+  double forward_ns = 0;
+  double first_backward_ns = 0;
+  double backward_ns = 0;
+  double last_backward_ns = 0;
+  double input_ns = 0;
+  double first_weight_ns = 0;
+  double weight_ns = 0;
+  double last_weight_ns = 0;
+  double tail_ns = 0;
+  double held_bytes = 0;
+  double gradient_bytes = 0;
+  double pass_bytes = 0;
+  double kept_bytes = 0;
 };
 
 // Simulates it with the layers of the input.
 StepFigures measure(PointContext& point, const ddp::StepInput& input);
+// The same by a step of at most three passes: of more micro-batches each has the second one's
+// figures again.  That of a pipeline's stage has three.
+StepFigures measure_passes(PointContext& point, const ddp::StepInput& input);
 
 struct FiguresOfLayers {
   std::int64_t layers = 0;

@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "benches/train/model_parts.h"
-#include "runtime/autograd/checkpoint.h"
 #include "runtime/functional/functional.h"
 #include "runtime/nn/layers.h"
 #include "runtime/nn/module.h"
@@ -14,29 +13,7 @@ namespace kernbench::benches::train {
 
 namespace {
 
-// Selective recomputation keeps the results of products and of attention.
-nn::utils::CheckpointContexts keep_products() {
-  return nn::utils::create_selective_checkpoint_contexts({"matmul", "addmm", "varlen_attn"});
-}
-
-// Calls a model's blocks one after the other.
-template <class Block>
-Tensor call_blocks(const nn::ModuleList<Block>& blocks, const RecomputedLayers& recomputed,
-                   Tensor x) {
-  std::size_t layer = 0;
-  for (const Block& block : *blocks) {
-    if (recomputed.contains(layer++)) {
-      x = nn::utils::checkpoint(
-          [block](const std::vector<Tensor>& in) { return block(in.front()); }, {x},
-          recomputed.keeps_products ? keep_products() : nn::utils::CheckpointContexts());
-    } else {
-      x = block(x);
-    }
-  }
-  return x;
-}
-
-struct GptBlockImpl : nn::Module {
+struct GptBlockImpl : RecomputableBlock {
   GptBlockImpl(const RuntimeContext& torch, const LanguageModelSize& its_size,
                const TensorOptions& t)
       : size(its_size),
@@ -49,7 +26,7 @@ struct GptBlockImpl : nn::Module {
         fc1(register_module("fc1", nn::Linear(torch, size.hidden, size.ffn_features(), t))),
         fc2(register_module("fc2", nn::Linear(torch, size.ffn_features(), size.hidden, t))) {}
 
-  Tensor forward(const Tensor& x) const {
+  Tensor compute(const Tensor& x) const override {
     const Tensor h = ln1(x);
     const Tensor y = x + proj(attend(split_heads(q(h), size), split_heads(k(h), size),
                                      split_heads(v(h), size), size));
@@ -69,7 +46,8 @@ struct GptImpl : nn::Module {
       : wte(register_module("wte", nn::Embedding(torch, size.vocab, size.hidden, t))),
         wpe(register_module("wpe", nn::Embedding(torch, size.seq, size.hidden, t))) {
     register_module("blocks", blocks);
-    for (std::int64_t i = 0; i < size.layers; ++i) blocks->push_back(GptBlock(torch, size, t));
+    for (std::int64_t i = 0; i < size.layers; ++i)
+      add_block(blocks, GptBlock(torch, size, t), recomputed);
     ln = register_module("ln", nn::LayerNorm(torch, size.hidden, t));
     head = register_module(
         "head", nn::Linear(torch, nn::LinearOptions(size.hidden, size.vocab).bias(false), t));
@@ -78,7 +56,7 @@ struct GptImpl : nn::Module {
   }
 
   Tensor forward(const Tensor& tokens) const {
-    return head(ln(call_blocks(blocks, *recomputed, wte(tokens) + wpe(positions))));
+    return head(ln(call_blocks(blocks, wte(tokens) + wpe(positions))));
   }
 
   std::shared_ptr<RecomputedLayers> recomputed = std::make_shared<RecomputedLayers>();
@@ -93,16 +71,17 @@ struct GptBlocksImpl : nn::Module {
   GptBlocksImpl(const RuntimeContext& torch, const LanguageModelSize& size,
                 const TensorOptions& t) {
     register_module("blocks", blocks);
-    for (std::int64_t i = 0; i < size.layers; ++i) blocks->push_back(GptBlock(torch, size, t));
+    for (std::int64_t i = 0; i < size.layers; ++i)
+      add_block(blocks, GptBlock(torch, size, t), recomputed);
   }
 
-  Tensor forward(const Tensor& x) const { return call_blocks(blocks, *recomputed, x); }
+  Tensor forward(const Tensor& x) const { return call_blocks(blocks, x); }
 
   std::shared_ptr<RecomputedLayers> recomputed = std::make_shared<RecomputedLayers>();
   nn::ModuleList<GptBlock> blocks;
 };
 
-struct LlamaBlockImpl : nn::Module {
+struct LlamaBlockImpl : RecomputableBlock {
   LlamaBlockImpl(const RuntimeContext& torch, const LanguageModelSize& its_size,
                  const nn::RotaryEmbedding& its_rotary, const TensorOptions& t)
       : size(its_size),
@@ -117,7 +96,7 @@ struct LlamaBlockImpl : nn::Module {
         up(linear("up", torch, size.hidden, size.ffn_features(), t)),
         down(linear("down", torch, size.ffn_features(), size.hidden, t)) {}
 
-  Tensor forward(const Tensor& x) const {
+  Tensor compute(const Tensor& x) const override {
     const Tensor h = norm1(x);
     const Tensor y =
         x + proj(attend(rotary(split_heads(q(h), size)), rotary(split_heads(k(h), size)),
@@ -149,7 +128,7 @@ struct LlamaImpl : nn::Module {
     const nn::RotaryEmbedding rotary(torch, size.hidden / size.heads, positions_in_samples(size),
                                      of_tokens);
     for (std::int64_t i = 0; i < size.layers; ++i) {
-      blocks->push_back(LlamaBlock(torch, size, rotary, t));
+      add_block(blocks, LlamaBlock(torch, size, rotary, t), recomputed);
     }
     norm = register_module("norm", nn::RMSNorm(torch, size.hidden, t, kNormEpsilon));
     head = register_module(
@@ -157,7 +136,7 @@ struct LlamaImpl : nn::Module {
   }
 
   Tensor forward(const Tensor& tokens) const {
-    return head(norm(call_blocks(blocks, *recomputed, wte(tokens))));
+    return head(norm(call_blocks(blocks, wte(tokens))));
   }
 
   std::shared_ptr<RecomputedLayers> recomputed = std::make_shared<RecomputedLayers>();
@@ -172,7 +151,7 @@ LanguageModel made(const RuntimeContext& torch, const LanguageModelSize& size,
                    const TensorOptions& tensors) {
   const nn::ModuleHolder<Model> model(std::make_shared<Model>(torch, size, tensors));
   return {model.ptr(), [model](const Tensor& tokens) { return model(tokens); },
-          [layer = model->blocks[0]](const Tensor& x) { return layer(x); }, model->recomputed};
+          [layer = model->blocks[0]](const Tensor& x) { return layer->compute(x); }, model->recomputed};
 }
 
 // Number j of parameter q.

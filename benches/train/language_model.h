@@ -36,10 +36,10 @@ struct LanguageModelSize {
 struct LanguageModel {
   std::shared_ptr<nn::Module> module = nullptr;
   std::function<Tensor(const Tensor& tokens)> forward = {};
-  // A model on one rank has its first layer here, [tokens, hidden] to the same, and the choice of
-  // layers that later calls of `forward` recompute.
+  // A model on one rank has its first layer here, [tokens, hidden] to the same, which computes
+  // nothing again.
   std::function<Tensor(const Tensor& x)> layer = {};
-  std::shared_ptr<RecomputedLayers> recomputed = nullptr;
+  std::shared_ptr<RecomputedLayers> recomputed = nullptr;  // by later calls of `forward`
 };
 
 // Learned positions, LayerNorm before attention and MLP, gelu, biases, a head of its own.

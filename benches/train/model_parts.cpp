@@ -1,9 +1,22 @@
 #include "benches/train/model_parts.h"
 
+#include "runtime/autograd/autograd.h"
+#include "runtime/autograd/checkpoint.h"
 #include "runtime/functional/functional.h"
 #include "runtime/torch/runtime_context.h"
 
 namespace kernbench::benches::train {
+
+Tensor RecomputableBlock::forward(const Tensor& x) const {
+  if (recomputed == nullptr || !recomputed->contains(layer)) return compute(x);
+  const auto again = [self = shared_from_this(), this](const std::vector<Tensor>& in) {
+    return compute(in.front());
+  };
+  if (!recomputed->keeps_products) return nn::utils::checkpoint(again, {x});
+  return nn::utils::checkpoint(
+      again, {x},
+      nn::utils::create_selective_checkpoint_contexts({"matmul", "addmm", "varlen_attn"}));
+}
 
 Tensor split_heads(const Tensor& x, const LanguageModelSize& size) {
   return x.view({size.tokens(), -1, size.hidden / size.heads});

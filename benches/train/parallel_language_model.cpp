@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -80,7 +81,7 @@ AnyNorm make_norm(const RankParts& of) {
   return make_norm_of<nn::RMSNormImpl>(of, of.size.hidden, of.tensors, kNormEpsilon);
 }
 
-struct ParallelBlockImpl : nn::Module {
+struct ParallelBlockImpl : RecomputableBlock {
   explicit ParallelBlockImpl(const RankParts& parts)
       : of(parts),
         norm1(make_norm(of)),
@@ -98,7 +99,7 @@ struct ParallelBlockImpl : nn::Module {
     register_module("down", down);
   }
 
-  Tensor forward(const Tensor& x) const {
+  Tensor compute(const Tensor& x) const override {
     const Tensor y = x + proj(attention(norm1(x)));
     return y + down(activated(up(norm2(y))));
   }
@@ -129,19 +130,29 @@ struct ParallelBlockImpl : nn::Module {
 KERNBENCH_MODULE(ParallelBlock);
 
 struct ParallelModelImpl : nn::Module {
-  explicit ParallelModelImpl(const RankParts& parts)
-      : of(parts),
-        wte(of.torch, {.num_embeddings = parallel_vocab(of.size, of.ranks),
-                       .embedding_dim = of.size.hidden,
-                       // GPT's positions are added to all tokens first, as in Megatron.
-                       .reduce_scatter_embeddings = of.is_sequence_parallel() && !of.is_gpt(),
-                       .perform_initialization = false,
-                       .dtype = of.tensors.dtype,
-                       .dp = of.tensors.dp,
-                       .name = "wte"}),
-        norm(make_norm(of)),
-        head(of.torch, head_options()) {
-    register_module("wte", wte);
+  explicit ParallelModelImpl(const RankParts& parts) : of(parts) {
+    if (of.options.has_embedding) make_embedding();
+    register_module("blocks", blocks);
+    for (std::int64_t i = 0; i < of.size.layers; ++i) {
+      add_block(blocks, ParallelBlock(of), recomputed);
+    }
+    if (!of.options.has_head) return;
+    norm = make_norm(of);
+    register_module("norm", norm.module);
+    register_module("head", head.emplace(of.torch, head_options()));
+  }
+
+  void make_embedding() {
+    const tp::VocabParallelEmbeddingOptions options{
+        .num_embeddings = parallel_vocab(of.size, of.ranks),
+        .embedding_dim = of.size.hidden,
+        // GPT's positions are added to all tokens first, as in Megatron.
+        .reduce_scatter_embeddings = of.is_sequence_parallel() && !of.is_gpt(),
+        .perform_initialization = false,
+        .dtype = of.tensors.dtype,
+        .dp = of.tensors.dp,
+        .name = "wte"};
+    register_module("wte", wte.emplace(of.torch, options));
     if (of.is_gpt()) {
       wpe =
           register_module("wpe", nn::Embedding(of.torch, of.size.seq, of.size.hidden, of.tensors));
@@ -149,20 +160,21 @@ struct ParallelModelImpl : nn::Module {
                                   of.torch.tensor(positions_in_samples(of.size), {of.size.tokens()},
                                                   {.dp = rows_of(of.tensors.dp)}));
     }
-    register_module("blocks", blocks);
-    for (std::int64_t i = 0; i < of.size.layers; ++i) blocks->push_back(ParallelBlock(of));
-    register_module("norm", norm.module);
-    register_module("head", head);
   }
 
-  Tensor forward(const Tensor& tokens) const {
-    Tensor x = wte(tokens);
+  // Tokens, or what another stage gives, to logits, or to what another stage takes.
+  Tensor forward(const Tensor& input) const {
+    const Tensor x = call_blocks(blocks, of.options.has_embedding ? embed(input) : input);
+    return of.options.has_head ? (*head)(norm(x)) : x;
+  }
+
+  Tensor embed(const Tensor& tokens) const {
+    Tensor x = (*wte)(tokens);
     if (of.is_gpt()) {
       x = x + wpe(positions);
       if (of.is_sequence_parallel()) x = tp::scatter_to_sequence_parallel_region(of.torch, x);
     }
-    for (const ParallelBlock& block : *blocks) x = block(x);
-    return head(norm(x));
+    return x;
   }
 
   tp::ColumnParallelLinearOptions head_options() const {
@@ -172,12 +184,13 @@ struct ParallelModelImpl : nn::Module {
   }
 
   RankParts of;
-  tp::VocabParallelEmbedding wte;
+  std::shared_ptr<RecomputedLayers> recomputed = std::make_shared<RecomputedLayers>();
+  std::optional<tp::VocabParallelEmbedding> wte;
   nn::Embedding wpe = nullptr;
   Tensor positions;
   nn::ModuleList<ParallelBlock> blocks;
   AnyNorm norm;
-  tp::ColumnParallelLinear head;
+  std::optional<tp::ColumnParallelLinear> head;
 };
 
 }  // namespace
@@ -216,7 +229,9 @@ LanguageModel make_parallel(RuntimeContext& torch, const LanguageModelSize& size
         nn::RotaryEmbedding(torch, size.hidden / size.heads, positions_in_samples(size), of_tokens);
   }
   const nn::ModuleHolder<ParallelModelImpl> model(std::make_shared<ParallelModelImpl>(parts));
-  return {model.ptr(), [model](const Tensor& tokens) { return model(tokens); }};
+  return {.module = model.ptr(),
+          .forward = [model](const Tensor& tokens) { return model(tokens); },
+          .recomputed = model->recomputed};
 }
 
 Tensor parallel_loss(RuntimeContext& torch, const Tensor& logits, const Tensor& targets) {

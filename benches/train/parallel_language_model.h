@@ -19,6 +19,10 @@ struct ParallelOptions {
   ModelKind model = ModelKind::gpt;
   // Ranks share the tokens between the parallel layers: each has a part of their rows.
   bool sequence_parallel = false;
+  // A stage of a pipeline is a part: without them it takes, or gives, what lies between two blocks,
+  // [tokens, hidden].
+  bool has_embedding = true;
+  bool has_head = true;
 };
 
 // A rank's part of the model; the ranks of its tensor parallel group all take the same tokens, and

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
 
 #include "benches/bench/inputs.h"
+#include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench::benches::train {
@@ -24,9 +26,29 @@ SettingInfo recomputation_setting() {
           SettingType::name};
 }
 
-Recomputation read_recomputation(const Settings& settings) {
+std::string name_of(const Recomputation& recomputation) {
   using Kind = Recomputation::Kind;
-  const std::string& text = settings.text(kKey);
+  switch (recomputation.kind) {
+    case Kind::none:
+      return "none";
+    case Kind::all:
+      return "all";
+    case Kind::selective:
+      return "selective";
+    case Kind::layers:
+      return std::to_string(recomputation.layers);
+    case Kind::budget:
+      break;
+  }
+  return std::string(kBudget) + std::to_string(recomputation.budget);
+}
+
+Recomputation read_recomputation(const Settings& settings) {
+  return parse_recomputation(settings.text(kKey));
+}
+
+Recomputation parse_recomputation(std::string_view text) {
+  using Kind = Recomputation::Kind;
   if (text == "none") return {};
   if (text == "all") return {.kind = Kind::all};
   if (text == "selective") return {.kind = Kind::selective};
@@ -50,6 +72,16 @@ void check_layers(const Recomputation& recomputation, std::int64_t layers) {
   if (recomputation.layers <= layers) return;
   throw UsageError("KB-U012", "--set checkpoint={}: the model has {} layers; give at most as many",
                    recomputation.layers, layers);
+}
+
+RecomputedLayers find_recomputed(const Recomputation& recomputation, std::int64_t layers) {
+  using Kind = Recomputation::Kind;
+  KB_CHECK(recomputation.kind != Kind::budget, "a budget of {} B", recomputation.budget);
+  const std::int64_t first = recomputation.kind == Kind::none     ? 0
+                             : recomputation.kind == Kind::layers ? recomputation.layers
+                                                                  : layers;
+  return {.by_layer = std::vector<bool>(static_cast<std::size_t>(std::min(first, layers)), true),
+          .keeps_products = recomputation.kind == Kind::selective};
 }
 
 std::string describe(const RecomputedLayers& recomputed, std::int64_t layers) {

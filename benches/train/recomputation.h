@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "benches/bench/settings.h"
@@ -26,10 +27,12 @@ struct Recomputation {
 };
 
 SettingInfo recomputation_setting();
+std::string name_of(const Recomputation& recomputation);  // "all", "3", "budget:1024"
 
 // Reads the key `checkpoint`: none, all, selective, a number of layers, or budget:BYTES, such as
 // budget:64MiB.  Throws UsageError KB-U012 for anything else.
 Recomputation read_recomputation(const Settings& settings);
+Recomputation parse_recomputation(std::string_view text);  // a value of the key
 // Throws UsageError KB-U012 for a number of layers that the model does not have.
 void check_layers(const Recomputation& recomputation, std::int64_t layers);
 
@@ -40,6 +43,9 @@ struct RecomputedLayers {
 
   bool contains(std::size_t layer) const { return layer < by_layer.size() && by_layer[layer]; }
 };
+
+// REQUIRES: there is no budget
+RecomputedLayers find_recomputed(const Recomputation& recomputation, std::int64_t layers);
 
 // "the activations of 3 of 4 layers are computed again"; empty: of none.
 std::string describe(const RecomputedLayers& recomputed, std::int64_t layers);

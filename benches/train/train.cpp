@@ -15,6 +15,8 @@
 #include "benches/train/memory_estimate.h"
 #include "benches/train/model_settings.h"
 #include "benches/train/training.h"
+#include "runtime/autograd/checkpoint.h"
+#include "runtime/torch/run_ranks.h"
 #include "runtime/torch/runtime_context.h"
 
 namespace kernbench::benches::train {
@@ -195,6 +197,20 @@ void run_steps(Bench& bench, RuntimeContext& torch, const ConfiguredModel& model
   }
 }
 
+// Throws CollectiveError KB-A033 for a budget into which the layers do not fit, before the run: a
+// model of one layer tells what each keeps.
+void check_budget(const Bench& bench, const TrainingOptions& options) {
+  if (options.recomputation.kind != Recomputation::Kind::budget) return;
+  TrainingOptions of_one = options;
+  of_one.size.layers = 1;
+  of_one.recomputation = {};
+  RuntimeContext torch(bench.topology(), {.ccl = bench.ccl(), .data = false});
+  torch.distributed.init_process_group("ahbm", {.world_size = 1});
+  nn::utils::LayerActivations of_layer;
+  run_ranks(torch, 1, [&](int) { of_layer = Training(torch, of_one).measure_layer(); });
+  nn::utils::choose_kept_layers(options.size.layers, of_layer, options.recomputation.budget);
+}
+
 // A rank, since only ranks may sum what PEs share.
 void run_train(Bench& bench) {
   const Settings& settings = bench.settings();
@@ -205,6 +221,7 @@ void run_train(Bench& bench) {
     model.size.layers = options.size.layers = choose_layers(bench.topology(), model, options);
   }
   check_layers(options.recomputation, options.size.layers);
+  check_budget(bench, options);
   const bool has_values = choose_values(settings, model, options);
   const std::int64_t steps = read_steps(settings, has_values ? kSteps : kStepsOfTimes);
   const auto torch = bench.make_context(bench.topology(), {.ccl = bench.ccl(), .data = has_values});

@@ -114,20 +114,15 @@ nn::utils::LayerActivations Training::measure_layer() const {
 }
 
 void Training::choose_recomputed() {
-  using Kind = Recomputation::Kind;
-  const auto& [kind, layers, budget] = options_.recomputation;
-  const LanguageModelSize& size = options_.size;
-  const auto count = static_cast<std::size_t>(size.layers);
-  RecomputedLayers& recomputed = *model_.recomputed;
-  if (kind == Kind::none) return;
-  recomputed.keeps_products = kind == Kind::selective;
-  if (kind == Kind::budget) {
-    recomputed.by_layer = nn::utils::choose_kept_layers(size.layers, measure_layer(), budget);
-    recomputed.by_layer.flip();
+  const Recomputation& wanted = options_.recomputation;
+  const std::int64_t layers = options_.size.layers;
+  if (wanted.kind != Recomputation::Kind::budget) {
+    *model_.recomputed = find_recomputed(wanted, layers);
     return;
   }
-  recomputed.by_layer.assign(count, kind != Kind::layers);
-  for (std::size_t i = 0; i < count && std::cmp_less(i, layers); ++i) recomputed.by_layer[i] = true;
+  std::vector<bool>& recomputed = model_.recomputed->by_layer;
+  recomputed = nn::utils::choose_kept_layers(layers, measure_layer(), wanted.budget);
+  recomputed.flip();
 }
 
 Training::Batch Training::next_batch() {

@@ -15,11 +15,12 @@ namespace {
 using Json = nlohmann::json;
 using Words = std::vector<std::string>;
 
-const Words kModel = {"layers=6", "heads=2", "vocab=64", "seq=16"};
+const Words kModel = {"layers=6", "heads=2", "vocab=64", "seq=16", "pp=1"};
 
 Words command(const Words& more, const std::string& world = "4") {
-  Words words = {"plan", "--world", world,       "--fold",
-                 "near", "--set",   "hidden=64", "bucket_cap_mb=1,2"};
+  Words words = {"plan",           "--world",          world,
+                 "--set",          "hidden=64",        "checkpoint=none",
+                 "microbatches=1", "bucket_cap_mb=1,2"};
   words.insert(words.end(), kModel.begin(), kModel.end());
   words.insert(words.end(), more.begin(), more.end());
   return words;
@@ -37,19 +38,21 @@ std::vector<Json> plans_of(Words words) {
   return plans;
 }
 
-// Two machines: launches take their time, or links do.  Layers fill buckets, or one bucket has all:
-// a layer adds the same to each step then.
-TEST_CASE("plans by their layers are those of full runs", "[cli][plan]") {
-  const Words keys =
-      GENERATE(Words{"hidden=256", "bucket_cap_mb=1"},
-               Words{"hidden=256", "bucket_cap_mb=100", "system.host_link.issue=100ns",
-                     "system.sip_link.bandwidth=16GB/s"});
-  Words words = {"plan",   "--world", "4",     "--topology", "tiny",
-                 "--fold", "near",    "--set", "full=99"};
-  words.insert(words.end(), kModel.begin(), kModel.end());
+// All plans, run with all layers too.
+std::vector<Json> plans_both_ways(const Words& keys, const std::string& world) {
+  Words words = {"plan", "--world", world,      "--topology",
+                 "tiny", "--set",   "full=999", "exhaustive=true"};
   words.insert(words.end(), keys.begin(), keys.end());
-  const std::vector<Json> plans = plans_of(words);
-  CHECK(plans.size() == 3 + 2);  // tp 1; tp 2 without fsdp2; two heads have no tp 4
+  for (const std::string& each : kModel) {
+    const std::string key = each.substr(0, each.find('=') + 1);
+    const auto has_key = [&](const std::string& word) { return word.starts_with(key); };
+    if (std::ranges::none_of(keys, has_key)) words.push_back(each);
+  }
+  return plans_of(words);
+}
+
+// Steps by layers are within 3 % of full runs, and the first one by layers within 1 % of the first.
+void check_by_layers(const std::vector<Json>& plans) {
   const Json* best_by_layers = &plans.front();
   double previous = 0;
   for (const Json& plan : plans) {
@@ -63,6 +66,136 @@ TEST_CASE("plans by their layers are those of full runs", "[cli][plan]") {
   }
   CHECK((*best_by_layers)["step_ns"].get<double>() <=
         1.01 * plans.front()["step_ns"].get<double>());
+}
+
+// Layers fill buckets, or one bucket has all: a layer adds the same to each step then.
+TEST_CASE("plans by their layers are those of full runs where layers fill buckets", "[cli][plan]") {
+  const std::vector<Json> plans =
+      plans_both_ways({"hidden=256", "bucket_cap_mb=1", "checkpoint=none", "microbatches=1"}, "4");
+  CHECK(plans.size() == 3 + 2);  // tp 1; tp 2 without fsdp2; two heads have no tp 4
+  check_by_layers(plans);
+}
+
+// Two models, and three machines: launches take their time, links do, or HBM does.  A pass of four
+// is the same as one of three, and so is a layer of six as one of four, recomputed or not.
+TEST_CASE("plans by their layers and passes are those of full runs", "[cli][plan]") {
+  const auto* const model = GENERATE("model=gpt", "model=llama");
+  const Words machine =
+      GENERATE(Words{}, Words{"system.host_link.issue=100ns", "system.sip_link.bandwidth=16GB/s"},
+               Words{"system.host_link.issue=100ns", "cube.hbm.bandwidth=16GB/s"});
+  Words keys = {model,      "hidden=32",        "bucket_cap_mb=100",
+                "batch=32", "microbatches=1,4", "checkpoint=none,all"};
+  keys.insert(keys.end(), machine.begin(), machine.end());
+  const std::vector<Json> plans = plans_both_ways(keys, "8");
+  CHECK(plans.size() == (3 + 2) * 2 * 2);
+  check_by_layers(plans);
+}
+
+// Stages are run for themselves, and a program of events puts them together.
+TEST_CASE("pipelines by their stages are those of full runs", "[cli][plan]") {
+  const Words keys = GENERATE(
+      Words{"model=gpt"},
+      Words{"model=llama", "system.host_link.issue=100ns", "system.sip_link.bandwidth=16GB/s"},
+      Words{"model=gpt", "system.host_link.issue=100ns", "cube.hbm.bandwidth=16GB/s"});
+  Words words = {"layers=8",        "hidden=32", "bucket_cap_mb=100",
+                 "batch=32",        "pp=2,4",    "microbatches=4",
+                 "checkpoint=none", "heads=1",   "schedule=1f1b,interleaved,zb_h1"};
+  words.insert(words.end(), keys.begin(), keys.end());
+  const std::vector<Json> plans = plans_both_ways(words, "8");
+  CHECK(plans.size() == 2 * 3);  // dp 4 x pp 2 and dp 2 x pp 4
+  check_by_layers(plans);
+  for (const Json& plan : plans) {
+    CAPTURE(plan.dump());
+    CHECK(plan["bubble"].get<double>() > 0);
+    CHECK(plan["bubble"].get<double>() < 1);
+  }
+}
+
+TEST_CASE("more micro-batches have a smaller bubble and a smaller peak", "[cli][plan]") {
+  const std::vector<Json> plans =
+      plans_of({"plan", "--world", "2", "--topology", "tiny", "--set", "hidden=32", "heads=1",
+                "vocab=64", "seq=64", "layers=4", "batch=32", "pp=2", "microbatches=2,4,8",
+                "checkpoint=none,all", "schedule=1f1b", "exhaustive=true", "full=99"});
+  CHECK(plans.size() == 3 * 2);
+  for (const Json& few : plans) {
+    for (const Json& more : plans) {
+      CAPTURE(few.dump(), more.dump());
+      if (few["checkpoint"] == more["checkpoint"] && few["microbatches"] < more["microbatches"]) {
+        CHECK(more["bubble"] < few["bubble"]);
+        CHECK(more["peak_bytes"] < few["peak_bytes"]);
+      }
+      if (few["microbatches"] == more["microbatches"] && few["checkpoint"] < more["checkpoint"]) {
+        CHECK(few["step_ns"] > more["step_ns"]);  // all is before none
+        CHECK(few["peak_bytes"] < more["peak_bytes"]);
+      }
+    }
+  }
+}
+
+// The samples of a rank have more activations than all else.
+TEST_CASE("what is computed again takes longer and less memory, and so do micro-batches",
+          "[cli][plan]") {
+  const std::vector<Json> plans =
+      plans_of({"plan", "--world", "2", "--topology", "tiny", "--set", "hidden=32", "heads=2",
+                "vocab=64", "seq=64", "layers=4", "batch=32", "bucket_cap_mb=100", "scheme=ddp",
+                "microbatches=1,2,4", "exhaustive=true", "full=0", "pp=1"});
+  const auto find = [&](int tp, int microbatches, const std::string& checkpoint) -> const Json& {
+    return *std::ranges::find_if(plans, [&](const Json& plan) {
+      return plan["tp"] == tp && plan["microbatches"] == microbatches &&
+             plan["checkpoint"] == checkpoint;
+    });
+  };
+  const auto check_trade = [](const Json& fast, const Json& small) {
+    CAPTURE(fast.dump(), small.dump());
+    CHECK(fast["step_ns"] < small["step_ns"]);
+    CHECK(fast["peak_bytes"] > small["peak_bytes"]);
+  };
+  CHECK(plans.size() == 2 * 3 * 3);
+  for (const int tp : {1, 2}) {
+    for (const int microbatches : {1, 2, 4}) {
+      check_trade(find(tp, microbatches, "none"), find(tp, microbatches, "selective"));
+      check_trade(find(tp, microbatches, "selective"), find(tp, microbatches, "all"));
+    }
+    for (const auto* const checkpoint : {"none", "selective", "all"}) {
+      check_trade(find(tp, 1, checkpoint), find(tp, 2, checkpoint));
+      check_trade(find(tp, 2, checkpoint), find(tp, 4, checkpoint));
+    }
+  }
+}
+
+// What keeps more is faster: the rest is timed where that does not fit.
+TEST_CASE("a plan is timed only if it may be shown", "[cli][plan]") {
+  const Words words = {"plan",
+                       "--world",
+                       "2",
+                       "--topology",
+                       "tiny",
+                       "--set",
+                       "hidden=32",
+                       "heads=1",
+                       "vocab=64",
+                       "seq=64",
+                       "layers=4",
+                       "batch=32",
+                       "bucket_cap_mb=100",
+                       "scheme=ddp",
+                       "microbatches=1",
+                       "pp=1",
+                       "full=0"};
+  const std::vector<Json> plans = plans_of(words);
+  REQUIRE(plans.size() == 3);
+  CHECK(plans[0]["checkpoint"] == "none");
+  CHECK(plans[1]["by"] == "none");
+  CHECK(plans[1]["needless"] == "less is computed again, and fits");
+  const std::int64_t less = plans[0]["peak_bytes"].get<std::int64_t>() - 1;
+  Words with_less = words;
+  with_less.insert(with_less.end(), {"--memory", std::to_string(less)});
+  const std::vector<Json> others = plans_of(with_less);
+  CHECK(others[0]["checkpoint"] == "selective");
+  CHECK(others[0]["peak_bytes"] <= less);
+  CHECK(others[1]["checkpoint"] == "none");
+  CHECK(others[1]["refused"].is_string());
+  CHECK(others[2]["needless"] == "less is computed again, and fits");
 }
 
 // Without others' runs the first one is measured.
@@ -153,6 +286,13 @@ TEST_CASE("what the second plan has more adds up to its step", "[plan]") {
   unfit.figures.step_ns = 90e3;
   unfit.refused = "needs 1.0 MiB more";
   const std::vector<benches::plan::Plan> plans = {first, unfit};
+  auto pipeline = second;
+  pipeline.input.tp = 1;
+  pipeline.input.pp = 4;
+  pipeline.figures.bubble_ns = 3e3;
+  CHECK_THAT(compare_first_two(first, pipeline),
+             Catch::StartsWith("the second, tp 1 x dp 2 x pp 4, ddp, cap 25, takes") &&
+                 Catch::Contains("idle as much (bubble: 3.0 us more);"));
   CHECK(benches::plan::describe_refused(plans) ==
         "1 plan does not fit; tp 4 x dp 2, ddp, cap 25 would take 90.0 us: needs 1.0 MiB more");
 }

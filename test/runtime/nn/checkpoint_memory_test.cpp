@@ -176,6 +176,37 @@ TEST_CASE("checkpoint_sequential keeps the input of each segment, and all of the
              Says("KB-A033", "0 segments"));
 }
 
+// Of L layers in groups of g, each a checkpoint but the last: the inputs of the groups, and in the
+// backward of a group all of its layers, of whose activations its input is one.
+Bytes peak_in_groups(std::int64_t layers, std::int64_t group, const LayerActivations& of_each) {
+  const std::int64_t inputs = (layers + group - 1) / group;
+  return inputs * of_each.input + group * of_each.all - of_each.input;
+}
+
+TEST_CASE("checkpoints of groups of g of L layers keep ceil(L / g) inputs and g layers",
+          "[nn][checkpoint][memory]") {
+  OperatorsUnderTest dut;
+  const std::int64_t layers = GENERATE(4, 6, 12);
+  const Tensor x = dut.tensor({1024}, Floats(1024, 0.5F), kOnOnePe, DType::f32, "x");
+  x.requires_grad_();
+  std::map<std::int64_t, Bytes> measured;
+  std::map<std::int64_t, Bytes> expected;
+  for (std::int64_t group = 1; group <= layers; ++group) {
+    if (layers % group != 0) continue;
+    Tensor(x).zero_grad();
+    dut.torch.ahbm.synchronize();
+    const Bytes before = dut.torch.ahbm.memory_stats().current[MemoryKind::activation];
+    dut.torch.ahbm.reset_peak_memory_stats();
+    const std::vector<std::function<Tensor(const Tensor&)>> functions(
+        static_cast<std::size_t>(layers), three_gelus);
+    checkpoint_sequential(functions, layers / group, x * 1.0).sum().backward();
+    dut.torch.ahbm.synchronize();
+    measured[group] = dut.torch.ahbm.memory_stats().peak[MemoryKind::activation] - before;
+    expected[group] = peak_in_groups(layers, group, kThreeGelus);
+  }
+  CHECK(measured == expected);
+}
+
 TEST_CASE("a selective checkpoint keeps the results of its operators, and computes them once",
           "[nn][checkpoint][memory]") {
   OperatorsUnderTest dut;

@@ -1,0 +1,243 @@
+#include "benches/ddp/pipeline_step.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "benches/ddp/mesh.h"
+#include "benches/ddp/step_parts.h"
+#include "runtime/distributed/distributed.h"
+#include "runtime/optim/optimizer.h"
+#include "runtime/parallel/distributed_data_parallel.h"
+#include "runtime/parallel/step_times.h"
+#include "runtime/pipelining/schedules.h"
+#include "runtime/torch/profiler.h"
+#include "runtime/torch/runtime_context.h"
+#include "tp/layers.h"
+#include "tp/parallel_state.h"
+#include "tp/parameter.h"
+
+namespace kernbench::benches::ddp {
+
+namespace {
+
+using namespace distributed::pipelining;
+
+std::set<int> stages_in(const std::vector<Action>& list) {
+  std::set<int> stages;
+  for (const Action& action : list) stages.insert(action.stage);
+  return stages;
+}
+
+// What a rank does in a step.
+struct RankStep {
+  nn::parallel::StepTimes times;
+  MeshUse mesh;
+  std::vector<ActionTime> actions;
+  Bytes peak = 0;
+  double flops = 0;
+
+  Time computed() const {
+    return std::accumulate(actions.begin(), actions.end(), Time{0},
+                           [](Time sum, const ActionTime& each) { return sum + each.duration(); });
+  }
+};
+
+class PipelineRanks {
+ public:
+  PipelineRanks(RuntimeContext& torch, const StepInput& input)
+      : torch_(torch), input_(input), meter_(torch) {
+    const distributed::ProcessGroup group = tp::get_pipeline_model_parallel_group(torch);
+    const ActionLists lists = list_actions(input);
+    const auto own = static_cast<std::size_t>(torch.distributed.get_rank(group));
+    std::vector<PipelineStage> stages;
+    std::vector<Tensor> parameters;
+    for (const int stage : stages_in(lists.at(own))) {
+      const StepInput part = stage_of(input, stage);
+      models_.push_back({{}, make_model(torch, part)});
+      nn::parallel::DistributedDataParallelOptions options{.bucket_cap_mb = input.bucket_cap_mb};
+      options.process_group = tp::get_data_parallel_group(torch);
+      const nn::parallel::DistributedDataParallel replicas(models_.back(), options);
+      for (const Tensor& each : models_.back().ptr()->parameters()) parameters.push_back(each);
+      flops_ += train::count_flops(*models_.back().ptr(), part.size, input.tp);
+      stages.emplace_back(torch, replicas, stage, input.stages(),
+                          PipelineStageOptions{.group = group});
+    }
+    optimizer_.emplace(std::move(parameters));
+    schedule_.emplace(
+        stages, input.microbatches,
+        [this](const Tensor& logits, const Tensor& targets) {
+          return loss_of(torch_, input_, logits, targets);
+        },
+        lists);
+    tokens_.assign(static_cast<std::size_t>(input.microbatches), make_tokens(torch, input));
+  }
+
+  // Ranks begin together, so that none is ahead of the others by what it had less to do before.
+  RankStep step() {
+    torch_.ahbm.synchronize();
+    torch_.distributed.barrier();
+    meter_.begin();
+    const auto began = nn::parallel::device_instant(torch_, torch_.ahbm.current_device());
+    schedule_->step(tokens_, tokens_);
+    for (const ModelHolder& model : models_) {
+      tp::allreduce_sequence_parallel_gradients(torch_, tp::parallel_parameters(*model.ptr()));
+    }
+    optimizer_->step();
+    optimizer_->zero_grad();
+    const auto ended = nn::parallel::device_instant(torch_, torch_.ahbm.current_device());
+    torch_.ahbm.synchronize();
+    return {.times = nn::parallel::step_between(*began, *ended),
+            .mesh = meter_.end(),
+            .actions = schedule_->last_step(),
+            .peak = torch_.ahbm.max_memory_allocated(),
+            .flops = flops_};
+  }
+
+ private:
+  RuntimeContext& torch_;
+  const StepInput& input_;
+  MeshMeter meter_;
+  std::vector<ModelHolder> models_;
+  std::optional<optim::AdamW> optimizer_;
+  std::optional<PipelineScheduleRuntime> schedule_;
+  std::vector<Tensor> tokens_;
+  double flops_ = 0;
+};
+
+// A rank sends to the one that has the next stage, and gets from the one before.
+class MessagesOfRank {
+ public:
+  MessagesOfRank(RuntimeContext& torch, const StepInput& input, int rank)
+      : torch_(torch),
+        next_(rank + input.world / input.pp),
+        previous_(rank - input.world / input.pp),
+        world_(input.world),
+        sent_(make_between(torch, input)),
+        received_(make_between(torch, input)),
+        own_(make_between(torch, input)) {}
+
+  bool has_next() const { return next_ < world_; }
+  bool has_previous() const { return previous_ >= 0; }
+
+  // All ranks have done all that came before.
+  void end() {
+    for (const distributed::Work& work : std::exchange(sends_, {})) work.wait();
+    torch_.ahbm.synchronize();
+    torch_.distributed.barrier();
+  }
+  void begin() {
+    end();
+    if (has_previous()) coming_ = torch_.distributed.irecv(received_, previous_);
+  }
+  Instant compute() {
+    own_.mul_(2.0);
+    return nn::parallel::device_instant(torch_, torch_.ahbm.current_device());
+  }
+  void send() {
+    if (has_next()) sends_.push_back(torch_.distributed.isend(sent_, next_));
+  }
+  Instant receive() {
+    if (coming_) std::exchange(coming_, std::nullopt)->wait();
+    return nn::parallel::device_instant(torch_, torch_.ahbm.current_device());
+  }
+
+ private:
+  RuntimeContext& torch_;
+  const int next_;
+  const int previous_;
+  const int world_;
+  const Tensor sent_;
+  const Tensor received_;
+  const Tensor own_;
+  std::vector<distributed::Work> sends_;
+  std::optional<distributed::Work> coming_;
+};
+
+// The step lasts from the first rank's begin to the last one's end.
+MeasuredStep summarize(const std::vector<RankStep>& ranks) {
+  Time begin = Time::max();
+  Time end{0};
+  Time computed_end{0};
+  Time computed{0};
+  MeasuredStep measured;
+  for (const RankStep& rank : ranks) {
+    begin = std::min(begin, rank.times.begin);
+    end = std::max(end, rank.times.end);
+    for (const ActionTime& each : rank.actions) computed_end = std::max(computed_end, each.end);
+    computed += rank.computed();
+    measured.peak = std::max(measured.peak, rank.peak);
+    measured.flops += rank.flops / static_cast<double>(ranks.size());
+  }
+  measured.time = end - begin;
+  measured.bubble = computed_end - begin - computed / static_cast<std::int64_t>(ranks.size());
+  measured.mesh = ranks.front().mesh;
+  measured.later = ranks.front().times;
+  measured.later.idle += measured.time - (measured.later.end - measured.later.begin);
+  measured.later.begin = begin;
+  measured.later.end = end;
+  return measured;
+}
+
+}  // namespace
+
+ActionLists list_actions(const StepInput& input) {
+  return input.schedule->lists(
+      {.stages = input.stages(), .ranks = input.pp, .microbatches = input.microbatches});
+}
+
+bool splits_backward(const ActionLists& lists) {
+  return std::ranges::any_of(lists, [](const std::vector<Action>& list) {
+    return std::ranges::any_of(
+        list, [](const Action& each) { return each.kind == ActionKind::backward_input; });
+  });
+}
+
+MeasuredStep measure_pipeline_step(PointContext& point, const StepInput& input,
+                                   const Topology& topology) {
+  std::vector<RankStep> ranks(static_cast<std::size_t>(input.world));
+  run_on_ranks(point, input, topology, [&](RuntimeContext& torch, int rank) {
+    PipelineRanks own(torch, input);
+    own.step();
+    own.step();
+    RankStep& step = ranks[static_cast<std::size_t>(rank)];
+    step = own.step();
+    if (rank == 0) profiler::timed(torch, "step 3", step.times.begin, step.times.end);
+  });
+  return summarize(ranks);
+}
+
+pipeline::MessageTimes measure_messages(PointContext& point, const StepInput& input,
+                                        const Topology& topology) {
+  std::vector<Instant> sent_at(static_cast<std::size_t>(input.world));
+  pipeline::MessageTimes longest;
+  run_on_ranks(point, input, topology, [&](RuntimeContext& torch, int rank) {
+    MessagesOfRank own(torch, input, rank);
+    own.begin();
+    sent_at[static_cast<std::size_t>(rank)] = own.compute();
+    own.send();
+    const Instant there = own.receive();
+    own.begin();
+    const Instant first = own.compute();
+    const Instant second = own.compute();
+    own.send();
+    const Instant third = own.compute();
+    own.receive();
+    own.end();
+    if (own.has_previous()) {
+      const Instant& sent = sent_at[static_cast<std::size_t>(rank - input.world / input.pp)];
+      longest.send = std::max(longest.send, to_ns(there->at - sent->at));
+    }
+    if (own.has_next()) {
+      const Time with_message = third->at - second->at;
+      longest.issue = std::max(longest.issue, to_ns(with_message - (second->at - first->at)));
+    }
+  });
+  return longest;
+}
+
+}  // namespace kernbench::benches::ddp

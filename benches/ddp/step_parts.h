@@ -1,0 +1,80 @@
+// The parts that steps of meshes and of pipelines have in common.
+
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "benches/bench/bench.h"
+#include "benches/ddp/measured_step.h"
+#include "benches/train/language_model.h"
+#include "runtime/nn/module_holder.h"
+#include "runtime/optim/optimizer.h"
+#include "runtime/parallel/step_times.h"
+#include "runtime/tensor/tensor.h"
+#include "runtime/torch/runtime_context.h"
+#include "sim_engine/base/units.h"
+#include "sim_engine/topology/topology.h"
+
+namespace kernbench::benches::ddp {
+
+// A language model as DistributedDataParallel takes it.
+struct ModelHolder : nn::HolderBase {
+  train::LanguageModel model;
+
+  const std::shared_ptr<nn::Module>& ptr() const { return model.module; }
+  Tensor operator()(const Tensor& tokens) const { return model.forward(tokens); }
+};
+
+// Calls `work` on each rank of the mesh.
+void run_on_ranks(PointContext& point, const StepInput& input, const Topology& topology,
+                  const std::function<void(RuntimeContext& torch, int rank)>& work);
+
+// Of the layers in input.size.
+train::LanguageModel make_model(RuntimeContext& torch, const StepInput& input);
+Tensor loss_of(RuntimeContext& torch, const StepInput& input, const Tensor& logits,
+               const Tensor& targets);
+
+// A stage of the pipeline for itself.
+StepInput stage_of(const StepInput& input, int stage);
+
+Tensor make_tokens(const RuntimeContext& torch, const StepInput& input);  // of a micro-batch
+// What lies between two stages, of a micro-batch: [tokens, hidden].
+Tensor make_between(const RuntimeContext& torch, const StepInput& input);
+
+using Instant = std::shared_ptr<const nn::parallel::DeviceInstant>;
+
+// A computation of a stage on its device.
+struct Span {
+  Instant begin = nullptr;
+  Instant end = nullptr;
+
+  double duration() const { return begin == nullptr ? 0 : to_ns(end->at - begin->at); }
+};
+
+// A pass; that of a stage also has its computations, as a pipeline's schedule has them.
+struct PassInstants {
+  Instant begin = nullptr;
+  Span forward = {};
+  Span backward = {};
+  Span input = {};
+  Span weight = {};
+};
+
+// A pass of a stage: `between` is what it takes, and the gradient of what it gives.
+void run_stage_pass(RuntimeContext& torch, const StepInput& input,
+                    const std::function<Tensor(const Tensor& x)>& forward, const Tensor& tokens,
+                    const Tensor& between, PassInstants& instants);
+// The bytes that the forward pass of a stage keeps of a micro-batch.
+Bytes measure_kept(RuntimeContext& torch, const StepInput& input, const ModelHolder& model);
+// The memory of the first pass, before which the device held so much.
+StageStep measure_pass(RuntimeContext& torch, Bytes held);
+// REQUIRES: three passes or more, and the device has done the step
+void set_times(StageStep& stage, const std::vector<PassInstants>& passes,
+               const nn::parallel::DeviceInstant& end);
+
+// Divides gradients as a pipeline's schedule does after its last micro-batch.
+void scale_gradients(RuntimeContext& torch, const std::vector<Tensor>& parameters, int by);
+
+}  // namespace kernbench::benches::ddp

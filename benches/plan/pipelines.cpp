@@ -1,0 +1,121 @@
+#include "benches/plan/pipelines.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <string_view>
+
+#include "benches/ddp/pipeline_step.h"
+#include "benches/ddp/step_parts.h"
+#include "benches/pipeline/event_program.h"
+#include "benches/plan/candidates.h"
+#include "runtime/pipelining/action_lists.h"
+#include "runtime/pipelining/schedule_check.h"
+
+namespace kernbench::benches::plan {
+
+namespace {
+
+// The stages in whose place kinds_of_stages() has one.
+std::vector<int> kinds_of(int stages) {
+  if (stages == 2) return {0, 1};
+  return {0, 1, stages - 1};
+}
+
+std::size_t kind_of(int stage, int stages) {
+  if (stage == 0) return 0;
+  return stage == stages - 1 ? kinds_of(stages).size() - 1 : 1;
+}
+
+pipeline::TimesOfStage times_of(const StepFigures& figures) {
+  const auto with = [&](double backward, double weight) {
+    return pipeline::StageTimes{.forward = figures.forward_ns,
+                                .backward = backward,
+                                .input = figures.input_ns,
+                                .weight = weight};
+  };
+  return {.first = with(figures.first_backward_ns, figures.first_weight_ns),
+          .later = with(figures.backward_ns, figures.weight_ns),
+          .last = with(figures.last_backward_ns, figures.last_weight_ns)};
+}
+
+// Of a rank whose stages end one after the other: their optimizers', and what the gradients of the
+// one that ends last expose.
+double tail_of(const std::vector<const StepFigures*>& stages) {
+  double tail = 0;
+  for (const StepFigures* const stage : stages) tail += stage->tail_ns - stage->dp_exposed_ns;
+  return tail + stages.front()->dp_exposed_ns;
+}
+
+// Of a rank with so many micro-batches under way on its stages: what they hold, their gradients,
+// and a pass of the one that takes most, which has one of the micro-batches.
+double peak_of(const std::vector<const StepFigures*>& stages, int under_way) {
+  double peak = 0;
+  double pass = 0;  // without gradients
+  double kept = 0;
+  for (const StepFigures* const stage : stages) {
+    peak += stage->held_bytes + stage->gradient_bytes;
+    pass = std::max(pass, stage->pass_bytes - stage->gradient_bytes);
+    kept = std::max(kept, stage->kept_bytes);
+  }
+  return peak + pass + (under_way - 1) * kept;
+}
+
+}  // namespace
+
+std::vector<ddp::StepInput> kinds_of_stages(const ddp::StepInput& input) {
+  std::vector<ddp::StepInput> kinds;
+  const bool splits = ddp::splits_backward(ddp::list_actions(input));
+  for (const int stage : kinds_of(input.stages())) {
+    kinds.push_back(ddp::stage_of(input, stage));
+    kinds.back().splits_backward = splits;
+  }
+  return kinds;
+}
+
+std::string describe_stage(const ddp::StepInput& stage) {
+  ddp::StepInput of = stage;
+  of.schedule = nullptr;
+  const std::string_view which = stage.parallel.has_embedding ? "first"
+                                 : stage.parallel.has_head    ? "last"
+                                                              : "middle";
+  return fmt::format("{} stage{} of {}", which, stage.splits_backward ? " in halves" : "",
+                     describe(of));
+}
+
+StepFigures compose(const ddp::StepInput& input, const std::vector<StepFigures>& kinds,
+                    const pipeline::MessageTimes& message) {
+  namespace pipelining = distributed::pipelining;
+  const pipelining::ActionLists lists = ddp::list_actions(input);
+  const auto checked =
+      pipelining::check_schedule(pipelining::add_messages(lists), input.microbatches);
+  std::vector<pipeline::TimesOfStage> times;
+  std::vector<std::vector<const StepFigures*>> ranks(lists.size());
+  StepFigures step;
+  for (int stage = 0; stage < input.stages(); ++stage) {
+    const StepFigures& figures = kinds.at(kind_of(stage, input.stages()));
+    times.push_back(times_of(figures));
+    const int rank = checked.rank_of_stage.at(static_cast<std::size_t>(stage));
+    ranks.at(static_cast<std::size_t>(rank)).push_back(&figures);
+    step.flops += figures.flops / input.pp;
+    step.events += 3 * figures.events;  // all micro-batches in each of the three steps
+  }
+  const pipeline::ProgramTimes program = pipeline::run_program(lists, times, message);
+  step.bubble_ns = program.bubble;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    step.step_ns = std::max(step.step_ns, program.ends[rank] + tail_of(ranks[rank]));
+    const int under_way = checked.peaks_of_ranks[rank] + checked.peaks_of_weights[rank];
+    step.peak_bytes = std::max(step.peak_bytes, peak_of(ranks[rank], under_way));
+  }
+  for (const StepFigures* const stage : ranks.front()) {
+    step.computing_ns += stage->computing_ns;
+    step.exposed_ns += stage->exposed_ns;
+    step.tp_exposed_ns += stage->tp_exposed_ns;
+    step.dp_exposed_ns += stage->dp_exposed_ns;
+  }
+  step.idle_ns = step.step_ns - step.computing_ns - step.exposed_ns;
+  return step;
+}
+
+}  // namespace kernbench::benches::plan
