@@ -105,10 +105,17 @@ class ChannelOfPairs {
     return shape_.rows[static_cast<std::size_t>(at[1])].at(at[0]);
   }
 
-  // The first of all members that can be reached from here by this step and later ones.
+  // The first place along a dimension that can be reached from one by this step and later ones.
+  int first_reached(int place, std::size_t dimension, std::size_t step) const {
+    if (step == steps_.size()) return place;
+    const int first = first_reached(place, dimension, step + 1);
+    if (steps_[step].dimension != dimension) return first;
+    const int other = steps_[step].partner(place, sides_.at(dimension));
+    return std::min(first, first_reached(other, dimension, step + 1));
+  }
+  // The first of all members that can be reached: of those in any reached row and column.
   int first_reached(const Position& from, std::size_t step) const {
-    if (step == steps_.size()) return from[1] * sides_[0] + from[0];
-    return std::min(first_reached(from, step + 1), first_reached(partner(from, step), step + 1));
+    return first_reached(from[1], 1, step) * sides_[0] + first_reached(from[0], 0, step);
   }
   // Later steps reach one half of the members from either partner of a step, and each half of the
   // members keeps one half of the data.

@@ -29,6 +29,20 @@ void check_has_not_run(const Node& node) {
 
 }  // namespace
 
+BackwardPass::BackwardPass(runtime::Simulation& simulation, const std::vector<GradientEdge>& wanted,
+                           const std::vector<GradientEdge>& from, bool retain_graph)
+    : simulation_(simulation),
+      retain_graph_(retain_graph),
+      leaves_({}),
+      wanted_(&wanted),
+      needed_(nodes_between(from, wanted, NodeList::of(simulation))),
+      captured_(wanted.size()) {
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (wanted[i].node != nullptr) wanted_nodes_.emplace(wanted[i].node.get(), i);
+    if (wanted[i].leaf.defined()) wanted_leaves_.emplace(wanted[i].leaf.storage().get(), i);
+  }
+}
+
 GradientSum& BackwardPass::at(const GradientEdge& edge) {
   if (edge.leaf.defined()) return leaves_.of(edge.leaf);
   Turn& turn = turns_[edge.node->number];
@@ -41,9 +55,7 @@ GradientSum& BackwardPass::at(const GradientEdge& edge) {
 bool BackwardPass::is_needed(const GradientEdge& edge) const {
   if (wanted_ == nullptr) return true;
   if (edge.node != nullptr) return needed_.contains(edge.node.get());
-  return std::ranges::any_of(*wanted_, [&](const GradientEdge& wanted) {
-    return wanted.leaf.defined() && wanted.leaf.storage() == edge.leaf.storage();
-  });
+  return wanted_leaves_.contains(edge.leaf.storage().get());
 }
 
 // Returns the complete gradient of the node's result.
@@ -177,20 +189,16 @@ bool BackwardPass::leads_on(const Node& node) const {
 }
 
 void BackwardPass::capture(const Node& node, const Tensor& gradient) {
-  for (std::size_t i = 0; i < wanted_->size(); ++i) {
-    if ((*wanted_)[i].node.get() == &node) captured_[i] = gradient;
-  }
+  const auto [begin, end] = wanted_nodes_.equal_range(&node);
+  for (auto wanted = begin; wanted != end; ++wanted) captured_[wanted->second] = gradient;
 }
 
 void BackwardPass::capture_leaves() {
   for (std::size_t i = 0; i < wanted_->size(); ++i) {
-    const GradientEdge& edge = (*wanted_)[i];
-    if (!edge.leaf.defined()) continue;
-    const auto same = std::ranges::find_if(*wanted_, [&](const GradientEdge& other) {
-      return other.leaf.defined() && other.leaf.storage() == edge.leaf.storage();
-    });
-    const auto first = static_cast<std::size_t>(same - wanted_->begin());
-    captured_[i] = first < i ? captured_[first] : leaves_.take(edge.leaf);
+    const Tensor& leaf = (*wanted_)[i].leaf;
+    if (!leaf.defined()) continue;
+    const std::size_t first = wanted_leaves_.at(leaf.storage().get());
+    captured_[i] = first < i ? captured_[first] : leaves_.take(leaf);
   }
   ops::compute(captured_);
 }

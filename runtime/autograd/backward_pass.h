@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -38,13 +39,7 @@ class BackwardPass {
       : simulation_(simulation), retain_graph_(retain_graph), leaves_(std::move(leaves)) {}
   // A pass that computes the gradients of these edges alone, and adds to no grad().
   BackwardPass(runtime::Simulation& simulation, const std::vector<GradientEdge>& wanted,
-               const std::vector<GradientEdge>& from, bool retain_graph)
-      : simulation_(simulation),
-        retain_graph_(retain_graph),
-        leaves_({}),
-        wanted_(&wanted),
-        needed_(nodes_between(from, wanted, NodeList::of(simulation))),
-        captured_(wanted.size()) {}
+               const std::vector<GradientEdge>& from, bool retain_graph);
 
   // Keeps what the gradients that are not wanted will be computed from.
   void keep_deferred_in(std::vector<DeferredNode>& deferred) { deferred_ = &deferred; }
@@ -88,7 +83,10 @@ class BackwardPass {
   std::map<std::uint64_t, Turn, std::greater<>> turns_;
   LeafGradients leaves_;
   const std::vector<GradientEdge>* wanted_ = nullptr;  // null: all leaves get their gradients
-  std::unordered_set<const Node*> needed_;             // never iterated
+  // By these the indices of wanted edges are found, of a leaf the first; they are never iterated.
+  std::unordered_multimap<const Node*, std::size_t> wanted_nodes_;
+  std::unordered_map<const Tensor::Storage*, std::size_t> wanted_leaves_;
+  std::unordered_set<const Node*> needed_;  // never iterated
   std::vector<Tensor> captured_;
   std::vector<DeferredNode>* deferred_ = nullptr;  // null: what is not wanted is dropped
 };

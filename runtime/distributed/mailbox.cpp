@@ -46,16 +46,16 @@ std::optional<Message> Mailbox::take_match(const Message& message) {
   const auto at = waiting_.find(make_address(message));
   if (at == waiting_.end()) return std::nullopt;
   std::deque<Message>& others = message.is_send ? at->second.receives : at->second.sends;
-  // A receive that is deferred has come before this one, or could take this send.
-  if (!message.is_send && std::ranges::any_of(at->second.receives, &Message::is_deferred)) {
-    return std::nullopt;
-  }
   // Messages between two ranks with one tag must not overtake each other, so the oldest match is
   // taken.
   const auto found = std::ranges::find_if(others, [&](const Message& other) {
     return message.is_send ? fits(other, message) : fits(message, other);
   });
   if (found == others.end() || found->is_deferred) return std::nullopt;
+  // A receive that is deferred has come before this one, or could take this send.
+  if (!message.is_send && std::ranges::any_of(at->second.receives, &Message::is_deferred)) {
+    return std::nullopt;
+  }
   Message match = take(others, found);
   if (at->second.sends.empty() && at->second.receives.empty()) waiting_.erase(at);
   return match;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <unordered_set>
 
 #include "runtime/autograd/autograd.h"
 #include "runtime/tensor/host_copy.h"
@@ -32,11 +33,6 @@ void check_is_defined(std::string_view what, std::string_view name, const Tensor
     return;
   }
   refuse_name(fmt::format("register_{} '{}' wants a tensor, not a handle to nothing", what, name));
-}
-
-bool has_storage(const OrderedDict<Tensor>& tensors, const Tensor& tensor) {
-  return std::ranges::any_of(
-      tensors, [&](const auto& item) { return item.value().storage() == tensor.storage(); });
 }
 
 std::vector<std::string> keys_beyond(const StateDict& from, const StateDict& in) {
@@ -136,28 +132,31 @@ void Module::add_child(std::string name, std::shared_ptr<Module> child) {
   children_.insert(std::move(name), std::move(child));
 }
 
-OrderedDict<Tensor> Module::named_parameters(bool recurse) const {
-  OrderedDict<Tensor> all = parameters_;
-  for (const auto& child : children_) {
-    if (!recurse) break;
-    for (const auto& item : child.value()->named_parameters()) {
-      if (has_storage(all, item.value())) continue;
+namespace {
+
+// Adds the tensors of each child to a module's own ones; one that is there already keeps the name
+// that it has.
+OrderedDict<Tensor> with_children(OrderedDict<Tensor> all, const Module& module,
+                                  OrderedDict<Tensor> (Module::*tensors_of)(bool) const) {
+  std::unordered_set<const Tensor::Storage*> known;
+  for (const auto& item : all) known.insert(item.value().storage().get());
+  for (const auto& child : module.named_children()) {
+    for (const auto& item : (*child.value().*tensors_of)(true)) {
+      if (!known.insert(item.value().storage().get()).second) continue;
       all.insert(fmt::format("{}.{}", child.key(), item.key()), item.value());
     }
   }
   return all;
 }
 
+}  // namespace
+
+OrderedDict<Tensor> Module::named_parameters(bool recurse) const {
+  return recurse ? with_children(parameters_, *this, &Module::named_parameters) : parameters_;
+}
+
 OrderedDict<Tensor> Module::named_buffers(bool recurse) const {
-  OrderedDict<Tensor> all = buffers_;
-  for (const auto& child : children_) {
-    if (!recurse) break;
-    for (const auto& item : child.value()->named_buffers()) {
-      if (has_storage(all, item.value())) continue;
-      all.insert(fmt::format("{}.{}", child.key(), item.key()), item.value());
-    }
-  }
-  return all;
+  return recurse ? with_children(buffers_, *this, &Module::named_buffers) : buffers_;
 }
 
 std::vector<Tensor> Module::parameters(bool recurse) const {

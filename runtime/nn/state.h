@@ -3,6 +3,9 @@
 
 #pragma once
 
+#include <cstddef>
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,16 +33,14 @@ class OrderedDict {
 
   // Throws CollectiveError KB-A010 if there is such a key.
   T& insert(std::string key, T value) {
-    if (contains(key)) refuse_key(key, "already defined");
+    if (!places_.emplace(key, items_.size()).second) refuse_key(key, "already defined");
     items_.emplace_back(std::move(key), std::move(value));
     return items_.back().value();
   }
   bool contains(std::string_view key) const { return find(key) != nullptr; }
   const T* find(std::string_view key) const {
-    for (const Item& item : items_) {
-      if (item.key() == key) return &item.value();
-    }
-    return nullptr;
+    const auto place = places_.find(key);
+    return place == places_.end() ? nullptr : &items_[place->second].value();
   }
   // Throws CollectiveError KB-A010 if there is no such key.
   const T& operator[](std::string_view key) const {
@@ -66,6 +67,7 @@ class OrderedDict {
 
  private:
   std::vector<Item> items_;
+  std::map<std::string, std::size_t, std::less<>> places_;  // in items_
 };
 
 }  // namespace kernbench

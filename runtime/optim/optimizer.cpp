@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <unordered_set>
 
 #include "runtime/nn/module.h"
 #include "runtime/optim/fused_update.h"
@@ -198,14 +199,12 @@ template <class Options>
 void OptimizerOf<Options>::add_param_group(ParamGroup<Options> group) {
   rule_for(group.options).check(group.options);
   if (group.params.empty()) refuse("optimizer got an empty parameter list");
-  const std::vector<Tensor> known = parameters();
-  for (std::size_t i = 0; i < group.params.size(); ++i) {
-    const Tensor& tensor = group.params[i];
+  std::unordered_set<const Tensor::Storage*> known;
+  for (const Tensor& tensor : parameters()) known.insert(tensor.storage().get());
+  for (const Tensor& tensor : group.params) {
     runtime::check_on_device(tensor, "an optimizer's parameter");
     if (!tensor.is_leaf()) refuse("can't optimize a non-leaf Tensor");
-    const auto is_tensor = [&](const Tensor& other) { return other.storage() == tensor.storage(); };
-    const auto own = std::span(group.params).first(i);
-    if (std::ranges::any_of(known, is_tensor) || std::ranges::any_of(own, is_tensor)) {
+    if (!known.insert(tensor.storage().get()).second) {
       refuse("some parameters appear in more than one parameter group");
     }
     runtime::mark_memory(tensor, MemoryKind::parameter);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 #include <span>
+#include <unordered_set>
 #include <utility>
 
 #include "runtime/autograd/autograd.h"
@@ -22,19 +23,16 @@ namespace kernbench::distributed::fsdp {
 
 namespace {
 
-// Parameters that no inner call has, inner modules' first, as torch orders them.
-void collect(nn::Module& module, const std::string& prefix, const std::vector<Tensor>& ignored,
-             OrderedDict<Tensor>& all) {
-  const auto has = [](const auto& tensors, const Tensor& tensor) {
-    return std::ranges::any_of(
-        tensors, [&](const Tensor& other) { return other.storage() == tensor.storage(); });
-  };
+// Adds to `all` the parameters that no inner call has and that are not `known`, inner modules'
+// first, as torch orders them.
+void collect(nn::Module& module, const std::string& prefix,
+             std::unordered_set<const Tensor::Storage*>& known, OrderedDict<Tensor>& all) {
   for (const auto& child : module.named_children()) {
     if (State::of(*child.value()) != nullptr) continue;
-    collect(*child.value(), prefix + child.key() + ".", ignored, all);
+    collect(*child.value(), prefix + child.key() + ".", known, all);
   }
   for (const auto& item : module.named_parameters(false)) {
-    if (has(ignored, item.value()) || has(all.values(), item.value())) continue;
+    if (!known.insert(item.value().storage().get()).second) continue;
     all.insert(prefix + item.key(), item.value());
   }
 }
@@ -182,9 +180,11 @@ FSDPModule shard_modules(const std::vector<nn::Module*>& modules, const FullySha
   const NoGradGuard no_grad(torch);
   const Groups groups = find_groups(options.mesh);
   OrderedDict<Tensor> managed;
+  std::unordered_set<const Tensor::Storage*> known;
+  for (const Tensor& tensor : options.ignored_params) known.insert(tensor.storage().get());
   for (std::size_t i = 0; i < modules.size(); ++i) {
     const std::string prefix = modules.size() == 1 ? "" : fmt::format("{}.", i);
-    collect(*modules[i], prefix, options.ignored_params, managed);
+    collect(*modules[i], prefix, known, managed);
   }
   const Description description = describe(managed);
   compare(torch, description, groups.shard, location);

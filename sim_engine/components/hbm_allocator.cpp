@@ -69,25 +69,46 @@ void HbmAllocator::count(Bytes bytes, const HbmUse& use) {
   sums_.is_at_peak = true;
 }
 
+void HbmAllocator::FreeBlocks::add(Bytes address, Bytes size) {
+  sizes.emplace(address, size);
+  addresses[size].insert(address);
+}
+
+void HbmAllocator::FreeBlocks::remove(std::map<Bytes, Bytes>::iterator block) {
+  const auto same = addresses.find(block->second);
+  same->second.erase(block->first);
+  if (same->second.empty()) addresses.erase(same);
+  sizes.erase(block);
+}
+
+std::map<Bytes, Bytes>::iterator HbmAllocator::FreeBlocks::find_first(Bytes size) {
+  const auto begin = addresses.lower_bound(size);
+  if (begin == addresses.end()) return sizes.end();
+  Bytes first = *begin->second.begin();
+  for (auto same = std::next(begin); same != addresses.end(); ++same) {
+    first = std::min(first, *same->second.begin());
+  }
+  return sizes.find(first);
+}
+
 Bytes HbmAllocator::allocate(int cube, int pe, Bytes bytes, const HbmUse& use) {
   const int slice = slice_of(cube, pe);
   const auto [place, is_new] = free_.try_emplace(slice);
-  auto& blocks = place->second;
-  if (is_new) blocks.emplace(slice * slice_bytes_, slice_bytes_);
+  FreeBlocks& blocks = place->second;
+  if (is_new) blocks.add(slice * slice_bytes_, slice_bytes_);
 
   const Bytes wanted = block_bytes(bytes);
-  Bytes largest = 0;
-  for (auto block = blocks.begin(); block != blocks.end(); ++block) {
-    const auto [address, size] = *block;
-    largest = std::max(largest, size);
-    if (size < wanted) continue;
-    blocks.erase(block);
-    if (size > wanted) blocks.emplace(address + wanted, size - wanted);
-    count(wanted, use);
-    if (use.holder == HbmUse::Holder::queue) queue_bytes_[slice] += wanted;
-    return address;
+  const auto block = blocks.find_first(wanted);
+  if (block == blocks.sizes.end()) {
+    fail(cube, pe, bytes, use.holder,
+         blocks.addresses.empty() ? 0 : blocks.addresses.rbegin()->first);
   }
-  fail(cube, pe, bytes, use.holder, largest);
+  const auto [address, size] = *block;
+  blocks.remove(block);
+  if (size > wanted) blocks.add(address + wanted, size - wanted);
+  count(wanted, use);
+  if (use.holder == HbmUse::Holder::queue) queue_bytes_[slice] += wanted;
+  return address;
 }
 
 void HbmAllocator::fail(int cube, int pe, Bytes bytes, HbmUse::Holder holder, Bytes largest) const {
@@ -96,29 +117,30 @@ void HbmAllocator::fail(int cube, int pe, Bytes bytes, HbmUse::Holder holder, By
   throw DeviceError("KB-M010",
                     "out of HBM on sip{}.cube{}.pe{}: {} {} B, largest free block {} B, capacity "
                     "of the PE's slice {} B{}",
-                    sip_, cube, pe,
-                    holder == HbmUse::Holder::queue ? "a queue needs" : "requested", bytes,
-                    largest, slice_bytes_,
+                    sip_, cube, pe, holder == HbmUse::Holder::queue ? "a queue needs" : "requested",
+                    bytes, largest, slice_bytes_,
                     held > 0 ? fmt::format(", of which queues hold {} B", held) : "");
 }
 
 void HbmAllocator::free(Bytes address, Bytes bytes, const HbmUse& use) {
   const int slice = static_cast<int>(address / slice_bytes_);
-  auto& blocks = free_.at(slice);
+  FreeBlocks& blocks = free_.at(slice);
   Bytes size = block_bytes(bytes);
   count(-size, use);
   if (use.holder == HbmUse::Holder::queue) queue_bytes_[slice] -= size;
-  auto next = blocks.lower_bound(address);
-  KB_CHECK(next == blocks.end() || next->first >= address + size, "freed twice: {}", address);
-  if (next != blocks.end() && next->first == address + size) {
+  const auto next = blocks.sizes.lower_bound(address);
+  const auto before = next == blocks.sizes.begin() ? blocks.sizes.end() : std::prev(next);
+  KB_CHECK(next == blocks.sizes.end() || next->first >= address + size, "freed twice: {}", address);
+  if (before != blocks.sizes.end() && before->first + before->second == address) {
+    address = before->first;
+    size += before->second;
+    blocks.remove(before);
+  }
+  if (next != blocks.sizes.end() && next->first == address + size) {
     size += next->second;
-    next = blocks.erase(next);
+    blocks.remove(next);
   }
-  if (next != blocks.begin() && std::prev(next)->first + std::prev(next)->second == address) {
-    std::prev(next)->second += size;
-  } else {
-    blocks.emplace(address, size);
-  }
+  blocks.add(address, size);
 }
 
 }  // namespace kernbench::sim

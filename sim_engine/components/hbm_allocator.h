@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 
 #include "sim_engine/base/memory_kind.h"
 #include "sim_engine/topology/topology.h"
@@ -68,6 +69,17 @@ class HbmAllocator {
   }
 
  private:
+  // The free blocks of a slice.
+  struct FreeBlocks {
+    std::map<Bytes, Bytes> sizes;                // by address
+    std::map<Bytes, std::set<Bytes>> addresses;  // by size: there are few, of any number of blocks
+
+    void add(Bytes address, Bytes size);
+    void remove(std::map<Bytes, Bytes>::iterator block);
+    // Returns the first block of at least so many bytes; sizes.end() if there is none.
+    std::map<Bytes, Bytes>::iterator find_first(Bytes size);
+  };
+
   int slice_of(int cube, int pe) const;
   void count(Bytes bytes, const HbmUse& use);
   void leave_peak();
@@ -77,8 +89,8 @@ class HbmAllocator {
   const int sip_;
   const int slices_per_cube_;
   const Bytes slice_bytes_;
-  std::map<int, std::map<Bytes, Bytes>> free_;  // by slice: address -> size, of slices in use
-  std::map<int, Bytes> queue_bytes_;            // by slice: bytes held by queues
+  std::map<int, FreeBlocks> free_;    // by slice, of slices in use
+  std::map<int, Bytes> queue_bytes_;  // by slice: bytes held by queues
   Sums sums_;
 };
 

@@ -47,16 +47,25 @@ void PeScheduler::issue(Command& command, std::span<const Tile> hazards) {
 
 void PeScheduler::wait_for(Command& command, const Tile& operand) {
   if (!operand || operand->ready) return;
-  // A view has no command of its own that makes it ready, so the command waits for the tiles that
-  // it shows.
-  for (const Tile& part : operand->parts) wait_for(command, part);
-  if (!operand->parts.empty()) return;
+  if (!operand->parts.empty()) return wait_for_parts(command, operand);
   if (operand->first_waiter == nullptr) {
     operand->first_waiter = &command;
   } else {
     operand->later_waiters.push_back(&command);
   }
   ++command.missing_operands;
+}
+
+// A view has no command of its own that makes it ready, so the command waits for the tiles that it
+// shows.
+void PeScheduler::wait_for_parts(Command& command, const Tile& view) {
+  const std::vector<Tile>& parts = view->parts;
+  const auto missing = command.missing_operands;
+  for (std::size_t i = view->ready_parts; i < parts.size(); ++i) {
+    wait_for(command, parts[i]);
+    if (command.missing_operands == missing) view->ready_parts = i + 1;
+  }
+  view->ready = view->ready_parts == parts.size();
 }
 
 // All operands are ready: schedules the dispatch to the unit.

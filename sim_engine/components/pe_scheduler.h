@@ -78,6 +78,7 @@ class PeScheduler {
   };
 
   void wait_for(Command& command, const Tile& operand);
+  void wait_for_parts(Command& command, const Tile& view);
   void operand_ready(Command& command);
   void operands_ready(Command& command);
   void make_ready(const Tile& tile);

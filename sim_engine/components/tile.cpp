@@ -1,5 +1,7 @@
 #include "sim_engine/components/tile.h"
 
+#include <vector>
+
 namespace kernbench::sim {
 
 TileNode& TilePool::take(DType dtype, std::int64_t element_count) {
@@ -16,6 +18,7 @@ TileNode& TilePool::take(DType dtype, std::int64_t element_count) {
   node.bytes = element_count * size_of(dtype);
   node.charged = 0;
   node.ready = false;
+  node.ready_parts = 0;
   return node;
 }
 
@@ -48,14 +51,24 @@ Tile TilePool::make_in_place_of(const Tile& old, DType dtype, std::int64_t eleme
   return make(dtype, element_count, scratch_in_use);
 }
 
+namespace {
+
+// Adds the tiles that a part of a view shows: a view of a view is one of what that is made of.
+void add_shown(std::vector<Tile>& shown, const Tile& part) {
+  if (part->parts.empty()) return shown.push_back(part);
+  for (const Tile& inner : part->parts) add_shown(shown, inner);
+}
+
+}  // namespace
+
 Tile TilePool::make_view(DType dtype, std::int64_t element_count, std::span<const Tile> parts) {
   TileNode& node = take(dtype, element_count);
-  for (const Tile& part : parts) {  // a view of a view is one of what that is made of
-    if (part->parts.empty()) {
-      node.parts.push_back(part);
-    } else {
-      node.parts.insert(node.parts.end(), part->parts.begin(), part->parts.end());
-    }
+  if (parts.size() == 1) {
+    // A list of parts is not copied, so that what is ready of it is found out once.
+    const Tile& whole = parts.front();
+    node.parts.push_back(whole->parts.size() == 1 ? whole->parts.front() : whole);
+  } else {
+    for (const Tile& part : parts) add_shown(node.parts, part);
   }
   return Tile(&node);
 }

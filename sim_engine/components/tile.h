@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <span>
@@ -24,7 +25,8 @@ struct TileNode : TileReferences {
   bool ready = false;               // its command has finished
   Command* first_waiter = nullptr;  // commands that need it, in order: mostly one
   std::vector<Command*> later_waiters;
-  std::vector<Tile> parts;  // of a view: the tiles it refers to; it is ready when they are
+  std::vector<Tile> parts;      // of a view: the tiles it refers to; it is ready when they are
+  std::size_t ready_parts = 0;  // so many of them, from the first on, were ready when last asked
 };
 
 // Recycles nodes, so that nothing is allocated once enough exist.
