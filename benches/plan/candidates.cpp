@@ -121,8 +121,8 @@ Axes read_axes(const Settings& settings) {
 // Whether the pipeline's numbers fit its schedule, and its halves what is computed again.
 bool has_schedule(const ddp::StepInput& input) {
   try {
-    return input.recomputation.kind == train::Recomputation::Kind::none ||
-           !ddp::splits_backward(ddp::list_actions(input));
+    const bool splits = ddp::splits_backward(ddp::list_actions(input));
+    return !splits || input.recomputation.kind == train::Recomputation::Kind::none;
   } catch (const CollectiveError&) {
     return false;
   }
