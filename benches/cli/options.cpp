@@ -221,13 +221,12 @@ void add_plan(CLI::App& app, PlanArguments& arguments) {
       "Of each SIP that a plan may take, such as 16GiB: the key `memory`; else all of its HBM");
   add_run_options(plan, arguments.run);
   plan->footer(
-      "\nA plan is a number of tensor parallel ranks, stages of a pipeline with a schedule, a scheme\n"
-      "of the data parallel ranks (ddp, zero1 or fsdp2; of pipelines ddp), a size of buckets, a\n"
-      "number of micro-batches, and what is computed again; all take the samples `batch` in a\n"
-      "step.  Each is timed by steps of few layers and micro-batches, or of single stages, and the\n"
-      "best with all (the key `full`); not those that would be slower than what fits (the key\n"
-      "`exhaustive`).  --fold auto is near.  The keys are those of bench plan:\n"
-      "`kernbench keys --bench plan`.\n"
+      "\nA plan is a number of tensor parallel ranks, stages of a pipeline with a schedule, a\n"
+      "scheme of the data parallel ranks (ddp, zero1 or fsdp2; of pipelines ddp), a size of\n"
+      "buckets, a number of micro-batches, and what is computed again; all take the samples\n"
+      "`batch` in a step.  Each is timed by few layers and micro-batches, or by its stages, and\n"
+      "the best in full (the key `full`); not what would be slower than what fits (the key\n"
+      "`exhaustive`).  --fold auto is near.  Keys: `kernbench keys --bench plan`.\n"
       "\nExamples:\n"
       "  kernbench plan --topology tiny --world 8 --memory 64MiB --set heads=8\n"
       "  kernbench plan --world 64 --memory 16GiB --set config=gpt2 dtype=bf16");

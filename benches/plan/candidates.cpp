@@ -73,6 +73,10 @@ bool has_scheme(const ddp::StepInput& input, ddp::Scheme scheme) {
 
 using pipeline::NamedLists;
 
+// All ranks of a stage are simulated, since those at its ends are unlike the others: with more the
+// host takes long.
+constexpr std::int64_t kMostOfStage = 8;
+
 // The lists of the settings.
 struct Axes {
   std::vector<std::int64_t> stages;  // ranks of a pipeline
@@ -117,8 +121,8 @@ Axes read_axes(const Settings& settings) {
 // Whether the pipeline's numbers fit its schedule, and its halves what is computed again.
 bool has_schedule(const ddp::StepInput& input) {
   try {
-    return input.recomputation.kind == train::Recomputation::Kind::none ||
-           !ddp::splits_backward(ddp::list_actions(input));
+    const bool splits = ddp::splits_backward(ddp::list_actions(input));
+    return !splits || input.recomputation.kind == train::Recomputation::Kind::none;
   } catch (const CollectiveError&) {
     return false;
   }
@@ -175,6 +179,11 @@ Candidates list_candidates(const Question& question, const Settings& settings,
   const Axes axes = read_axes(settings);
   Candidates found;
   for (const std::int64_t pp : axes.stages) {
+    if (pp > 1 && !settings.is_set("pp") && question.world > pp * kMostOfStage) {
+      found.impossible.push_back(
+          fmt::format("pp {}, unless it is given: a stage has {} ranks", pp, question.world / pp));
+      continue;
+    }
     for (int tp = 1; tp * pp <= question.world; ++tp) {
       if (question.world % (tp * pp) != 0) continue;
       ddp::StepInput input = input_of(question, tp, static_cast<int>(pp));

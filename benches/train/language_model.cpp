@@ -151,7 +151,8 @@ LanguageModel made(const RuntimeContext& torch, const LanguageModelSize& size,
                    const TensorOptions& tensors) {
   const nn::ModuleHolder<Model> model(std::make_shared<Model>(torch, size, tensors));
   return {model.ptr(), [model](const Tensor& tokens) { return model(tokens); },
-          [layer = model->blocks[0]](const Tensor& x) { return layer->compute(x); }, model->recomputed};
+          [layer = model->blocks[0]](const Tensor& x) { return layer->compute(x); },
+          model->recomputed};
 }
 
 // Number j of parameter q.

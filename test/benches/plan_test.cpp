@@ -111,6 +111,22 @@ TEST_CASE("pipelines by their stages are those of full runs", "[cli][plan]") {
   }
 }
 
+// DualPipeV wants as many micro-batches as stages, and halves of backward no checkpoints.
+TEST_CASE("plans have the pipelines that their schedules take", "[cli][plan]") {
+  std::vector<std::string> found;
+  for (const Json& plan :
+       plans_of({"plan", "--world", "2", "--topology", "tiny", "--set", "hidden=32", "heads=1",
+                 "vocab=64", "seq=16", "layers=4", "batch=8", "pp=2", "microbatches=2,4", "full=0",
+                 "checkpoint=none,all", "schedule=dual_pipe_v,zb_h1,1f1b", "exhaustive=true"})) {
+    found.push_back(plan["schedule"].get<std::string>() + ' ' +
+                    std::to_string(plan["microbatches"].get<int>()) + ' ' +
+                    plan["checkpoint"].get<std::string>());
+  }
+  std::ranges::sort(found);
+  CHECK(found == std::vector<std::string>{"1f1b 2 all", "1f1b 2 none", "1f1b 4 all", "1f1b 4 none",
+                                          "dual_pipe_v 4 none", "zb_h1 2 none", "zb_h1 4 none"});
+}
+
 TEST_CASE("more micro-batches have a smaller bubble and a smaller peak", "[cli][plan]") {
   const std::vector<Json> plans =
       plans_of({"plan", "--world", "2", "--topology", "tiny", "--set", "hidden=32", "heads=1",
