@@ -81,10 +81,17 @@ std::int64_t rows_in_blocks(const tl::Context& tl, std::int64_t blocks, std::int
       blocks * ops::block_elements(tl) / std::max<std::int64_t>(columns, 1), 1);
 }
 
-// The rows of a block of a PE's `rows`: no more than a quarter of them, so that PEs load rows while
-// others, whose rows came earlier, store theirs.
-std::int64_t rows_of_block(const tl::Context& tl, std::int64_t rows, std::int64_t columns) {
-  return std::clamp<std::int64_t>(sim::ceil_divide(rows, 4), 1, rows_in_blocks(tl, 8, columns));
+// The rows of a block of a PE's `rows`, which come from `sources`: no more than a quarter of them,
+// so that PEs load rows while others, whose rows came earlier, store theirs.  Where that would take
+// more loads, or loads so small that they are mostly latency, a block has as many as fit.
+std::int64_t rows_of_block(const tl::Context& tl, std::int64_t rows, std::int64_t columns,
+                           const tl::RowsInBlocks& sources, DType dtype) {
+  constexpr Bytes kLeastBytes = 4096;
+  const std::int64_t most = rows_in_blocks(tl, 8, columns);
+  const std::int64_t quarter = sim::ceil_divide(rows, 4);
+  const bool is_small = quarter * columns * size_of(dtype) < kLeastBytes;
+  if (is_small || rows > std::ssize(sources.blocks)) return most;
+  return std::clamp<std::int64_t>(quarter, 1, most);
 }
 
 void look_up(const Tensor& rows, const Tensor& indices, const Tensor& table,
@@ -101,7 +108,7 @@ void look_up(const Tensor& rows, const Tensor& indices, const Tensor& table,
                     offset_of.defined() ? ops::local_part(offset_of, tl).offset[0] : 0;
                 const std::int64_t all = ids.rows * ids.columns;
                 ops::for_each_block(
-                    all, rows_of_block(tl, all, into.columns),
+                    all, rows_of_block(tl, all, into.columns, found, into.data.dtype()),
                     [&](std::int64_t begin, std::int64_t count) {
                       const tl::Tensor block = tl.load(ids.data + begin, {count}, ids.data.dtype());
                       tl.store(into.data + begin * into.columns,
@@ -126,6 +133,8 @@ class GradientRows {
     // They are loaded once for all rows where they fit into scratch.
     if (dy_.count > 0 && dy_.count <= most_indices()) kept_ = load_indices(tl_, indices_);
   }
+
+  const tl::RowsInBlocks& sources() const { return dy_; }
 
   // The sum for each of the table's rows [first, first + rows), in f32; undefined if there is none.
   std::optional<tl::Tensor> sum(std::int64_t first, std::int64_t rows) const {
@@ -164,13 +173,14 @@ void add_rows(tl::Context& tl, const Tensor& gradient, const Gathered& from,
               const RowNumbers& numbers) {
   const LocalPart into = ops::local_part(gradient, tl);
   const GradientRows gradients(tl, from, gradient.size(0));
-  ops::for_each_block(into.rows, rows_of_block(tl, into.rows, into.columns),
-                      [&](std::int64_t row, std::int64_t rows) {
-                        const auto sum = gradients.sum(numbers.first + into.offset[0] + row, rows);
-                        tl.store(into.data + row * into.columns,
-                                 sum ? tl.cast(*sum, gradient.dtype())
-                                     : tl.zeros({rows, into.columns}, gradient.dtype()));
-                      });
+  ops::for_each_block(
+      into.rows, rows_of_block(tl, into.rows, into.columns, gradients.sources(), gradient.dtype()),
+      [&](std::int64_t row, std::int64_t rows) {
+        const auto sum = gradients.sum(numbers.first + into.offset[0] + row, rows);
+        tl.store(into.data + row * into.columns,
+                 sum ? tl.cast(*sum, gradient.dtype())
+                     : tl.zeros({rows, into.columns}, gradient.dtype()));
+      });
 }
 
 void add_up(const Tensor& gradient, const Tensor& indices, const Tensor& dy,

@@ -259,7 +259,10 @@ void check_types_of_scaled(const Tensor& a, const Tensor& b, const ScaledMmOptio
   if (std::ranges::find(kDTypes, options.out_dtype) == kDTypes.end()) {
     refuse(fmt::format("out_dtype {}; f16, bf16 or f32 is wanted", name_of(options.out_dtype)), a);
   }
-  if (options.bias.defined()) ops::check_operands("scaled_mm", {options.bias});
+  if (options.bias.defined() && options.bias.dtype() != options.out_dtype) {
+    refuse(fmt::format("the bias is not of out_dtype, {}", name_of(options.out_dtype)),
+           options.bias);
+  }
   for (const Tensor* const operand : {&a, &b, &options.bias}) {
     if (!needs_grad(*operand)) continue;
     refuse("derivative for scaled_mm is not implemented; detach() the operand", *operand);

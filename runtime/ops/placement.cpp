@@ -80,6 +80,15 @@ void check_types(std::string_view name, const std::vector<Tensor>& operands, std
 }
 
 void check_is_product_of_reals(std::string_view name, const std::vector<Tensor>& operands) {
+  const auto fp8 =
+      std::ranges::find_if(operands, [](const Tensor& x) { return is_float8(x.dtype()); });
+  if (fp8 != operands.end()) {
+    throw DeviceError("KB-F002",
+                      "\"{}\" not implemented for '{}': {}; multiply matrices of fp8 by "
+                      "scaled_mm(), or give it {}.to({})",
+                      name, torch_name_of(fp8->dtype()), runtime::describe(*fp8), fp8->name(),
+                      runtime::words_for(DType::f32));
+  }
   const auto integral =
       std::ranges::find_if(operands, [](const Tensor& x) { return is_integral(x.dtype()); });
   if (integral == operands.end()) return;

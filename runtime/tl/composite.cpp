@@ -212,7 +212,7 @@ sim::CompositePlan Context::make_plan(const CompositeGemm& gemm) const {
   check_sizes(gemm);
   if (!can_be_factors(gemm.a.dtype(), gemm.b.dtype())) {
     throw DeviceError("KB-K031",
-                      "{}: a is {} and b is {}; they must be of one type, or both of 8 bits",
+                      "{}: a is {} and b is {}; they must be of one type, or both fp8",
                       where("tl.composite"), name_of(gemm.a.dtype()), name_of(gemm.b.dtype()));
   }
   sim::CompositePlan plan;

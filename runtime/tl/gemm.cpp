@@ -15,7 +15,7 @@ sim::GemmSize Context::dot_size(const Tensor& a, const Tensor& b) const {
   }
   if (!can_be_factors(a.dtype(), b.dtype())) {
     throw DeviceError("KB-K031",
-                      "{}: the operands are {} and {}; they must be of one type, or both of 8 bits",
+                      "{}: the operands are {} and {}; they must be of one type, or both fp8",
                       where("tl.dot"), describe(a), describe(b));
   }
   return {a.shape()[0], b.shape()[1], a.shape()[1]};

@@ -15,8 +15,8 @@ namespace kernbench {
 
 // Element types.  Arithmetic on types of floating point is done in f32 with one rounding to the
 // type per operation (ADR-0020), arithmetic on integral ones exactly, modulo 2^64 (ADR-0243).  The
-// 8-bit types are for storage: they are converted, and of what computes only matrix products take
-// those of floating point.
+// 8-bit types are for storage: operators of tensors convert them, and of those of floating point
+// they compute matrix products.
 enum class DType : std::uint8_t {
   f16,
   bf16,
@@ -50,7 +50,7 @@ constexpr bool is_integral(DType dtype) {  // bool too
 constexpr bool is_float8(DType dtype) {
   return dtype == DType::f8e4m3fn || dtype == DType::f8e5m2;
 }
-// True if a matrix product may have factors of these types: of one, or each of 8 bits.
+// True if a matrix product may have factors of these types: of one, or each of fp8.
 constexpr bool can_be_factors(DType a, DType b) {
   return a == b || (is_float8(a) && is_float8(b));
 }

@@ -93,13 +93,15 @@ TEST_CASE("what is no product of 8-bit elements is refused in torch's words", "[
   CHECK_THAT(refusal(of(kE5), of(kE5)),
              Says("KB-F002", "Multiplication of two Float8_e5m2 matrices is not supported"));
   CHECK_THAT(refusal(of(kE4), of(kE4), {.out_dtype = kE4}), Says("KB-F002", "out_dtype"));
-  CHECK_THAT(refusal(of(kE4), of(kE4), {.bias = of(kE4, {2})}), Says("KB-F002"));
-  CHECK_THAT(refusal(of(kE4), of(kE4), {.bias = of(DType::f32, {3})}), Says("KB-F001"));
+  CHECK_THAT(refusal(of(kE4), of(kE4), {.bias = of(kE4, {2})}), Says("KB-F002", "bf16"));
+  CHECK_THAT(refusal(of(kE4), of(kE4), {.bias = of(DType::f32, {2})}), Says("KB-F002", "bf16"));
+  CHECK_THAT(refusal(of(kE4), of(kE4), {.bias = of(DType::bf16, {3})}), Says("KB-F001"));
   CHECK_THAT(refusal(of(kE4, {4}), of(kE4)), Says("KB-F001", "mat1 must be a matrix"));
   CHECK_THAT(refusal(of(kE4, {2, 3}), of(kE4)), Says("KB-F001", "cannot be multiplied"));
-  CHECK_THAT(refusal(of(kE4), of(kE4), {.bias = of(DType::f32, {2}).requires_grad_()}),
+  CHECK_THAT(refusal(of(kE4), of(kE4), {.bias = of(DType::bf16, {2}).requires_grad_()}),
              Says("KB-F002", "derivative for scaled_mm is not implemented"));
-  CHECK_THAT(error([&] { matmul(of(kE4), of(kE4)); }), Says("KB-F002"));
+  CHECK_THAT(error([&] { matmul(of(kE4), of(kE4)); }), Says("KB-F002", "scaled_mm()"));
+  CHECK_THAT(error([&] { matmul(of(kE4), of(DType::f16)); }), Says("KB-F002", "scaled_mm()"));
 }
 
 }  // namespace
