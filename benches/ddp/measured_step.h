@@ -86,7 +86,7 @@ struct StageStep {
   Time tail{0};         // after the last pass: what gradients expose, and the optimizer
   Bytes held = 0;       // between two steps: parameters, buckets, states of the optimizer
   Bytes gradients = 0;  // after a pass
-  Bytes pass = 0;       // the most that a pass takes beyond what is held before
+  Bytes pass = 0;       // the most that passes take beyond these, one after the other
   Bytes kept = 0;       // of a micro-batch, by the forward pass
 };
 

@@ -33,7 +33,7 @@ std::set<int> stages_in(const std::vector<Action>& list) {
   return stages;
 }
 
-// What a rank does in a step.
+// The times and the memory of a rank's step.
 struct RankStep {
   nn::parallel::StepTimes times;
   MeshUse mesh;

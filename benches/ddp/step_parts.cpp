@@ -59,10 +59,21 @@ Tensor make_tokens(const RuntimeContext& torch, const StepInput& input) {
   return torch.zeros({input.microbatch().tokens()}, {.dp = input.on.tokens()});
 }
 
+namespace {
+
+std::int64_t rows_between(const StepInput& input) {
+  return input.microbatch().tokens() / (input.parallel.sequence_parallel ? input.tp : 1);
+}
+
+}  // namespace
+
 Tensor make_between(const RuntimeContext& torch, const StepInput& input) {
-  const std::int64_t sharers = input.parallel.sequence_parallel ? input.tp : 1;
-  return torch.zeros({input.microbatch().tokens() / sharers, input.size.hidden},
+  return torch.zeros({rows_between(input), input.size.hidden},
                      {.dtype = input.dtype, .dp = input.on.tokens()});
+}
+
+Bytes bytes_between(const StepInput& input) {
+  return rows_between(input) * input.size.hidden * size_of(input.dtype);
 }
 
 void run_stage_pass(RuntimeContext& torch, const StepInput& input,
@@ -112,12 +123,8 @@ Bytes measure_kept(RuntimeContext& torch, const StepInput& input, const ModelHol
   return kept;
 }
 
-StageStep measure_pass(RuntimeContext& torch, Bytes held) {
-  torch.ahbm.synchronize();
-  StageStep stage;
-  stage.pass = torch.ahbm.max_memory_allocated() - held;
-  stage.gradients = torch.ahbm.memory_stats().current[MemoryKind::gradient];
-  return stage;
+Bytes measure_pass(const RuntimeContext& torch, Bytes held, Bytes gradients) {
+  return torch.ahbm.max_memory_allocated() - held - gradients;
 }
 
 void set_times(StageStep& stage, const std::vector<PassInstants>& passes,

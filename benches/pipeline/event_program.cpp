@@ -81,7 +81,7 @@ class Program {
     return true;
   }
 
-  // What messages between a computation and the one before it hold up.
+  // Messages between a computation and the one before it hold it up.
   double issue_before(std::size_t rank, std::size_t i) const {
     const std::vector<Action>& list = lists_[rank];
     const bool has_message =
@@ -101,7 +101,7 @@ class Program {
     return is_on_other_rank(action.stage + (action.kind == ActionKind::forward ? -1 : 1), action);
   }
 
-  // When the values are there that a computation takes from another stage.
+  // Returns when the values are there that a computation takes from another stage.
   std::optional<double> find_ready(const Action& action, std::size_t rank) {
     const bool is_forward = action.kind == ActionKind::forward;
     if (action.kind == ActionKind::backward_weight) return 0;

@@ -9,8 +9,8 @@
 
 namespace kernbench::benches::pipeline {
 
-// Of the first micro-batch, which makes gradients, of the last, with which they are sent, and of
-// those between, which add to them.
+// The times of the first micro-batch, which makes gradients, of the last, with which they are sent,
+// and of those between, which add to them.
 struct TimesOfStage {
   StageTimes first = {};
   StageTimes later = {};

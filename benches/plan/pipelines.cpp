@@ -40,23 +40,24 @@ pipeline::TimesOfStage times_of(const StepFigures& figures) {
           .last = with(figures.last_backward_ns, figures.last_weight_ns)};
 }
 
-// Of a rank whose stages end one after the other: their optimizers', and what the gradients of the
-// one that ends last expose.
+// Returns what a rank, whose stages end one after the other, takes behind them: their optimizers,
+// and what the gradients of the one that ends last expose.
 double tail_of(const std::vector<const StepFigures*>& stages) {
   double tail = 0;
   for (const StepFigures* const stage : stages) tail += stage->tail_ns - stage->dp_exposed_ns;
   return tail + stages.front()->dp_exposed_ns;
 }
 
-// Of a rank with so many micro-batches under way on its stages: what they hold, their gradients,
-// and a pass of the one that takes most, which has one of the micro-batches.
-double peak_of(const std::vector<const StepFigures*>& stages, int under_way) {
+// A rank with so many micro-batches under way has what its stages hold, their gradients, and a pass
+// of the one that takes most, which has one of the micro-batches.  Each stage has two messages
+// more, the next input and the next gradient, which it receives meanwhile.
+double peak_of(const std::vector<const StepFigures*>& stages, int under_way, double message) {
   double peak = 0;
-  double pass = 0;  // without gradients
+  double pass = 0;
   double kept = 0;
   for (const StepFigures* const stage : stages) {
-    peak += stage->held_bytes + stage->gradient_bytes;
-    pass = std::max(pass, stage->pass_bytes - stage->gradient_bytes);
+    peak += stage->held_bytes + stage->gradient_bytes + 2 * message;
+    pass = std::max(pass, stage->pass_bytes);
     kept = std::max(kept, stage->kept_bytes);
   }
   return peak + pass + (under_way - 1) * kept;
@@ -99,14 +100,16 @@ StepFigures compose(const ddp::StepInput& input, const std::vector<StepFigures>&
     const int rank = checked.rank_of_stage.at(static_cast<std::size_t>(stage));
     ranks.at(static_cast<std::size_t>(rank)).push_back(&figures);
     step.flops += figures.flops / input.pp;
-    step.events += 3 * figures.events;  // all micro-batches in each of the three steps
+    // Stages have steps of one pass, of one and of all; the pipeline has three of all.
+    step.events += 3 * figures.events * input.microbatches / (input.microbatches + 2);
   }
   const pipeline::ProgramTimes program = pipeline::run_program(lists, times, message);
   step.bubble_ns = program.bubble;
+  const auto message_bytes = static_cast<double>(ddp::bytes_between(input));
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     step.step_ns = std::max(step.step_ns, program.ends[rank] + tail_of(ranks[rank]));
     const int under_way = checked.peaks_of_ranks[rank] + checked.peaks_of_weights[rank];
-    step.peak_bytes = std::max(step.peak_bytes, peak_of(ranks[rank], under_way));
+    step.peak_bytes = std::max(step.peak_bytes, peak_of(ranks[rank], under_way, message_bytes));
   }
   for (const StepFigures* const stage : ranks.front()) {
     step.computing_ns += stage->computing_ns;

@@ -67,10 +67,10 @@ Row simulate(PointContext& point, std::string_view table, const ddp::StepInput& 
   return row;
 }
 
-// To compute more again takes longer, and a cap changes nothing but the data parallel ranks'
-// communication.
+// To compute more again takes longer, so what makes less of it needless makes more so, too.
 std::string find_needless(const Plan* keeps_more, const Plan* smallest_cap, double enough) {
-  if (keeps_more != nullptr && keeps_more->refused.empty()) return std::string(kKeepsMore);
+  if (keeps_more != nullptr && !keeps_more->needless.empty()) return keeps_more->needless;
+  if (keeps_more != nullptr && keeps_more->fits()) return std::string(kKeepsMore);
   if (smallest_cap == nullptr || !smallest_cap->fits()) return "";
   const StepFigures& figures = smallest_cap->figures;
   return figures.step_ns - figures.dp_exposed_ns > enough ? std::string(kIsSlower) : "";
@@ -101,7 +101,7 @@ Row plan_row(std::string_view table, const ddp::StepInput& input) {
       .set("layers", input.size.layers);
 }
 
-// What is refused when it is run with all layers makes others needed.
+// A plan that is refused when it is run with all layers makes others needed.
 const std::vector<Plan>& Planner::run() {
   do {
     time_all();
@@ -308,11 +308,13 @@ bool Planner::measure_best() {
   }
 }
 
-// Plans that this one has made needless are not any more.  Returns true if there are some.
+// Plans that this one has made needless are not any more, and neither are those that are slower
+// than a tenth, which may be another now.  Returns true if there are some.
 bool Planner::reopen(const Place& place) {
   bool has_new = false;
   for (Plan& plan : plans_) {
-    if (plan.needless.empty() || plan.place.family != place.family) continue;
+    const bool is_other = plan.place.family != place.family && plan.needless != kIsSlower;
+    if (plan.needless.empty() || is_other) continue;
     plan.needless.clear();
     has_new = true;
   }

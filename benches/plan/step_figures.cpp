@@ -92,7 +92,7 @@ StepFigures figures_of(PointContext& point, const ddp::StepInput& input,
   return figures;
 }
 
-// Those of a pass between the first and the last one.
+// Returns the figures of a pass between the first and the last one.
 StepFigures figures_of_pass(const ddp::StepInput& input, const ddp::MeasuredStep& measured,
                             const StepFigures& whole) {
   StepFigures figures = figures_of(measured.middle);

@@ -23,7 +23,7 @@ struct StepFigures {
   double peak_bytes = 0;  // of HBM
   double flops = 0;       // that count for its MFU
   double events = 0;      // of the host's simulation, of three steps
-  // Of a stage for itself (ddp::StageStep): its first pass, later ones and the last.
+  // Figures of a stage for itself (ddp::StageStep): its first pass, later ones and the last.
   double forward_ns = 0;
   double first_backward_ns = 0;
   double backward_ns = 0;
