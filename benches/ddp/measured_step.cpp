@@ -103,7 +103,9 @@ StepsOfRank first_and_third(RuntimeContext& torch, const StepInput& input, Model
     if (input.is_stage && i == 2) {
       steps.stage.pass = measure_pass(torch, held, steps.stage.gradients);
     }
+    const Time before_tail = torch.engine().now();
     finish();
+    steps.stage.tail_launch = torch.engine().now() - before_tail;
     const auto ended = nn::parallel::device_instant(torch, tokens.device());
     torch.ahbm.synchronize();
     StepTimes step = nn::parallel::step_between(*did.front().begin, *ended);

@@ -80,9 +80,11 @@ void run_stage_pass(RuntimeContext& torch, const StepInput& input,
                     const std::function<Tensor(const Tensor& x)>& forward, const Tensor& tokens,
                     const Tensor& between, PassInstants& instants) {
   const auto timed = [&](Span& span, const auto& work) {
+    const Time before = torch.engine().now();
     span.begin = nn::parallel::device_instant(torch, tokens.device());
     auto made = work();
     span.end = nn::parallel::device_instant(torch, tokens.device());
+    span.launching = torch.engine().now() - before;
     return made;
   };
   const bool has_embedding = input.parallel.has_embedding;
@@ -135,10 +137,16 @@ void set_times(StageStep& stage, const std::vector<PassInstants>& passes,
                                 .input = pass.input.duration(),
                                 .weight = pass.weight.duration()};
   };
+  const PassInstants& later = passes[1];
   const PassInstants& last = passes.back();
   const Span& end_of_last = last.weight.end == nullptr ? last.backward : last.weight;
-  stage.times = {
-      .first = times_of(passes[0]), .later = times_of(passes[1]), .last = times_of(last)};
+  stage.times = {.first = times_of(passes[0]),
+                 .later = times_of(later),
+                 .last = times_of(last),
+                 .host = {.forward = to_ns(later.forward.launching),
+                          .backward = to_ns(later.backward.launching),
+                          .input = to_ns(later.input.launching),
+                          .weight = to_ns(later.weight.launching)}};
   stage.tail = end.at - end_of_last.end->at;
 }
 

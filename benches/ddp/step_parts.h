@@ -50,6 +50,7 @@ using Instant = std::shared_ptr<const nn::parallel::DeviceInstant>;
 struct Span {
   Instant begin = nullptr;
   Instant end = nullptr;
+  Time launching{0};  // on the host
 
   double duration() const { return begin == nullptr ? 0 : to_ns(end->at - begin->at); }
 };

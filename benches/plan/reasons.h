@@ -14,7 +14,7 @@ namespace kernbench::benches::plan {
 // The reasons that a plan is not timed.
 inline constexpr std::string_view kKeepsMore = "less is computed again, and fits";
 inline constexpr std::string_view kIsSlower =
-    "slower, even if data parallel ranks hid all they send";
+    "slower, even if larger caps hid all that data parallel ranks send, and idled never";
 
 // "12.3 MiB"
 std::string show_bytes(double bytes);
