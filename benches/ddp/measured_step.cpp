@@ -94,10 +94,18 @@ StepsOfRank first_and_third(RuntimeContext& torch, const StepInput& input, Model
     if (meter) meter->begin();
     const int passes = i < 2 ? 1 : input.microbatches;
     const Bytes held = torch.ahbm.memory_stats().current.sum();
+    if (input.is_stage) torch.ahbm.reset_peak_memory_stats();
     const std::vector<PassInstants> did =
         run_passes(torch, input, passes, model, tokens, between, hold);
-    if (input.is_stage && i == 0) steps.stage = measure_pass(torch, held);
+    if (input.is_stage && i == 0) {
+      steps.stage.gradients = torch.ahbm.memory_stats().current[MemoryKind::gradient];
+    }
+    if (input.is_stage && i == 2) {
+      steps.stage.pass = measure_pass(torch, held, steps.stage.gradients);
+    }
+    const Time before_tail = torch.engine().now();
     finish();
+    steps.stage.tail_launch = torch.engine().now() - before_tail;
     const auto ended = nn::parallel::device_instant(torch, tokens.device());
     torch.ahbm.synchronize();
     StepTimes step = nn::parallel::step_between(*did.front().begin, *ended);

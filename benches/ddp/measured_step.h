@@ -84,9 +84,10 @@ struct BucketBound {
 struct StageStep {
   pipeline::TimesOfStage times;
   Time tail{0};         // after the last pass: what gradients expose, and the optimizer
+  Time tail_launch{0};  // of the host, for that
   Bytes held = 0;       // between two steps: parameters, buckets, states of the optimizer
   Bytes gradients = 0;  // after a pass
-  Bytes pass = 0;       // the most that a pass takes beyond what is held before
+  Bytes pass = 0;       // the most that passes take beyond these, one after the other
   Bytes kept = 0;       // of a micro-batch, by the forward pass
 };
 
@@ -97,8 +98,8 @@ struct MeasuredStep {
   nn::parallel::StepTimes later;
   nn::parallel::StepTimes middle;
   StageStep stage;  // likewise, of a pipeline's stage
-  Time bubble{0};  // of a pipeline's step: its ranks' mean time between computations, in which they
-                   // wait for another
+  Time bubble{0};   // of a pipeline's step: until the last computation of all ranks, without the
+                   // mean time in which a rank computes
   // They hold, for each bucket of the later step, when the last rank's part had ended, and the
   // bound of that.
   std::vector<Time> last_ended;

@@ -33,7 +33,7 @@ std::set<int> stages_in(const std::vector<Action>& list) {
   return stages;
 }
 
-// What a rank does in a step.
+// The times and the memory of a rank's step.
 struct RankStep {
   nn::parallel::StepTimes times;
   MeshUse mesh;
@@ -132,21 +132,34 @@ class MessagesOfRank {
   }
   void begin() {
     end();
-    if (has_previous()) coming_ = torch_.distributed.irecv(received_, previous_);
+    launch([&] {
+      if (has_previous()) coming_ = torch_.distributed.irecv(received_, previous_);
+    });
   }
   Instant compute() {
     own_.mul_(2.0);
     return nn::parallel::device_instant(torch_, torch_.ahbm.current_device());
   }
   void send() {
-    if (has_next()) sends_.push_back(torch_.distributed.isend(sent_, next_));
+    launch([&] {
+      if (has_next()) sends_.push_back(torch_.distributed.isend(sent_, next_));
+    });
   }
+  // The host's longest time for one message.
+  Time launching() const { return launching_; }
   Instant receive() {
     if (coming_) std::exchange(coming_, std::nullopt)->wait();
     return nn::parallel::device_instant(torch_, torch_.ahbm.current_device());
   }
 
  private:
+  template <class Work>
+  void launch(const Work& work) {
+    const Time before = torch_.engine().now();
+    work();
+    launching_ = std::max(launching_, torch_.engine().now() - before);
+  }
+
   RuntimeContext& torch_;
   const int next_;
   const int previous_;
@@ -156,6 +169,7 @@ class MessagesOfRank {
   const Tensor own_;
   std::vector<distributed::Work> sends_;
   std::optional<distributed::Work> coming_;
+  Time launching_{0};
 };
 
 // The step lasts from the first rank's begin to the last one's end.
@@ -228,6 +242,7 @@ pipeline::MessageTimes measure_messages(PointContext& point, const StepInput& in
     const Instant third = own.compute();
     own.receive();
     own.end();
+    longest.launch = std::max(longest.launch, to_ns(own.launching()));
     if (own.has_previous()) {
       const Instant& sent = sent_at[static_cast<std::size_t>(rank - input.world / input.pp)];
       longest.send = std::max(longest.send, to_ns(there->at - sent->at));

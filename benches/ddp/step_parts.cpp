@@ -59,19 +59,32 @@ Tensor make_tokens(const RuntimeContext& torch, const StepInput& input) {
   return torch.zeros({input.microbatch().tokens()}, {.dp = input.on.tokens()});
 }
 
+namespace {
+
+std::int64_t rows_between(const StepInput& input) {
+  return input.microbatch().tokens() / (input.parallel.sequence_parallel ? input.tp : 1);
+}
+
+}  // namespace
+
 Tensor make_between(const RuntimeContext& torch, const StepInput& input) {
-  const std::int64_t sharers = input.parallel.sequence_parallel ? input.tp : 1;
-  return torch.zeros({input.microbatch().tokens() / sharers, input.size.hidden},
+  return torch.zeros({rows_between(input), input.size.hidden},
                      {.dtype = input.dtype, .dp = input.on.tokens()});
+}
+
+Bytes bytes_between(const StepInput& input) {
+  return rows_between(input) * input.size.hidden * size_of(input.dtype);
 }
 
 void run_stage_pass(RuntimeContext& torch, const StepInput& input,
                     const std::function<Tensor(const Tensor& x)>& forward, const Tensor& tokens,
                     const Tensor& between, PassInstants& instants) {
   const auto timed = [&](Span& span, const auto& work) {
+    const Time before = torch.engine().now();
     span.begin = nn::parallel::device_instant(torch, tokens.device());
     auto made = work();
     span.end = nn::parallel::device_instant(torch, tokens.device());
+    span.launching = torch.engine().now() - before;
     return made;
   };
   const bool has_embedding = input.parallel.has_embedding;
@@ -112,12 +125,8 @@ Bytes measure_kept(RuntimeContext& torch, const StepInput& input, const ModelHol
   return kept;
 }
 
-StageStep measure_pass(RuntimeContext& torch, Bytes held) {
-  torch.ahbm.synchronize();
-  StageStep stage;
-  stage.pass = torch.ahbm.max_memory_allocated() - held;
-  stage.gradients = torch.ahbm.memory_stats().current[MemoryKind::gradient];
-  return stage;
+Bytes measure_pass(const RuntimeContext& torch, Bytes held, Bytes gradients) {
+  return torch.ahbm.max_memory_allocated() - held - gradients;
 }
 
 void set_times(StageStep& stage, const std::vector<PassInstants>& passes,
@@ -128,10 +137,16 @@ void set_times(StageStep& stage, const std::vector<PassInstants>& passes,
                                 .input = pass.input.duration(),
                                 .weight = pass.weight.duration()};
   };
+  const PassInstants& later = passes[1];
   const PassInstants& last = passes.back();
   const Span& end_of_last = last.weight.end == nullptr ? last.backward : last.weight;
-  stage.times = {
-      .first = times_of(passes[0]), .later = times_of(passes[1]), .last = times_of(last)};
+  stage.times = {.first = times_of(passes[0]),
+                 .later = times_of(later),
+                 .last = times_of(last),
+                 .host = {.forward = to_ns(later.forward.launching),
+                          .backward = to_ns(later.backward.launching),
+                          .input = to_ns(later.input.launching),
+                          .weight = to_ns(later.weight.launching)}};
   stage.tail = end.at - end_of_last.end->at;
 }
 

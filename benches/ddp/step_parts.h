@@ -40,8 +40,9 @@ Tensor loss_of(RuntimeContext& torch, const StepInput& input, const Tensor& logi
 StepInput stage_of(const StepInput& input, int stage);
 
 Tensor make_tokens(const RuntimeContext& torch, const StepInput& input);  // of a micro-batch
-// What lies between two stages, of a micro-batch: [tokens, hidden].
+// Makes what lies between two stages, of a micro-batch: [tokens, hidden].
 Tensor make_between(const RuntimeContext& torch, const StepInput& input);
+Bytes bytes_between(const StepInput& input);
 
 using Instant = std::shared_ptr<const nn::parallel::DeviceInstant>;
 
@@ -49,11 +50,12 @@ using Instant = std::shared_ptr<const nn::parallel::DeviceInstant>;
 struct Span {
   Instant begin = nullptr;
   Instant end = nullptr;
+  Time launching{0};  // on the host
 
   double duration() const { return begin == nullptr ? 0 : to_ns(end->at - begin->at); }
 };
 
-// A pass; that of a stage also has its computations, as a pipeline's schedule has them.
+// A pass has its begin; that of a stage also has its computations, as a pipeline's schedule does.
 struct PassInstants {
   Instant begin = nullptr;
   Span forward = {};
@@ -62,14 +64,15 @@ struct PassInstants {
   Span weight = {};
 };
 
-// A pass of a stage: `between` is what it takes, and the gradient of what it gives.
+// Runs a pass of a stage: `between` is what it takes, and the gradient of what it gives.
 void run_stage_pass(RuntimeContext& torch, const StepInput& input,
                     const std::function<Tensor(const Tensor& x)>& forward, const Tensor& tokens,
                     const Tensor& between, PassInstants& instants);
 // The bytes that the forward pass of a stage keeps of a micro-batch.
 Bytes measure_kept(RuntimeContext& torch, const StepInput& input, const ModelHolder& model);
-// The memory of the first pass, before which the device held so much.
-StageStep measure_pass(RuntimeContext& torch, Bytes held);
+// The most bytes of the passes since the peak was reset, beyond what the device held before them
+// and gradients.
+Bytes measure_pass(const RuntimeContext& torch, Bytes held, Bytes gradients);
 // REQUIRES: three passes or more, and the device has done the step
 void set_times(StageStep& stage, const std::vector<PassInstants>& passes,
                const nn::parallel::DeviceInstant& end);

@@ -20,7 +20,11 @@ class Program {
  public:
   Program(const ActionLists& lists, const std::vector<TimesOfStage>& stages,
           const MessageTimes& message)
-      : lists_(lists), stages_(stages), message_(message), ends_(lists.size()) {
+      : lists_(lists),
+        stages_(stages),
+        message_(message),
+        ends_(lists.size()),
+        launched_(lists.size()) {
     for (std::size_t rank = 0; rank < lists.size(); ++rank) {
       for (const Action& action : lists[rank]) {
         rank_of_[action.stage] = rank;
@@ -43,6 +47,7 @@ class Program {
       times.ends.push_back(ends_[rank].back());
       for (const Action& action : lists_[rank]) idle -= cost_of(action);
     }
+    times.launched = launched_;
     times.end = *std::ranges::max_element(times.ends);
     const auto ranks = static_cast<double>(lists_.size());
     times.bubble = times.end + idle / ranks;
@@ -52,9 +57,12 @@ class Program {
  private:
   double cost_of(const Action& action) const {
     const TimesOfStage& stage = stages_.at(static_cast<std::size_t>(action.stage));
-    const StageTimes& times = action.microbatch == 0                   ? stage.first
-                              : action.microbatch == microbatches_ - 1 ? stage.last
-                                                                       : stage.later;
+    return time_of(action, action.microbatch == 0                   ? stage.first
+                           : action.microbatch == microbatches_ - 1 ? stage.last
+                                                                    : stage.later);
+  }
+
+  static double time_of(const Action& action, const StageTimes& times) {
     switch (action.kind) {
       case ActionKind::forward:
         return times.forward;
@@ -75,13 +83,17 @@ class Program {
     const std::optional<double> ready = find_ready(action, rank);
     if (!ready) return false;
     const double free = ends.empty() ? 0 : ends.back() + issue_before(rank, ends.size());
-    const double end = std::max(*ready, free) + cost_of(action);
+    double& launched = launched_[rank];
+    const double start = std::max({*ready, free, launched});
+    launched += time_of(action, stages_.at(static_cast<std::size_t>(action.stage)).host) +
+                message_.launch * (is_sent(action) + is_received(action));
+    const double end = std::max(start + cost_of(action), launched);
     ends.push_back(end);
     done_[action] = end;
     return true;
   }
 
-  // What messages between a computation and the one before it hold up.
+  // Messages between a computation and the one before it hold it up.
   double issue_before(std::size_t rank, std::size_t i) const {
     const std::vector<Action>& list = lists_[rank];
     const bool has_message =
@@ -101,7 +113,7 @@ class Program {
     return is_on_other_rank(action.stage + (action.kind == ActionKind::forward ? -1 : 1), action);
   }
 
-  // When the values are there that a computation takes from another stage.
+  // Returns when the values are there that a computation takes from another stage.
   std::optional<double> find_ready(const Action& action, std::size_t rank) {
     const bool is_forward = action.kind == ActionKind::forward;
     if (action.kind == ActionKind::backward_weight) return 0;
@@ -132,6 +144,7 @@ class Program {
   int microbatches_ = 0;
   std::map<int, std::size_t> rank_of_;  // of a stage
   std::vector<std::vector<double>> ends_;
+  std::vector<double> launched_;  // when each rank's host has launched what it has come to
   std::map<Action, double> done_;
   std::map<std::pair<std::size_t, std::size_t>, double> links_;  // when one is free
 };

@@ -4,6 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <iterator>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include "benches/ddp/axes.h"
@@ -35,23 +39,24 @@ ddp::StepInput input_of(const Question& question, int tp, int pp) {
 std::optional<std::string> reason_against(const ddp::StepInput& input) {
   const std::int64_t batch = input.size.batch;
   if (batch % input.dp() != 0) {
-    return fmt::format("tp {}: dp {} does not divide batch, which is {}", input.tp, input.dp(),
-                       batch);
+    return fmt::format("dp {} does not divide batch, which is {}", input.dp(), batch);
   }
   train::LanguageModelSize size = input.size;
   size.batch /= input.dp();
   return train::describe_unshared(size, input.tp, input.parallel);
 }
 
-// At least the bytes of a rank's gradients: buffers of ZeRO-1 have gaps, and each of GPT's tensor
-// parallel ranks has the whole table of positions.
+// Returns at least the bytes of a rank's gradients: buffers of ZeRO-1 have gaps, each of GPT's
+// tensor parallel ranks has the whole table of positions, and a pipeline's first and last stage
+// have the embedding and the head.
 double most_gradient_bytes(const ddp::StepInput& input) {
   constexpr double kGaps = 1.05;
   train::LanguageModelSize size = input.size;
   size.vocab = train::parallel_vocab(size, input.tp);
+  size.layers /= input.pp;
   const train::ParameterCount count = train::count_parameters(input.model, size);
   const auto positions = static_cast<double>(size.seq * size.hidden);
-  const double elements = (count.matrices / input.tp + positions + count.vectors) / input.pp;
+  const double elements = count.matrices / input.tp + positions + count.vectors;
   return kGaps * elements * static_cast<double>(size_of(input.dtype));
 }
 
@@ -65,10 +70,15 @@ std::vector<double> different_caps(std::vector<double> caps, const ddp::StepInpu
   return caps;
 }
 
-// Whether so many ranks have steps of the scheme, and others than of ddp.
-bool has_scheme(const ddp::StepInput& input, ddp::Scheme scheme) {
-  if (input.dp() == 1 || input.pp > 1) return scheme == ddp::Scheme::ddp;
-  return !input.is_mesh || scheme != ddp::Scheme::fsdp2;
+// Says why so many ranks have no steps of the scheme, or none that are not those of ddp.
+std::optional<std::string> reason_against(const ddp::StepInput& input, ddp::Scheme scheme) {
+  if (scheme == ddp::Scheme::ddp) return {};
+  if (input.pp > 1) return fmt::format("pp {} has ddp, not {}", input.pp, name_of(scheme));
+  if (input.dp() == 1) return fmt::format("dp 1 has ddp, not {}", name_of(scheme));
+  if (input.is_mesh && scheme == ddp::Scheme::fsdp2) {
+    return fmt::format("tp {} has ddp or zero1, not fsdp2", input.tp);
+  }
+  return {};
 }
 
 using pipeline::NamedLists;
@@ -88,19 +98,27 @@ struct Axes {
   std::vector<train::Recomputation> recomputations;
 };
 
+// The kinds of a plan, each of which computes more again than the one before.
+constexpr std::array kMoreAndMore = {train::Recomputation::Kind::none,
+                                     train::Recomputation::Kind::selective,
+                                     train::Recomputation::Kind::all};
+
+// The one that computes least again first.
 std::vector<train::Recomputation> read_recomputations(const Settings& settings) {
-  using Kind = train::Recomputation::Kind;
   std::vector<train::Recomputation> found;
   for (const std::string_view text : settings.list("checkpoint")) {
     found.push_back(train::parse_recomputation(text));
-    const Kind kind = found.back().kind;
-    if (kind == Kind::none || kind == Kind::selective || kind == Kind::all) continue;
+    const train::Recomputation::Kind kind = found.back().kind;
+    if (std::ranges::find(kMoreAndMore, kind) != kMoreAndMore.end()) continue;
     throw UsageError(
         "KB-U012",
         "--set checkpoint={}: a plan's layers are alike: none, selective or all of each "
         "is computed again",
         text);
   }
+  std::ranges::sort(found, {}, [](const train::Recomputation& each) {
+    return std::ranges::find(kMoreAndMore, each.kind);
+  });
   return found;
 }
 
@@ -118,45 +136,124 @@ Axes read_axes(const Settings& settings) {
           .recomputations = read_recomputations(settings)};
 }
 
-// Whether the pipeline's numbers fit its schedule, and its halves what is computed again.
-bool has_schedule(const ddp::StepInput& input) {
+// Says why the pipeline's numbers do not fit its schedule, or its halves what is computed again.
+std::optional<std::string> reason_against_schedule(const ddp::StepInput& input) {
+  const std::string_view schedule = name_of(*input.schedule);
   try {
     const bool splits = ddp::splits_backward(ddp::list_actions(input));
-    return !splits || input.recomputation.kind == train::Recomputation::Kind::none;
+    if (!splits || input.recomputation.kind == train::Recomputation::Kind::none) return {};
+    return fmt::format("{} of pp {} has halves of backward, and so no checkpoint={}", schedule,
+                       input.pp, name_of(input.recomputation));
   } catch (const CollectiveError&) {
-    return false;
+    return fmt::format("{} of pp {} does not take {} micro-batches", schedule, input.pp,
+                       input.microbatches);
   }
 }
 
-// The plans that are alike but for their scheme, cap and recomputation.
-void add_plans(const Axes& axes, ddp::StepInput input, std::vector<Plan>& plans) {
-  for (const ddp::Scheme scheme : axes.schemes) {
-    if (!has_scheme(input, scheme)) continue;
-    input.scheme = scheme;
+// Says why stages, of each rank as many as its schedule wants, do not share the model.
+std::optional<std::string> reason_against_stages(const ddp::StepInput& input) {
+  if (input.microbatches == 1) return fmt::format("pp {} wants several micro-batches", input.pp);
+  if (input.size.layers % input.stages() == 0) return {};
+  return fmt::format("{} stages, of {} with pp {}, do not divide layers, which is {}",
+                     input.stages(), name_of(*input.schedule), input.pp, input.size.layers);
+}
+
+std::optional<std::string> reason_against_microbatches(const ddp::StepInput& input) {
+  if (input.size.batch % input.microbatches != 0) {
+    return fmt::format(
+        "{} micro-batches do not divide the samples of a rank with tp {} x pp {}, "
+        "which are {}",
+        input.microbatches, input.tp, input.pp, input.size.batch);
+  }
+  const auto why = train::describe_unshared(input.microbatch(), input.tp, input.parallel);
+  if (!why) return {};
+  return fmt::format("{}, with {} micro-batches and pp {}", *why, input.microbatches, input.pp);
+}
+
+class Lister {
+ public:
+  Lister(const Question& question, const Settings& settings, const Topology& topology)
+      : question_(question), settings_(settings), topology_(topology), axes_(read_axes(settings)) {}
+
+  Candidates run() {
+    for (const std::int64_t pp : axes_.stages) add_ranks_of(static_cast<int>(pp));
+    return std::move(found_);
+  }
+
+ private:
+  // Returns true if there is a reason, which is kept once.
+  bool is_refused(std::vector<std::string>& reasons, std::optional<std::string> why) {
+    if (!why) return false;
+    if (std::ranges::find(reasons, *why) == reasons.end()) reasons.push_back(std::move(*why));
+    return true;
+  }
+
+  void add_ranks_of(int pp) {
+    if (question_.world % pp != 0) {
+      is_refused(found_.left_out,
+                 fmt::format("pp {} does not divide world, which is {}", pp, question_.world));
+      return;
+    }
+    if (pp > 1 && !settings_.is_set("pp") && question_.world > pp * kMostOfStage) {
+      is_refused(found_.impossible, fmt::format("pp {}, unless it is given: a stage has {} ranks",
+                                                pp, question_.world / pp));
+      return;
+    }
+    for (int tp = 1; tp * pp <= question_.world; ++tp) {
+      if (question_.world % (tp * pp) == 0) add_microbatches(input_of(question_, tp, pp));
+    }
+  }
+
+  void add_microbatches(ddp::StepInput input) {
+    if (is_refused(found_.impossible, reason_against(input))) return;
+    input.size.batch /= input.dp();
+    for (const std::int64_t microbatches : axes_.microbatches) {
+      input.microbatches = static_cast<int>(microbatches);
+      if (is_refused(found_.left_out, reason_against_microbatches(input))) continue;
+      input.on = train::read_pes(settings_, topology_, input.microbatch().tokens());
+      input.pp == 1 ? add_schemes(input) : add_pipelines(input);
+    }
+  }
+
+  void add_pipelines(ddp::StepInput input) {
+    for (const NamedLists* const schedule : axes_.schedules) {
+      input.schedule = schedule;
+      input.chunks = schedule->stages_per_rank(axes_.chunks);
+      if (!is_refused(found_.left_out, reason_against_stages(input))) add_schemes(input);
+    }
+  }
+
+  void add_schemes(ddp::StepInput input) {
+    for (const ddp::Scheme scheme : axes_.schemes) {
+      if (is_refused(found_.left_out, reason_against(input, scheme))) continue;
+      input.scheme = scheme;
+      add_family(input);
+    }
+  }
+
+  // The plans that are alike but for their cap and recomputation.
+  void add_family(ddp::StepInput input) {
+    std::vector<Plan>& plans = found_.plans;
     Place place{.family = plans.empty() ? 0 : plans.back().place.family + 1};
-    for (const double cap : different_caps(axes.caps, input)) {
+    for (const double cap : different_caps(axes_.caps, input)) {
       input.bucket_cap_mb = cap;
       place.recompute = 0;
-      for (const train::Recomputation& recomputation : axes.recomputations) {
+      for (const train::Recomputation& recomputation : axes_.recomputations) {
         input.recomputation = recomputation;
-        if (input.pp > 1 && !has_schedule(input)) continue;
+        if (input.pp > 1 && is_refused(found_.left_out, reason_against_schedule(input))) continue;
         plans.push_back({.input = input, .place = place});
         ++place.recompute;
       }
       ++place.cap;
     }
   }
-}
 
-// Those of each schedule whose stages share the layers.
-void add_pipelines(const Axes& axes, ddp::StepInput input, std::vector<Plan>& plans) {
-  for (const NamedLists* const schedule : axes.schedules) {
-    input.schedule = schedule;
-    input.chunks = schedule->stages_per_rank(axes.chunks);
-    if (input.microbatches == 1 || input.size.layers % input.stages() != 0) continue;
-    add_plans(axes, input, plans);
-  }
-}
+  const Question& question_;
+  const Settings& settings_;
+  const Topology& topology_;
+  const Axes axes_;
+  Candidates found_;
+};
 
 }  // namespace
 
@@ -176,36 +273,9 @@ std::string describe(const ddp::StepInput& input) {
 
 Candidates list_candidates(const Question& question, const Settings& settings,
                            const Topology& topology) {
-  const Axes axes = read_axes(settings);
-  Candidates found;
-  for (const std::int64_t pp : axes.stages) {
-    if (pp > 1 && !settings.is_set("pp") && question.world > pp * kMostOfStage) {
-      found.impossible.push_back(
-          fmt::format("pp {}, unless it is given: a stage has {} ranks", pp, question.world / pp));
-      continue;
-    }
-    for (int tp = 1; tp * pp <= question.world; ++tp) {
-      if (question.world % (tp * pp) != 0) continue;
-      ddp::StepInput input = input_of(question, tp, static_cast<int>(pp));
-      if (auto why = reason_against(input)) {
-        const bool is_new = std::ranges::find(found.impossible, *why) == found.impossible.end();
-        if (is_new) found.impossible.push_back(std::move(*why));
-        continue;
-      }
-      input.size.batch /= input.dp();
-      for (const std::int64_t microbatches : axes.microbatches) {
-        if (input.size.batch % microbatches != 0) continue;
-        input.microbatches = static_cast<int>(microbatches);
-        if (train::describe_unshared(input.microbatch(), tp, input.parallel)) continue;
-        input.on = train::read_pes(settings, topology, input.microbatch().tokens());
-        pp == 1 ? add_plans(axes, input, found.plans) : add_pipelines(axes, input, found.plans);
-      }
-    }
-  }
+  Candidates found = Lister(question, settings, topology).run();
   if (!found.plans.empty()) return found;
-  if (found.impossible.empty()) {
-    found.impossible.emplace_back("ddp or zero1 is wanted for tp > 1, and 1 of micro-batches");
-  }
+  std::ranges::move(found.left_out, std::back_inserter(found.impossible));
   throw UsageError("KB-U012", "plan: no plan has {} ranks and {} samples: {}", question.world,
                    question.model.size.batch, fmt::join(found.impossible, "; "));
 }

@@ -55,7 +55,8 @@ std::string describe(const ddp::StepInput& input);
 
 struct Candidates {
   std::vector<Plan> plans;
-  std::vector<std::string> impossible;  // why numbers of tensor parallel ranks have no plan
+  std::vector<std::string> impossible;  // why ranks along an axis have no plan
+  std::vector<std::string> left_out;    // why some of the settings' lists have none with others
 };
 
 // All divisors of world as tensor parallel ranks, of what is left those that the settings list as
@@ -64,8 +65,7 @@ struct Candidates {
 // choices, and caps that all gradients are below are one.  Tensor parallel ranks share the tokens
 // between their layers, too, and have no fsdp2.  Micro-batches that do not divide a rank's samples
 // are left out.
-// Throws UsageError KB-U012 if there is none, with what each number of tensor parallel ranks fails
-// at.
+// Throws UsageError KB-U012 if there is none, with each reason.
 Candidates list_candidates(const Question& question, const Settings& settings,
                            const Topology& topology);
 

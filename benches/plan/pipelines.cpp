@@ -28,35 +28,42 @@ std::size_t kind_of(int stage, int stages) {
   return stage == stages - 1 ? kinds_of(stages).size() - 1 : 1;
 }
 
-pipeline::TimesOfStage times_of(const StepFigures& figures) {
+// A device that waits for its host's launches, as in the first pass, takes as long as these: so
+// what it takes without is the least of the passes.
+pipeline::TimesOfStage times_of(const StepFigures& of) {
+  const double forward = std::min({of.first_forward_ns, of.forward_ns, of.last_forward_ns});
+  const double input = std::min({of.first_input_ns, of.input_ns, of.last_input_ns});
   const auto with = [&](double backward, double weight) {
-    return pipeline::StageTimes{.forward = figures.forward_ns,
-                                .backward = backward,
-                                .input = figures.input_ns,
-                                .weight = weight};
+    return pipeline::StageTimes{
+        .forward = forward, .backward = backward, .input = input, .weight = weight};
   };
-  return {.first = with(figures.first_backward_ns, figures.first_weight_ns),
-          .later = with(figures.backward_ns, figures.weight_ns),
-          .last = with(figures.last_backward_ns, figures.last_weight_ns)};
+  return {.first = with(of.first_backward_ns, of.first_weight_ns),
+          .later = with(of.backward_ns, of.weight_ns),
+          .last = with(of.last_backward_ns, of.last_weight_ns),
+          .host = {.forward = of.launch_forward_ns,
+                   .backward = of.launch_backward_ns,
+                   .input = of.launch_input_ns,
+                   .weight = of.launch_weight_ns}};
 }
 
-// Of a rank whose stages end one after the other: their optimizers', and what the gradients of the
-// one that ends last expose.
+// Returns what a rank, whose stages end one after the other, takes behind them: their optimizers,
+// and what the gradients of the one that ends last expose.
 double tail_of(const std::vector<const StepFigures*>& stages) {
   double tail = 0;
   for (const StepFigures* const stage : stages) tail += stage->tail_ns - stage->dp_exposed_ns;
   return tail + stages.front()->dp_exposed_ns;
 }
 
-// Of a rank with so many micro-batches under way on its stages: what they hold, their gradients,
-// and a pass of the one that takes most, which has one of the micro-batches.
-double peak_of(const std::vector<const StepFigures*>& stages, int under_way) {
+// A rank with so many micro-batches under way has what its stages hold, their gradients, and a pass
+// of the one that takes most, which has one of the micro-batches.  Each stage has two messages
+// more, the next input and the next gradient, which it receives meanwhile.
+double peak_of(const std::vector<const StepFigures*>& stages, int under_way, double message) {
   double peak = 0;
-  double pass = 0;  // without gradients
+  double pass = 0;
   double kept = 0;
   for (const StepFigures* const stage : stages) {
-    peak += stage->held_bytes + stage->gradient_bytes;
-    pass = std::max(pass, stage->pass_bytes - stage->gradient_bytes);
+    peak += stage->held_bytes + stage->gradient_bytes + 2 * message;
+    pass = std::max(pass, stage->pass_bytes);
     kept = std::max(kept, stage->kept_bytes);
   }
   return peak + pass + (under_way - 1) * kept;
@@ -84,6 +91,11 @@ std::string describe_stage(const ddp::StepInput& stage) {
                      describe(of));
 }
 
+std::string describe_messages(const ddp::StepInput& input) {
+  return fmt::format("messages of tp {} x dp {} x pp {}, {} samples", input.tp, input.dp(),
+                     input.pp, input.microbatch().batch);
+}
+
 StepFigures compose(const ddp::StepInput& input, const std::vector<StepFigures>& kinds,
                     const pipeline::MessageTimes& message) {
   namespace pipelining = distributed::pipelining;
@@ -99,14 +111,18 @@ StepFigures compose(const ddp::StepInput& input, const std::vector<StepFigures>&
     const int rank = checked.rank_of_stage.at(static_cast<std::size_t>(stage));
     ranks.at(static_cast<std::size_t>(rank)).push_back(&figures);
     step.flops += figures.flops / input.pp;
-    step.events += 3 * figures.events;  // all micro-batches in each of the three steps
+    // Stages have steps of one pass, of one and of all; the pipeline has three of all.
+    step.events += 3 * figures.events * input.microbatches / (input.microbatches + 2);
   }
   const pipeline::ProgramTimes program = pipeline::run_program(lists, times, message);
   step.bubble_ns = program.bubble;
+  const auto message_bytes = static_cast<double>(ddp::bytes_between(input));
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    step.step_ns = std::max(step.step_ns, program.ends[rank] + tail_of(ranks[rank]));
+    double launched = program.launched[rank];
+    for (const StepFigures* const stage : ranks[rank]) launched += stage->launch_tail_ns;
+    step.step_ns = std::max({step.step_ns, program.ends[rank] + tail_of(ranks[rank]), launched});
     const int under_way = checked.peaks_of_ranks[rank] + checked.peaks_of_weights[rank];
-    step.peak_bytes = std::max(step.peak_bytes, peak_of(ranks[rank], under_way));
+    step.peak_bytes = std::max(step.peak_bytes, peak_of(ranks[rank], under_way, message_bytes));
   }
   for (const StepFigures* const stage : ranks.front()) {
     step.computing_ns += stage->computing_ns;

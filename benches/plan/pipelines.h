@@ -19,6 +19,9 @@ std::vector<ddp::StepInput> kinds_of_stages(const ddp::StepInput& input);
 // schedule.
 std::string describe_stage(const ddp::StepInput& stage);
 
+// "messages of tp 2 x dp 2 x pp 2, 2 samples": of the same name are alike, whatever else.
+std::string describe_messages(const ddp::StepInput& input);
+
 // `kinds`: the figures of kinds_of_stages().  The peak is the largest of all ranks, with as many
 // micro-batches as the schedule has under way; other figures are rank 0's.
 StepFigures compose(const ddp::StepInput& input, const std::vector<StepFigures>& kinds,

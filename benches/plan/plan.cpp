@@ -107,7 +107,7 @@ Row result_row(const Plan& plan, std::size_t place, const Question& question,
       .set("needless", given(plan.needless));
 }
 
-// Why a plan among the best is by its layers though it should have been run.
+// Says why a plan among the best is by its layers though it should have been run.
 std::string describe_too_long(std::span<const Plan> best, const Question& question) {
   for (const Plan& plan : best | std::views::take(question.full)) {
     if (!plan.fits() || plan.is_measured || plan.figures.events <= kMostEvents) continue;
@@ -152,7 +152,7 @@ void print_head(Bench& bench, const Question& question, const Candidates& candid
   bench.note(
       "plans",
       fmt::format("{}; tensor parallel ranks are neighbours, and sequence parallel; then data "
-                  "parallel ones",
+                  "parallel ones; then a pipeline's",
                   candidates.plans.size()));
   if (!candidates.impossible.empty()) {
     bench.note("none with", fmt::format("{}", fmt::join(candidates.impossible, "; ")));

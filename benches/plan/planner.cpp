@@ -67,13 +67,15 @@ Row simulate(PointContext& point, std::string_view table, const ddp::StepInput& 
   return row;
 }
 
-// To compute more again takes longer, and a cap changes nothing but the data parallel ranks'
-// communication.
+// To compute more again takes longer, so what makes less of it needless makes more so, too.  A
+// larger cap has fewer launches and collectives, so no less than idle and exposed time is left out.
 std::string find_needless(const Plan* keeps_more, const Plan* smallest_cap, double enough) {
-  if (keeps_more != nullptr && keeps_more->refused.empty()) return std::string(kKeepsMore);
+  if (keeps_more != nullptr && !keeps_more->needless.empty()) return keeps_more->needless;
+  if (keeps_more != nullptr && keeps_more->fits()) return std::string(kKeepsMore);
   if (smallest_cap == nullptr || !smallest_cap->fits()) return "";
   const StepFigures& figures = smallest_cap->figures;
-  return figures.step_ns - figures.dp_exposed_ns > enough ? std::string(kIsSlower) : "";
+  const double least = figures.step_ns - figures.dp_exposed_ns - figures.idle_ns;
+  return least > enough ? std::string(kIsSlower) : "";
 }
 
 const std::string* refusal_in(const Row& row) {
@@ -101,7 +103,7 @@ Row plan_row(std::string_view table, const ddp::StepInput& input) {
       .set("layers", input.size.layers);
 }
 
-// What is refused when it is run with all layers makes others needed.
+// A plan that is refused when it is run with all layers makes others needed.
 const std::vector<Plan>& Planner::run() {
   do {
     time_all();
@@ -205,14 +207,14 @@ void Planner::time_by_stages(const std::vector<Plan*>& wanted, const std::string
                                     })});
       }
     }
-    own.message = add("messages in " + describe_stage(ddp::stage_of(plan->input, 1)),
-                      [input = plan->input](PointContext& point) {
-                        const Topology machine = with_sips(point.bench().topology(), input.world);
-                        const auto message = ddp::measure_messages(point, input, machine);
-                        return plan_row("message", input)
-                            .set("send_ns", message.send)
-                            .set("issue_ns", message.issue);
-                      });
+    own.message = add(describe_messages(plan->input), [input = plan->input](PointContext& point) {
+      const Topology machine = with_sips(point.bench().topology(), input.world);
+      const auto message = ddp::measure_messages(point, input, machine);
+      return plan_row("message", input)
+          .set("send_ns", message.send)
+          .set("issue_ns", message.issue)
+          .set("launch_ns", message.launch);
+    });
   }
   const std::vector<Row> rows = sweep.run();
   for (std::size_t i = 0; i < wanted.size(); ++i) take_stages(rows, runs[i], *wanted[i]);
@@ -233,9 +235,10 @@ void Planner::take_stages(const std::vector<Row>& rows, const StageRuns& runs, P
     kinds.push_back(few.size() == 1 ? few[0].figures : extrapolate(few[0], few[1], layers));
   }
   const Row& message = rows[runs.message];
-  plan.by_layers =
-      compose(plan.input, kinds,
-              {.send = number_in(message, "send_ns"), .issue = number_in(message, "issue_ns")});
+  plan.by_layers = compose(plan.input, kinds,
+                           {.send = number_in(message, "send_ns"),
+                            .issue = number_in(message, "issue_ns"),
+                            .launch = number_in(message, "launch_ns")});
   plan.figures = plan.by_layers;
   refuse_too_large(plan);
 }
@@ -308,11 +311,13 @@ bool Planner::measure_best() {
   }
 }
 
-// Plans that this one has made needless are not any more.  Returns true if there are some.
+// Plans that this one has made needless are not any more, and neither are those that are slower
+// than a tenth, which may be another now.  Returns true if there are some.
 bool Planner::reopen(const Place& place) {
   bool has_new = false;
   for (Plan& plan : plans_) {
-    if (plan.needless.empty() || plan.place.family != place.family) continue;
+    const bool is_other = plan.place.family != place.family && plan.needless != kIsSlower;
+    if (plan.needless.empty() || is_other) continue;
     plan.needless.clear();
     has_new = true;
   }

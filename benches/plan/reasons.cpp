@@ -43,9 +43,9 @@ bool has_figures(const Plan& plan) {
   return plan.figures.step_ns > 0;
 }
 
-// "1 plan does not fit", "3 plans do not fit"
-std::string count_plans(std::size_t count) {
-  return count == 1 ? "1 plan does not fit" : fmt::format("{} plans do not fit", count);
+// "1 plan does not", "3 plans do not"
+std::string count_that_do_not(std::ptrdiff_t count) {
+  return count == 1 ? "1 plan does not" : fmt::format("{} plans do not", count);
 }
 
 }  // namespace
@@ -62,25 +62,29 @@ std::string compare_first_two(const Plan& first, const Plan& second) {
     of_axes = fmt::format(" (dp: {}, tp: {})", more_or_less_time(b.dp_exposed_ns - a.dp_exposed_ns),
                           more_or_less_time(b.tp_exposed_ns - a.tp_exposed_ns));
   }
-  std::string of_idle;
+  std::string of_bubble;
   if (first.input.pp > 1 || second.input.pp > 1) {
-    of_idle = fmt::format(" (bubble: {})", more_or_less_time(b.bubble_ns - a.bubble_ns));
+    of_bubble = fmt::format("; its bubble, the mean of all ranks, has {}",
+                            more_or_less_time(b.bubble_ns - a.bubble_ns));
   }
   return fmt::format(
-      "the second, {}, takes {}{}: kernels {}, exposed communication {}{}, idle {}{}; its peak has "
-      "{}",
+      "the second, {}, takes {}{}: kernels {}, exposed communication {}{}, idle {}{}; its peak "
+      "has {}",
       describe(second.input), step_difference(a, b), by_layers(first, second),
       more_or_less_time(b.computing_ns - a.computing_ns),
       more_or_less_time(b.exposed_ns - a.exposed_ns), of_axes,
-      more_or_less_time(b.idle_ns - a.idle_ns), of_idle,
+      more_or_less_time(b.idle_ns - a.idle_ns), of_bubble,
       more_or_less(b.peak_bytes - a.peak_bytes, 1 << 20, "MiB"));
 }
 
 std::string describe_refused(std::span<const Plan> plans) {
   const auto count =
       std::ranges::count_if(plans, [](const Plan& plan) { return !plan.refused.empty(); });
-  if (count == 0) return "all plans fit";
-  std::string text = count_plans(static_cast<std::size_t>(count));
+  if (count == 0) {
+    const bool are_all = std::ranges::all_of(plans, [](const Plan& plan) { return plan.fits(); });
+    return are_all ? "all plans fit" : "all plans that are timed fit";
+  }
+  std::string text = count_that_do_not(count) + " fit";
   const Plan* fastest = nullptr;
   for (const Plan& plan : plans) {
     if (plan.refused.empty() || !has_figures(plan)) continue;
@@ -102,7 +106,7 @@ std::string describe_needless(std::span<const Plan> plans) {
     all += count;
   }
   if (all == 0) return "";
-  return fmt::format("{} plans are not timed ({})", all, fmt::join(parts, "; "));
+  return fmt::format("{} have to be timed ({})", count_that_do_not(all), fmt::join(parts, "; "));
 }
 
 std::string describe_deviation(std::span<const Plan> plans) {

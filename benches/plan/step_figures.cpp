@@ -36,6 +36,15 @@ constexpr std::array kFigures = {
     Figure{"last_weight_ns", &StepFigures::last_weight_ns},
     Figure{"input_ns", &StepFigures::input_ns},
     Figure{"weight_ns", &StepFigures::weight_ns},
+    Figure{"first_forward_ns", &StepFigures::first_forward_ns},
+    Figure{"last_forward_ns", &StepFigures::last_forward_ns},
+    Figure{"first_input_ns", &StepFigures::first_input_ns},
+    Figure{"last_input_ns", &StepFigures::last_input_ns},
+    Figure{"launch_forward_ns", &StepFigures::launch_forward_ns},
+    Figure{"launch_backward_ns", &StepFigures::launch_backward_ns},
+    Figure{"launch_input_ns", &StepFigures::launch_input_ns},
+    Figure{"launch_weight_ns", &StepFigures::launch_weight_ns},
+    Figure{"launch_tail_ns", &StepFigures::launch_tail_ns},
     Figure{"tail_ns", &StepFigures::tail_ns},
     Figure{"held_bytes", &StepFigures::held_bytes},
     Figure{"gradient_bytes", &StepFigures::gradient_bytes},
@@ -76,15 +85,24 @@ StepFigures figures_of(PointContext& point, const ddp::StepInput& input,
   figures.bubble_ns = to_ns(measured.bubble);
   const ddp::StageStep& stage = measured.stage;
   const pipeline::TimesOfStage& times = stage.times;
+  figures.first_forward_ns = times.first.forward;
   figures.forward_ns = times.later.forward;
+  figures.last_forward_ns = times.last.forward;
   figures.first_backward_ns = times.first.backward;
   figures.backward_ns = times.later.backward;
   figures.last_backward_ns = times.last.backward;
+  figures.first_input_ns = times.first.input;
   figures.input_ns = times.later.input;
+  figures.last_input_ns = times.last.input;
   figures.first_weight_ns = times.first.weight;
   figures.weight_ns = times.later.weight;
   figures.last_weight_ns = times.last.weight;
   figures.tail_ns = to_ns(stage.tail);
+  figures.launch_tail_ns = to_ns(stage.tail_launch);
+  figures.launch_forward_ns = times.host.forward;
+  figures.launch_backward_ns = times.host.backward;
+  figures.launch_input_ns = times.host.input;
+  figures.launch_weight_ns = times.host.weight;
   figures.held_bytes = static_cast<double>(stage.held);
   figures.gradient_bytes = static_cast<double>(stage.gradients);
   figures.pass_bytes = static_cast<double>(stage.pass);
@@ -92,7 +110,7 @@ StepFigures figures_of(PointContext& point, const ddp::StepInput& input,
   return figures;
 }
 
-// Those of a pass between the first and the last one.
+// Returns the figures of a pass between the first and the last one.
 StepFigures figures_of_pass(const ddp::StepInput& input, const ddp::MeasuredStep& measured,
                             const StepFigures& whole) {
   StepFigures figures = figures_of(measured.middle);

@@ -19,20 +19,29 @@ struct StepFigures {
   // In which collectives of the axis run, and no kernel; time of both axes counts for both.
   double tp_exposed_ns = 0;
   double dp_exposed_ns = 0;
-  double bubble_ns = 0;   // a pipeline's ranks wait for each other, in the mean
+  double bubble_ns = 0;   // ddp::MeasuredStep::bubble
   double peak_bytes = 0;  // of HBM
   double flops = 0;       // that count for its MFU
   double events = 0;      // of the host's simulation, of three steps
-  // Of a stage for itself (ddp::StageStep): its first pass, later ones and the last.
+  // Figures of a stage for itself (ddp::StageStep): its first pass, later ones and the last.
+  double first_forward_ns = 0;
   double forward_ns = 0;
+  double last_forward_ns = 0;
   double first_backward_ns = 0;
   double backward_ns = 0;
   double last_backward_ns = 0;
+  double first_input_ns = 0;
   double input_ns = 0;
+  double last_input_ns = 0;
   double first_weight_ns = 0;
   double weight_ns = 0;
   double last_weight_ns = 0;
   double tail_ns = 0;
+  double launch_forward_ns = 0;  // and on the host
+  double launch_backward_ns = 0;
+  double launch_input_ns = 0;
+  double launch_weight_ns = 0;
+  double launch_tail_ns = 0;
   double held_bytes = 0;
   double gradient_bytes = 0;
   double pass_bytes = 0;

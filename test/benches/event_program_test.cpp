@@ -68,6 +68,23 @@ TEST_CASE("messages lengthen a program where no computation hides them", "[pipel
   CHECK(run(gpipe, size, 1, {.issue = 1}).end > alone);
 }
 
+// A rank's host launches its 2 m computations one after the other.  The last backward of each stage
+// is launched by then, and waits for that of the stage behind it.
+TEST_CASE("a program does not end before its hosts have launched it", "[pipeline]") {
+  constexpr double kLaunch = 1000;
+  constexpr int kMicrobatches = 4;
+  const int p = GENERATE(1, 2, 3);
+  const StageTimes times{.forward = kForward, .backward = kBackward};
+  const StageTimes host{.forward = kLaunch, .backward = kLaunch};
+  const std::vector<TimesOfStage> stages(
+      static_cast<std::size_t>(p), {.first = times, .later = times, .last = times, .host = host});
+  const PipelineSize size{.stages = p, .ranks = p, .microbatches = kMicrobatches};
+  const double launched = 2 * kMicrobatches * kLaunch;
+  const ProgramTimes done = run_program(gpipe(size), stages, {});
+  CHECK(done.end == Approx(launched + (p - 1) * kBackward));
+  CHECK(done.launched == std::vector<double>(static_cast<std::size_t>(p), launched));
+}
+
 // The first micro-batch has no gradients to add to, and the last one's are sent.
 TEST_CASE("a program takes the times of the first and the last micro-batch", "[pipeline]") {
   const StageTimes times{.forward = kForward, .backward = kBackward};

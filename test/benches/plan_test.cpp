@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "benches/plan/reasons.h"
@@ -26,6 +27,17 @@ Words command(const Words& more, const std::string& world = "4") {
   return words;
 }
 
+// Words behind which `keys` come, and of the others those that they do not have.
+Words with_keys(Words words, const Words& keys, const Words& others) {
+  words.insert(words.end(), keys.begin(), keys.end());
+  for (const std::string& each : others) {
+    const std::string key = each.substr(0, each.find('=') + 1);
+    const auto has_key = [&](const std::string& word) { return word.starts_with(key); };
+    if (std::ranges::none_of(keys, has_key)) words.push_back(each);
+  }
+  return words;
+}
+
 // The rows of plans, the best first.
 std::vector<Json> plans_of(Words words) {
   words.insert(words.end(), {"--json", "-"});
@@ -42,13 +54,7 @@ std::vector<Json> plans_of(Words words) {
 std::vector<Json> plans_both_ways(const Words& keys, const std::string& world) {
   Words words = {"plan", "--world", world,      "--topology",
                  "tiny", "--set",   "full=999", "exhaustive=true"};
-  words.insert(words.end(), keys.begin(), keys.end());
-  for (const std::string& each : kModel) {
-    const std::string key = each.substr(0, each.find('=') + 1);
-    const auto has_key = [&](const std::string& word) { return word.starts_with(key); };
-    if (std::ranges::none_of(keys, has_key)) words.push_back(each);
-  }
-  return plans_of(words);
+  return plans_of(with_keys(std::move(words), keys, kModel));
 }
 
 // Steps by layers are within 3 % of full runs, and the first one by layers within 1 % of the first.
@@ -78,16 +84,18 @@ TEST_CASE("plans by their layers are those of full runs where layers fill bucket
 
 // Two models, and three machines: launches take their time, links do, or HBM does.  A pass of four
 // is the same as one of three, and so is a layer of six as one of four, recomputed or not.
-TEST_CASE("plans by their layers and passes are those of full runs", "[cli][plan]") {
-  const auto* const model = GENERATE("model=gpt", "model=llama");
-  const Words machine =
-      GENERATE(Words{}, Words{"system.host_link.issue=100ns", "system.sip_link.bandwidth=16GB/s"},
-               Words{"system.host_link.issue=100ns", "cube.hbm.bandwidth=16GB/s"});
-  Words keys = {model,      "hidden=32",        "bucket_cap_mb=100",
-                "batch=32", "microbatches=1,4", "checkpoint=none,all"};
-  keys.insert(keys.end(), machine.begin(), machine.end());
-  const std::vector<Json> plans = plans_both_ways(keys, "8");
-  CHECK(plans.size() == (3 + 2) * 2 * 2);
+TEST_CASE("plans by their layers and passes are those of full runs", "[cli][plan][exhaustive]") {
+  Words keys = {"hidden=32", "bucket_cap_mb=100", "batch=16"};
+  const Words others =
+      GENERATE(Words{"model=gpt", "microbatches=1,4", "checkpoint=none,all"},
+               Words{"model=llama", "microbatches=1,4", "checkpoint=all",
+                     "system.host_link.issue=100ns", "system.sip_link.bandwidth=16GB/s"},
+               Words{"model=gpt", "microbatches=4", "checkpoint=none,all",
+                     "system.host_link.issue=100ns", "cube.hbm.bandwidth=16GB/s"});
+  keys.insert(keys.end(), others.begin(), others.end());
+  const std::vector<Json> plans = plans_both_ways(keys, "4");
+  const bool has_all = others.front() == "model=gpt" && others.size() == 3;
+  CHECK(plans.size() == (3 + 2) * 2 * (has_all ? 2 : 1));
   check_by_layers(plans);
 }
 
@@ -108,6 +116,19 @@ TEST_CASE("pipelines by their stages are those of full runs", "[cli][plan]") {
     CAPTURE(plan.dump());
     CHECK(plan["bubble"].get<double>() > 0);
     CHECK(plan["bubble"].get<double>() < 1);
+  }
+}
+
+// A composed peak has the messages that are under way, and all gradients: so no run needs more.
+TEST_CASE("a pipeline's run needs no more memory than its stages say", "[cli][plan]") {
+  const std::vector<Json> plans =
+      plans_both_ways({"hidden=128", "seq=64", "layers=4", "batch=16", "pp=2", "microbatches=2,4",
+                       "checkpoint=none,all", "bucket_cap_mb=25", "schedule=1f1b,interleaved"},
+                      "4");
+  CHECK(plans.size() == 2 * 2 * 2 * 2);  // tp 1 and 2
+  for (const Json& plan : plans) {
+    CAPTURE(plan.dump());
+    CHECK(plan["by_layers_peak_bytes"] >= plan["peak_bytes"]);
   }
 }
 
@@ -179,7 +200,7 @@ TEST_CASE("what is computed again takes longer and less memory, and so do micro-
   }
 }
 
-// What keeps more is faster: the rest is timed where that does not fit.
+// A plan that keeps more is faster: others are timed where that does not fit.
 TEST_CASE("a plan is timed only if it may be shown", "[cli][plan]") {
   const Words words = {"plan",
                        "--world",
@@ -195,6 +216,7 @@ TEST_CASE("a plan is timed only if it may be shown", "[cli][plan]") {
                        "batch=32",
                        "bucket_cap_mb=100",
                        "scheme=ddp",
+                       "checkpoint=all,selective,none",
                        "microbatches=1",
                        "pp=1",
                        "full=0"};
@@ -263,9 +285,40 @@ TEST_CASE("a question that no plan answers is refused", "[cli][plan]") {
                         Catch::Contains(" MiB more"));
   CHECK_THAT(refusal({"--memory", "much"}), Catch::Contains("--set memory: expected bytes from 1"));
   CHECK_THAT(refusal({"batch=5"}, "3"),
-             Catch::Contains("no plan has 3 ranks and 5 samples: tp 1: dp 3 does not divide batch, "
+             Catch::Contains("no plan has 3 ranks and 5 samples: dp 3 does not divide batch, "
                              "which is 5; tp 3 does not divide heads, which is 2"));
   CHECK_THAT(refusal({}, "1"), Catch::Contains("--set world: 1 not in [2, 1024]"));
+}
+
+TEST_CASE("a refusal names each axis that has no plan", "[cli][plan]") {
+  const auto refusal = [](const Words& more) {
+    const ProgramResult result = run_program(
+        with_keys({"plan", "--world", "2", "--topology", "tiny", "--set"}, more,
+                  {"pp=2", "heads=1", "seq=16", "layers=4", "hidden=32", "microbatches=2"}));
+    CHECK(result.exit_code == 2);
+    const std::size_t begin = result.err.find("samples: ");
+    REQUIRE(begin != std::string::npos);
+    return result.err.substr(begin + 9, result.err.find('\n') - begin - 9);
+  };
+  CHECK(refusal({"pp=3"}) == "pp 3 does not divide world, which is 2");
+  CHECK(refusal({"microbatches=3", "batch=4"}) ==
+        "3 micro-batches do not divide the samples of a rank with tp 1 x pp 2, which are 4");
+  CHECK(refusal({"layers=3", "schedule=1f1b"}) ==
+        "2 stages, of 1f1b with pp 2, do not divide layers, which is 3");
+  CHECK(refusal({"microbatches=1"}) == "pp 2 wants several micro-batches");
+  CHECK(refusal({"schedule=dual_pipe_v", "scheme=ddp"}) ==
+        "dual_pipe_v of pp 2 does not take 2 micro-batches");
+  CHECK(refusal({"schedule=zb_h1", "scheme=ddp", "checkpoint=all"}) ==
+        "zb_h1 of pp 2 has halves of backward, and so no checkpoint=all");
+  CHECK(refusal({"scheme=zero1"}) == "pp 2 has ddp, not zero1");
+  CHECK(refusal({"pp=1", "heads=2", "scheme=fsdp2", "batch=4", "microbatches=4"}) ==
+        "4 micro-batches do not divide the samples of a rank with tp 1 x pp 1, which are 2; "
+        "dp 1 has ddp, not fsdp2");
+  CHECK(refusal({"pp=1", "heads=2", "batch=3", "seq=9", "microbatches=3"}) ==
+        "dp 2 does not divide batch, which is 3; tp 2 does not divide the number of tokens, "
+        "which is 27");
+  CHECK_THAT(run_program({"plan", "--set", "checkpoint=2"}).err,
+             Catch::Contains("[KB-U012] --set checkpoint=2: a plan's layers are alike"));
 }
 
 benches::plan::Plan plan_of(int tp, const benches::plan::StepFigures& figures) {
@@ -306,9 +359,18 @@ TEST_CASE("what the second plan has more adds up to its step", "[plan]") {
   pipeline.input.tp = 1;
   pipeline.input.pp = 4;
   pipeline.figures.bubble_ns = 3e3;
-  CHECK_THAT(compare_first_two(first, pipeline),
-             Catch::StartsWith("the second, tp 1 x dp 2 x pp 4, ddp, cap 25, takes") &&
-                 Catch::Contains("idle as much (bubble: 3.0 us more);"));
+  CHECK_THAT(
+      compare_first_two(first, pipeline),
+      Catch::StartsWith("the second, tp 1 x dp 2 x pp 4, ddp, cap 25, takes") &&
+          Catch::EndsWith("idle as much; its bubble, the mean of all ranks, has 3.0 us more; "
+                          "its peak has 1.0 MiB less"));
+  CHECK(benches::plan::describe_refused({&first, 1}) == "all plans fit");
+  auto needless = second;
+  needless.needless = benches::plan::kIsSlower;
+  const std::vector<benches::plan::Plan> timed = {first, needless};
+  CHECK(benches::plan::describe_refused(timed) == "all plans that are timed fit");
+  CHECK_THAT(benches::plan::describe_needless(timed),
+             Catch::StartsWith("1 plan does not have to be timed (1: slower, "));
   CHECK(benches::plan::describe_refused(plans) ==
         "1 plan does not fit; tp 4 x dp 2, ddp, cap 25 would take 90.0 us: needs 1.0 MiB more");
 }

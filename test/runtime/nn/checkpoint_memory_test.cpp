@@ -176,8 +176,8 @@ TEST_CASE("checkpoint_sequential keeps the input of each segment, and all of the
              Says("KB-A033", "0 segments"));
 }
 
-// Of L layers in groups of g, each a checkpoint but the last: the inputs of the groups, and in the
-// backward of a group all of its layers, of whose activations its input is one.
+// L layers in groups of g, each a checkpoint but the last, keep the inputs of the groups, and in
+// the backward of a group all of its layers, of whose activations its input is one.
 Bytes peak_in_groups(std::int64_t layers, std::int64_t group, const LayerActivations& of_each) {
   const std::int64_t inputs = (layers + group - 1) / group;
   return inputs * of_each.input + group * of_each.all - of_each.input;
