@@ -31,7 +31,7 @@ struct ModelHolder : nn::HolderBase {
 void run_on_ranks(PointContext& point, const StepInput& input, const Topology& topology,
                   const std::function<void(RuntimeContext& torch, int rank)>& work);
 
-// Of the layers in input.size.
+// These are figures of the layers in input.size.
 train::LanguageModel make_model(RuntimeContext& torch, const StepInput& input);
 Tensor loss_of(RuntimeContext& torch, const StepInput& input, const Tensor& logits,
                const Tensor& targets);

@@ -1,4 +1,4 @@
-// Where a matrix product lies.
+// The placement of a matrix product.
 
 #pragma once
 
