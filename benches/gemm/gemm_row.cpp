@@ -54,8 +54,8 @@ void add_bounds(GemmRow& row, const Topology& topology, const GemmLevels& levels
   if (!slice.is_unlimited()) {
     const Wide rate = Wide{slice.per_second} * slice_count(topology, levels);
     const auto& [m, n, k] = row.input.size;
-    const Wide bytes =
-        (Wide{m} * k + Wide{k} * n) * size_of(row.input.dtype) + row.input.bytes_of_c();
+    const Wide bytes = (Wide{m} * k + Wide{k} * n) * size_of(row.input.dtype) +
+                       Wide{m} * n * size_of(row.input.dtype_of_c());
     row.memory_bound = Time{static_cast<std::int64_t>(bytes * kPicosecondsPerSecond / rate)};
     row.hbm_gbs = static_cast<double>(rate) / 1e9;
   }

@@ -39,7 +39,6 @@ struct GemmInput {
   std::uint64_t seed = 0;
 
   DType dtype_of_c() const { return is_float8(dtype) ? DType::bf16 : dtype; }
-  Bytes bytes_of_c() const { return size.m * size.n * size_of(dtype_of_c()); }
 };
 
 // One PE's share of the product.
