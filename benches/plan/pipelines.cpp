@@ -31,19 +31,13 @@ std::size_t kind_of(int stage, int stages) {
 // A device that waits for its host's launches, as in the first pass, takes as long as these: so
 // what it takes without is the least of the passes.
 pipeline::TimesOfStage times_of(const StepFigures& of) {
-  const double forward = std::min({of.first_forward_ns, of.forward_ns, of.last_forward_ns});
-  const double input = std::min({of.first_input_ns, of.input_ns, of.last_input_ns});
-  const auto with = [&](double backward, double weight) {
-    return pipeline::StageTimes{
-        .forward = forward, .backward = backward, .input = input, .weight = weight};
-  };
-  return {.first = with(of.first_backward_ns, of.first_weight_ns),
-          .later = with(of.backward_ns, of.weight_ns),
-          .last = with(of.last_backward_ns, of.last_weight_ns),
-          .host = {.forward = of.launch_forward_ns,
-                   .backward = of.launch_backward_ns,
-                   .input = of.launch_input_ns,
-                   .weight = of.launch_weight_ns}};
+  pipeline::TimesOfStage times = of.times;
+  const auto& [first, later, last, host] = of.times;
+  for (pipeline::StageTimes* const pass : {&times.first, &times.later, &times.last}) {
+    pass->forward = std::min({first.forward, later.forward, last.forward});
+    pass->input = std::min({first.input, later.input, last.input});
+  }
+  return times;
 }
 
 // Returns what a rank, whose stages end one after the other, takes behind them: their optimizers,

@@ -28,22 +28,6 @@ constexpr std::array kFigures = {
     Figure{"peak_bytes", &StepFigures::peak_bytes},
     Figure{"flops", &StepFigures::flops},
     Figure{"events", &StepFigures::events},
-    Figure{"first_backward_ns", &StepFigures::first_backward_ns},
-    Figure{"first_weight_ns", &StepFigures::first_weight_ns},
-    Figure{"forward_ns", &StepFigures::forward_ns},
-    Figure{"backward_ns", &StepFigures::backward_ns},
-    Figure{"last_backward_ns", &StepFigures::last_backward_ns},
-    Figure{"last_weight_ns", &StepFigures::last_weight_ns},
-    Figure{"input_ns", &StepFigures::input_ns},
-    Figure{"weight_ns", &StepFigures::weight_ns},
-    Figure{"first_forward_ns", &StepFigures::first_forward_ns},
-    Figure{"last_forward_ns", &StepFigures::last_forward_ns},
-    Figure{"first_input_ns", &StepFigures::first_input_ns},
-    Figure{"last_input_ns", &StepFigures::last_input_ns},
-    Figure{"launch_forward_ns", &StepFigures::launch_forward_ns},
-    Figure{"launch_backward_ns", &StepFigures::launch_backward_ns},
-    Figure{"launch_input_ns", &StepFigures::launch_input_ns},
-    Figure{"launch_weight_ns", &StepFigures::launch_weight_ns},
     Figure{"launch_tail_ns", &StepFigures::launch_tail_ns},
     Figure{"tail_ns", &StepFigures::tail_ns},
     Figure{"held_bytes", &StepFigures::held_bytes},
@@ -51,6 +35,48 @@ constexpr std::array kFigures = {
     Figure{"pass_bytes", &StepFigures::pass_bytes},
     Figure{"kept_bytes", &StepFigures::kept_bytes},
 };
+
+struct TimeOfStage {
+  std::string_view column;
+  pipeline::StageTimes pipeline::TimesOfStage::*pass;
+  double pipeline::StageTimes::*value;
+};
+
+using Times = pipeline::TimesOfStage;
+using Stage = pipeline::StageTimes;
+
+constexpr std::array kTimesOfStage = {
+    TimeOfStage{"first_backward_ns", &Times::first, &Stage::backward},
+    TimeOfStage{"first_weight_ns", &Times::first, &Stage::weight},
+    TimeOfStage{"forward_ns", &Times::later, &Stage::forward},
+    TimeOfStage{"backward_ns", &Times::later, &Stage::backward},
+    TimeOfStage{"last_backward_ns", &Times::last, &Stage::backward},
+    TimeOfStage{"last_weight_ns", &Times::last, &Stage::weight},
+    TimeOfStage{"input_ns", &Times::later, &Stage::input},
+    TimeOfStage{"weight_ns", &Times::later, &Stage::weight},
+    TimeOfStage{"first_forward_ns", &Times::first, &Stage::forward},
+    TimeOfStage{"last_forward_ns", &Times::last, &Stage::forward},
+    TimeOfStage{"first_input_ns", &Times::first, &Stage::input},
+    TimeOfStage{"last_input_ns", &Times::last, &Stage::input},
+    TimeOfStage{"launch_forward_ns", &Times::host, &Stage::forward},
+    TimeOfStage{"launch_backward_ns", &Times::host, &Stage::backward},
+    TimeOfStage{"launch_input_ns", &Times::host, &Stage::input},
+    TimeOfStage{"launch_weight_ns", &Times::host, &Stage::weight},
+};
+
+// Calls visit(column, at) for each figure, which at(figures) refers to.
+template <class Visit>
+void for_each_figure(const Visit& visit) {
+  for (const auto& [column, value] : kFigures) {
+    visit(
+        column, [value = value](auto& of) -> auto& { return of.*value; });
+  }
+  for (const auto& [column, pass, value] : kTimesOfStage) {
+    visit(
+        column,
+        [ pass = pass, value = value ](auto& of) -> auto& { return of.times.*pass.*value; });
+  }
+}
 
 double count_events(const PointContext& point) {
   double events = 0;
@@ -84,25 +110,9 @@ StepFigures figures_of(PointContext& point, const ddp::StepInput& input,
   figures.events = count_events(point);
   figures.bubble_ns = to_ns(measured.bubble);
   const ddp::StageStep& stage = measured.stage;
-  const pipeline::TimesOfStage& times = stage.times;
-  figures.first_forward_ns = times.first.forward;
-  figures.forward_ns = times.later.forward;
-  figures.last_forward_ns = times.last.forward;
-  figures.first_backward_ns = times.first.backward;
-  figures.backward_ns = times.later.backward;
-  figures.last_backward_ns = times.last.backward;
-  figures.first_input_ns = times.first.input;
-  figures.input_ns = times.later.input;
-  figures.last_input_ns = times.last.input;
-  figures.first_weight_ns = times.first.weight;
-  figures.weight_ns = times.later.weight;
-  figures.last_weight_ns = times.last.weight;
+  figures.times = stage.times;
   figures.tail_ns = to_ns(stage.tail);
   figures.launch_tail_ns = to_ns(stage.tail_launch);
-  figures.launch_forward_ns = times.host.forward;
-  figures.launch_backward_ns = times.host.backward;
-  figures.launch_input_ns = times.host.input;
-  figures.launch_weight_ns = times.host.weight;
   figures.held_bytes = static_cast<double>(stage.held);
   figures.gradient_bytes = static_cast<double>(stage.gradients);
   figures.pass_bytes = static_cast<double>(stage.pass);
@@ -135,9 +145,9 @@ StepFigures measure_passes(PointContext& point, const ddp::StepInput& input) {
   const ddp::MeasuredStep measured = run(point, few);
   StepFigures figures = figures_of(point, few, measured);
   const StepFigures pass = figures_of_pass(few, measured, figures);
-  for (const auto& [column, value] : kFigures) {
-    figures.*value += (input.microbatches - kPasses) * pass.*value;
-  }
+  for_each_figure([&](std::string_view, const auto& at) {
+    at(figures) += (input.microbatches - kPasses) * at(pass);
+  });
   return figures;
 }
 
@@ -147,20 +157,21 @@ StepFigures extrapolate(const FiguresOfLayers& few, const FiguresOfLayers& more,
   const double share =
       static_cast<double>(layers - few.layers) / static_cast<double>(more.layers - few.layers);
   StepFigures result;
-  for (const auto& [column, value] : kFigures) {
-    const double first = few.figures.*value;
-    result.*value = first + share * (more.figures.*value - first);
-  }
+  for_each_figure([&](std::string_view, const auto& at) {
+    const double first = at(few.figures);
+    at(result) = first + share * (at(more.figures) - first);
+  });
   return result;
 }
 
 void set_figures(Row& row, const StepFigures& figures) {
-  for (const auto& [column, value] : kFigures) row.set(column, figures.*value);
+  for_each_figure([&](std::string_view column, const auto& at) { row.set(column, at(figures)); });
 }
 
 StepFigures figures_in(const Row& row) {
   StepFigures figures;
-  for (const auto& [column, value] : kFigures) figures.*value = number_in(row, column);
+  for_each_figure(
+      [&](std::string_view column, const auto& at) { at(figures) = number_in(row, column); });
   return figures;
 }
 

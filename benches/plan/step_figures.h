@@ -7,6 +7,7 @@
 #include "benches/bench/bench.h"
 #include "benches/bench/row.h"
 #include "benches/ddp/measured_step.h"
+#include "benches/pipeline/event_program.h"
 
 namespace kernbench::benches::plan {
 
@@ -23,25 +24,10 @@ struct StepFigures {
   double peak_bytes = 0;  // of HBM
   double flops = 0;       // that count for its MFU
   double events = 0;      // of the host's simulation, of three steps
-  // Figures of a stage for itself (ddp::StageStep): its first pass, later ones and the last.
-  double first_forward_ns = 0;
-  double forward_ns = 0;
-  double last_forward_ns = 0;
-  double first_backward_ns = 0;
-  double backward_ns = 0;
-  double last_backward_ns = 0;
-  double first_input_ns = 0;
-  double input_ns = 0;
-  double last_input_ns = 0;
-  double first_weight_ns = 0;
-  double weight_ns = 0;
-  double last_weight_ns = 0;
+  // Figures of a stage for itself (ddp::StageStep).
+  pipeline::TimesOfStage times = {};
   double tail_ns = 0;
-  double launch_forward_ns = 0;  // and on the host
-  double launch_backward_ns = 0;
-  double launch_input_ns = 0;
-  double launch_weight_ns = 0;
-  double launch_tail_ns = 0;
+  double launch_tail_ns = 0;  // of the host
   double held_bytes = 0;
   double gradient_bytes = 0;
   double pass_bytes = 0;
