@@ -10,9 +10,6 @@ set(kernbench_test_group_size 28)
 if(KERNBENCH_SANITIZE)
   set(kernbench_group_size 28)
 endif()
-if(KERNBENCH_GROUP_SIZE)  # mutants.py compiles one file again and again
-  set(kernbench_group_size ${KERNBENCH_GROUP_SIZE})
-endif()
 
 # Carries the standard headers and fmt, which most files use; it holds no code.
 file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/precompiled.cpp "")

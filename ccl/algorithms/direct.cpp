@@ -52,9 +52,18 @@ void add_in_order(const Move& move, int self, Plan& plan) {
   plan.moves.push_back(sum);
 }
 
+void plan_rooted(const PlanRequest& request, Plan& plan) {
+  const Branch branch = star(request.self, request.root, list_others(request.shape, request.root));
+  plan.length = 2;
+  plan.slice_interval = 1;
+  request.kind == Plan::Kind::reduce ? plan.reduce({}, branch, 1) : plan.broadcast({}, branch, 0);
+}
+
 }  // namespace
 
 void plan_direct(const PlanRequest& request, Plan& plan) {
+  using enum Plan::Kind;
+  if (request.kind == broadcast || request.kind == reduce) return plan_rooted(request, plan);
   const GroupShape& shape = request.shape;
   const int self = request.self;
   const bool sums = request.kind == Plan::Kind::all_reduce;

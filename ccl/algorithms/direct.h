@@ -1,4 +1,5 @@
-// Reduce-scatter and all-gather straight to each member and from it.
+// Reduce-scatter and all-gather straight to each member and from it; broadcast and reduce straight
+// between the root and each other member, n bytes to each.
 //
 // Steps:                 1 each
 // Bytes sent by each:    (P - 1)/P n each, to P - 1 members
@@ -15,7 +16,7 @@
 
 namespace kernbench::ccl {
 
-// Plans all_reduce, all_gather or reduce_scatter.
+// Plans all_reduce, all_gather, reduce_scatter, broadcast or reduce.
 void plan_direct(const PlanRequest& request, Plan& plan);
 
 // The same for all_reduce and reduce_scatter, but each sum takes its summands in the order of the

@@ -246,7 +246,7 @@ TEST_CASE("a full disk is exit code 4, and no file is left behind", "[cli][error
 
   for (const std::string option : {"--json", "--trace"}) {
     const ProgramResult limited =
-        run_program(small_run({option, folder.path("r")}), {.file_size_limit = 100});
+        run_program(small_run({option, folder.path("r")}), {.file_size_limit = 1000});
     CHECK(limited.exit_code == 4);
     CHECK_THAT(limited.err, Contains("[KB-I011] writing ") && Contains("File too large"));
     CHECK(folder.names().empty());

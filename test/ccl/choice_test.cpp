@@ -78,10 +78,10 @@ TEST_CASE("on a mesh a corner's two links carry the others' blocks alike", "[ccl
   }
 }
 
-TEST_CASE("small broadcasts go the shorter ways, large ones half each way", "[ccl][auto]") {
+TEST_CASE("small broadcasts go straight to each, large ones half each way", "[ccl][auto]") {
   const Topology ring = shipped("ring_1d_6");
   for (const CollectiveKind kind : {CollectiveKind::broadcast, CollectiveKind::reduce}) {
-    CHECK(chosen(ring, 1024, kind) == "chain");
+    CHECK(chosen(ring, 1024, kind) == "direct");
     CHECK(chosen(ring, 1 << 24, kind) == "half_chains");
   }
 }
@@ -117,6 +117,16 @@ TEST_CASE("a root's time is by its own place beside a slow link", "[ccl][auto]")
   }
   CHECK(modelled_time(ring_with_slow_link(0), gather, 0) >
         modelled_time(ring_with_slow_link(0), gather, 3));
+}
+
+TEST_CASE("a large broadcast in a full mesh has a tree for each member", "[ccl][auto]") {
+  for (const int size : {4, 8, 32}) {
+    const Topology mesh = joined_topology(SipTopology::full_mesh, size);
+    for (const CollectiveKind kind : {CollectiveKind::broadcast, CollectiveKind::reduce}) {
+      CHECK(chosen(mesh, 1024, kind) == "direct");
+      CHECK(chosen(mesh, 1 << 24, kind) == "disjoint_trees");
+    }
+  }
 }
 
 TEST_CASE("on a ring a small block goes straight, past the SIPs between", "[ccl][auto]") {

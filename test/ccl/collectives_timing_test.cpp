@@ -4,8 +4,12 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <functional>
+#include <memory>
 #include <numeric>
+#include <string_view>
 
+#include "ccl/core/config.h"
 #include "test/ccl/group_under_test.h"
 #include "test/support/small_topology.h"
 
@@ -21,14 +25,14 @@ using Program = std::function<void(const Member&, const Tensor& block, const Ten
 // Times a collective of f32 tensors with `count` elements, and as many for each member, on one PE
 // of each SIP.
 Time time_of(const Topology& topology, std::vector<int> ranks, std::int64_t count,
-             const Program& program) {
+             const Program& program, std::string_view algorithm = "auto") {
   if (ranks.empty()) {
     ranks.resize(static_cast<std::size_t>(topology.system.sip_count));
     std::iota(ranks.begin(), ranks.end(), 0);
   }
   Time begin{0};
   Time end{0};
-  run_group(topology, ranks, [&](const Member& m) {
+  const auto run = [&](const Member& m) {
     const Tensor block = m.torch.zeros({count}, {.dp = DPPolicy::on_one_pe()});
     const Tensor blocks = m.torch.zeros({m.size() * count}, {.dp = DPPolicy::on_one_pe()});
     begin = m.torch.engine().now();
@@ -36,7 +40,9 @@ Time time_of(const Topology& topology, std::vector<int> ranks, std::int64_t coun
     m.torch.ahbm.synchronize();
     end = std::max(end, m.torch.engine().now());
     return std::string();
-  });
+  };
+  const auto config = ccl::Config().with_algorithm(algorithm);
+  run_group(topology, ranks, run, {.ccl = std::make_shared<const ccl::Config>(config)});
   return end - begin;
 }
 
@@ -111,16 +117,41 @@ TEST_CASE("all_reduce takes as long with every operation", "[ccl][timing]") {
   }
 }
 
-TEST_CASE("broadcast and reduce of one piece take floor(P/2) (alpha + n beta)", "[ccl][timing]") {
+void broadcast_from_2(const Member& m, const Tensor& x, const Tensor&) {
+  m.torch.distributed.broadcast(x, 2);
+}
+
+void reduce_to_2(const Member& m, const Tensor& x, const Tensor&) {
+  m.torch.distributed.reduce(x, 2);
+}
+
+TEST_CASE("along a chain broadcast and reduce of one piece take floor(P/2) (alpha + n beta)",
+          "[ccl][timing]") {
   for (int p = 3; p <= 8; ++p) {
     for (const std::int64_t count : {1, 64, 1024}) {
       const Time expected = p / 2 * (kAlpha + count * 4 * kByte);
-      CHECK(time_of(ring(p), {}, count, [](const Member& m, const Tensor& x, auto&) {
-              m.torch.distributed.broadcast(x, 2);
-            }) == expected);
-      CHECK(time_of(ring(p), {}, count, [](const Member& m, const Tensor& x, auto&) {
-              m.torch.distributed.reduce(x, 2);
-            }) == expected);
+      CHECK(time_of(ring(p), {}, count, broadcast_from_2, "broadcast:chain") == expected);
+      CHECK(time_of(ring(p), {}, count, reduce_to_2, "reduce:chain") == expected);
+      CHECK(time_of(ring(p), {}, count, broadcast_from_2) <= expected);
+      CHECK(time_of(ring(p), {}, count, reduce_to_2) <= expected);
+    }
+  }
+}
+
+// Straight to each a message takes its one way, and over a tree for each member but the root the
+// busiest link carries a share of the data.
+TEST_CASE("broadcast and reduce in a full mesh take alpha + n beta, or n/(P-1) beta if n is large",
+          "[ccl][timing]") {
+  for (const int p : {4, 5, 8}) {
+    const Topology mesh = link_topology(SipTopology::full_mesh, p);
+    CHECK(time_of(mesh, {}, 64, broadcast_from_2) == kAlpha + 64 * 4 * kByte);
+    CHECK(time_of(mesh, {}, 64, reduce_to_2) == kAlpha + 64 * 4 * kByte);
+    const std::int64_t count = 1 << 22;
+    const Time share = count * 4 * kByte / (p - 1);
+    for (const auto program : {broadcast_from_2, reduce_to_2}) {
+      const Time took = time_of(mesh, {}, count, program);
+      CHECK(took > share);
+      CHECK(took < share * 11 / 10 + 8 * kAlpha);
     }
   }
 }

@@ -107,7 +107,7 @@ const std::map<std::string_view, Served>& served() {
       {"swing_whole_allreduce", {{all_reduce}, Needs::sides_of_4}},
       {"torus", {{all_gather, reduce_scatter}}},
       {"ring", {{all_gather, reduce_scatter}}},
-      {"direct", {{all_gather, reduce_scatter}}},
+      {"direct", {{all_gather, reduce_scatter, broadcast, reduce}}},
       {"direct_in_order", {{all_reduce, reduce_scatter}}},
       {"chain", {{broadcast, reduce}}},
       {"half_chains", {{broadcast, reduce}}},

@@ -349,7 +349,7 @@ TEST_CASE("a tree depends on the size where the plan has several", "[ccl][order]
   CHECK(order("tree_allreduce", 100).ranges.size() == 1);
 }
 
-TEST_CASE("up a tree, along a chain, in pairs and in order, all chunks have one tree",
+TEST_CASE("up a tree, along a chain, in pairs, straight and in order, all chunks have one tree",
           "[ccl][order]") {
   Topology topology = joined_topology(SipTopology::switched, 8);
   topology.system.network_switch.sums.emplace();
@@ -362,7 +362,8 @@ TEST_CASE("up a tree, along a chain, in pairs and in order, all chunks have one 
     }
   }
   CHECK(names == std::set<std::string_view>{"tree_allreduce", "switch_allreduce", "direct_in_order",
-                                            "doubling_allreduce", "binomial", "chain"});
+                                            "doubling_allreduce", "binomial", "chain",
+                                            "direct"});
 }
 
 TEST_CASE("trees that differ in the order of two operands have the same bits", "[ccl][order]") {

@@ -1,34 +1,44 @@
 #!/usr/bin/env python3
-"""Do the tests notice a bug?  Draws places in ccl and sim_engine by a seed, changes one at a time in
-a copy of the sources, builds the copy's tests and runs them until one fails.
+"""Do the tests notice a bug?  Draws places in ccl and sim_engine by a seed, changes one at a time,
+links the tests with the changed file and runs them until one fails.
 
-    test/mutants/mutants.py --count 400 --seed 1 --work ../mutants
+    ./test.sh && test/mutants/mutants.py --count 400 --seed 1 --work ../mutants
 
-A change that no test notices has survived: it is printed as a line to judge.  Results are kept in
-WORK/mutants-SEED.csv, so that a second call with the same seed goes on where the first has ended.
-Tests that take little time run first, since most changes are noticed by one of them.
+The sources and the build stay as they are: a changed file is compiled by itself in WORK and linked
+before its library, which WORK has with a member for each file.  A change that no test notices has
+survived: it is printed as a line to judge.  Results are kept in WORK/mutants-SEED.csv, so that a
+second call with the same seed goes on where the first has ended; with a longer --longest it runs
+the longer tests for what has survived.  Tests that take little time run first, and before them
+those that have noticed changes of the same folder.
 """
 
 import argparse
+import collections
+import concurrent.futures
 import csv
+import json
+import os
 import pathlib
 import random
 import re
 import resource
+import shlex
 import signal
 import subprocess
-import sys
+import threading
 import time
 import xml.etree.ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build/release"
 ROOMS = ("ccl", "sim_engine")
-TESTS = {"ccl": ("ccl/ccl_test", "ccl/golden_test"),
-         "sim_engine": ("sim_engine/sim_engine_test", "ccl/ccl_test", "ccl/golden_test")}
-LIMIT_S = 1200  # of CPU time for a build
-LIMIT_OF_WAITS_S = 3600
-QUICK_S = 0.3  # of a test
-LIMIT_RATIO = 4  # of the CPU time that tests may take to what they take without a mutant
+PROGRAMS = ("sim_engine/sim_engine_test", "ccl/ccl_test", "ccl/golden_test", "runtime/runtime_test",
+            "parallel/parallel_test", "tp/tp_test", "testing/testing_test", "fuzz/fuzz_test",
+            "benches/benches_test")
+STAGES_S = (0.03, 0.3, 3, 30, 300)  # of a test
+LIMIT_RATIO = 6  # of the CPU time that tests may take to the time that they take without a mutant
+LIMIT_BYTES = 8 << 30
+FIELDS = ("draw", "place", "fate", "change", "line", "by", "longest")
 
 # What is changed, and into what.
 CHANGES = [(r" < ", " <= "), (r" <= ", " < "), (r" > ", " >= "), (r" >= ", " > "),
@@ -40,147 +50,295 @@ CHANGES = [(r" < ", " <= "), (r" <= ", " < "), (r" > ", " >= "), (r" >= ", " > "
            (r"\bcontinue;", ";"), (r"\bbreak;", ";"), (r"^  +[a-z_.>-]+\([^;]*\);$", "  ;")]
 
 
-def places(work):
-    """Lists (file, line number, begin, end, replacement) in the code of the copy's .cpp files."""
+def sources():
+    """Lists the .cpp files of the libraries of both rooms by room; some are generated."""
+    found = {room: set() for room in ROOMS}
+    for entry in json.loads((BUILD / "compile_commands.json").read_text()):
+        room = pathlib.Path(re.search(r" -o (\S+)", entry["command"]).group(1)).parts[0]
+        if room in ROOMS:
+            file = pathlib.Path(entry["file"])
+            found[room].update(re.findall(r'#include "(.*)"', file.read_text())
+                               if "Unity" in file.parts else [entry["file"]])
+    return {room: sorted(pathlib.Path(file).relative_to(ROOT) for file in files)
+            for room, files in found.items()}
+
+
+def places(files):
+    """Lists (file, line number, begin, end, replacement) in the code of the files."""
     found = []
-    for room in ROOMS:
-        for path in sorted((work / room).rglob("*.cpp")):
-            for number, line in enumerate(path.read_text().splitlines()):
-                code = re.sub(r'"(\\.|[^"\\])*"', lambda m: " " * len(m.group()), line)
-                code = code.split("//")[0].rstrip()
-                if code.startswith("#") or "KB_CHECK" in code or "static_assert" in code:
-                    continue
-                for pattern, new in CHANGES:
-                    for match in re.finditer(pattern, code):
-                        found.append((path.relative_to(work), number, match.start(), match.end(), new))
+    for file in files:
+        for number, line in enumerate((ROOT / file).read_text().splitlines()):
+            code = re.sub(r'"(\\.|[^"\\])*"', lambda m: " " * len(m.group()), line)
+            code = code.split("//")[0].rstrip()
+            if code.startswith("#") or "KB_CHECK" in code or "static_assert" in code:
+                continue
+            for pattern, new in CHANGES:
+                found += [(file, number, match.start(), match.end(), new)
+                          for match in re.finditer(pattern, code)]
     return found
 
 
-def run(command, cwd, seconds=LIMIT_S):
-    """Returns how the command has ended; None if it has not within so many seconds of CPU time."""
-    def limit_cpu_time():
+def run(command, cwd, seconds=1200, **environment):
+    """Returns how the command has ended; None if it has not within so many seconds."""
+    def limit():
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
-    try:
-        ended = subprocess.run(command, cwd=cwd, timeout=LIMIT_OF_WAITS_S, stdout=subprocess.PIPE,
-                               stderr=subprocess.STDOUT, text=True, errors="replace", check=False,
-                               preexec_fn=limit_cpu_time)
-        return None if ended.returncode == -signal.SIGXCPU else ended
-    except subprocess.TimeoutExpired:
-        return None
+        resource.setrlimit(resource.RLIMIT_AS, (LIMIT_BYTES, LIMIT_BYTES))
+    with subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, errors="replace", preexec_fn=limit, start_new_session=True,
+                          env=os.environ | environment) as process:
+        try:
+            process.output, _ = process.communicate(timeout=4 * seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            return None
+    return None if process.returncode == -signal.SIGXCPU else process
 
 
-def build(work, tests):
-    targets = [test.split("/")[1] for test in tests]
-    return run(["ninja", "-C", "build/release", *targets], work).returncode == 0
+class Compiler:
+    """Compiles a file of a room as the build does, but alone and without its lines' numbers."""
+
+    def __init__(self):
+        self.commands = {}
+        for entry in json.loads((BUILD / "compile_commands.json").read_text()):
+            words = shlex.split(entry["command"])
+            room = words[words.index("-o") + 1].split("/")[0]
+            if room in ROOMS:
+                self.commands.setdefault(room, words[:words.index("-o")])
+
+    def compile(self, room, file, source, into):
+        command = [word for word in self.commands[room] if word != "-g1"]
+        return run([*command, f"-ffile-prefix-map={source.parents[len(file.parts) - 1]}={ROOT}",
+                    "-iquote", ROOT / file.parent, "-o", into, "-c", source],
+                   BUILD).returncode == 0
 
 
-def make_copy(work):
-    """Copies what is committed, and builds it."""
-    archive = work.with_suffix(".tar")  # of the first call, since places are counted in it
-    if not archive.exists():
-        work.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["git", "archive", "-o", archive, "HEAD"], cwd=ROOT, check=True)
-        subprocess.run(["tar", "xf", archive, "-C", work], check=True)
-        subprocess.run(["cmake", "--preset", "release", "-DKERNBENCH_GROUP_SIZE=1"], cwd=work,
-                       check=True)
-    marker = work / "mutant"  # of a call that was interrupted
-    if marker.exists():
-        subprocess.run(["tar", "xmf", archive, "-C", work, marker.read_text()], check=True)
-    if not build(work, TESTS["sim_engine"]):
-        sys.exit("mutants: the copy does not build as it is")
-    for test in TESTS["sim_engine"]:
-        list_by_time(work, test)
+def make_library(work, room, files, compiler, jobs):
+    """Makes the library of a room with a member for each file, where it is not made yet."""
+    def make_member(file):
+        member = work / "members" / file.with_suffix(".o")
+        member.parent.mkdir(parents=True, exist_ok=True)
+        if not member.exists() and not compiler.compile(room, file, ROOT / file, member):
+            raise SystemExit(f"mutants: {file} does not compile as it is")
+        return member
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        members = list(pool.map(make_member, files))
+    library = work / f"{room}.a"
+    if not library.exists():
+        subprocess.run(["ar", "qc", library, *members], check=True)
 
 
-def file_of_names(work, test, speed):
-    return work / f"{pathlib.Path(test).name}.{speed}"
+def times_of_tests():
+    """Returns the seconds that each test took in the last run of ./test.sh, by program and name;
+    without those that run kernbench itself, which is not linked with mutants."""
+    taken = {(case.get("classname"), case.get("name")): float(case.get("time"))
+             for case in xml.etree.ElementTree.parse(BUILD / "cases/junit.xml").iter("testcase")}
+    times = {}
+    for program in PROGRAMS:
+        names = run([BUILD / "test" / program, "--list-test-names-only", "~[cli]"], ROOT).output
+        keys = [(pathlib.Path(program).name, name) for name in names.splitlines()]
+        times[program] = {key[1]: taken[key] for key in keys if key in taken}
+        if not times[program]:
+            raise SystemExit(f"mutants: ./test.sh has run no test of {program}")
+    return times
 
 
-def list_by_time(work, test):
-    """Writes the names of a program's quick tests into a file, and those of the others into one, with
-    a first line that tells how many seconds they take: a comment to Catch2."""
-    if file_of_names(work, test, "slow").exists():
-        return
-    program = work / "build/release/test" / test
-    report = subprocess.run([program, "-r", "xml", "-d", "yes"], cwd=work, stdout=subprocess.PIPE,
-                            stderr=subprocess.DEVNULL, check=True).stdout
-    names = {"quick": [], "slow": []}
-    total_s = {"quick": 0, "slow": 0}
-    for case in xml.etree.ElementTree.fromstring(report).iter("TestCase"):
-        seconds = float(case.find("OverallResult").get("durationInSeconds"))
-        name = re.sub(r"([,\[\]])", r"\\\1", case.get("name"))
-        speed = "quick" if seconds < QUICK_S else "slow"
-        names[speed].append(name)
-        total_s[speed] += seconds
-    for speed, of_speed in names.items():
-        lines = [f"# {total_s[speed]:.1f} s", *of_speed]
-        file_of_names(work, test, speed).write_text("".join(f"{line}\n" for line in lines))
+class Mutant:
+    """One changed file, in the folder of the thread that judges it."""
 
+    def __init__(self, work, place):
+        self.file, self.number, self.begin, self.end, self.new = place
+        self.lines = (ROOT / self.file).read_text().splitlines(keepends=True)
+        self.line = self.lines[self.number].rstrip("\n")
+        self.member = work / "members" / self.file.with_suffix(".o")
+        self.folder = work / f"job-{threading.get_ident()}"
+        self.object = self.folder / "mutant.o"
+        self.work = work
 
-def find_failure(work, tests):
-    """Returns the test that fails first; None if all pass."""
-    for speed, test in [(speed, test) for speed in ("quick", "slow") for test in tests]:
-        names = file_of_names(work, test, speed)
-        first, *others = names.read_text().splitlines()
-        if not others:
-            continue
-        limit = 20 + int(LIMIT_RATIO * float(first.split()[1]))
-        ended = run([work / "build/release/test" / test, "-a", "-f", names], work, limit)
+    def describe(self):
+        return f"{self.line[self.begin:self.end].strip() or self.line.strip()} -> {self.new.strip()}"
+
+    def compile(self, compiler):
+        """Returns why it is no mutant; None if it is one."""
+        source = self.folder / "source" / self.file
+        source.parent.mkdir(parents=True, exist_ok=True)
+        (self.folder / "tmp").mkdir(exist_ok=True)
+        self.lines[self.number] = self.line[:self.begin] + self.new + self.line[self.end:] + "\n"
+        source.write_text("".join(self.lines))
+        if not compiler.compile(self.file.parts[0], self.file, source, self.object):
+            return "does not compile"
+        return "is the same code" if code_of(self.object) == code_of(self.member) else None
+
+    def link(self, program):
+        """Links a test program: the linker takes nothing from a library that the mutant has.  Returns
+        whether the program has the mutant's room at all."""
+        command = subprocess.run(["ninja", "-C", BUILD, "-t", "commands", "-s", f"test/{program}"],
+                                 check=True, text=True, stdout=subprocess.PIPE).stdout
+        if f"{self.file.parts[0]}/libkernbench" not in command:
+            return False
+        for room in ROOMS:
+            command = command.replace(f"{room}/libkernbench_{room}.a", str(self.work / f"{room}.a"))
+        words = shlex.split(command)[2:-2]  # without `: &&` and `&& :`
+        words[words.index("-o") + 1] = str(self.folder / pathlib.Path(program).name)
+        words.insert(words.index("-o"), str(self.object))
+        subprocess.run(words, cwd=BUILD, check=True, capture_output=True)
+        return True
+
+    def find_failure(self, program, times):
+        """Runs tests of a program; returns the one that fails first, None if all pass."""
+        names = self.folder / "names"
+        names.write_text("".join('"' + re.sub(r'([\\",\[\]])', r"\\\1", name) + '"\n' for name in times))
+        limit = 10 + int(LIMIT_RATIO * sum(times.values()))
+        ended = run([self.folder / pathlib.Path(program).name, "-a", "-f", names], ROOT, limit,
+                    TMPDIR=str(self.folder / "tmp"))
         if ended is None:
-            return f"{test}: does not end"
-        if ended.returncode != 0:
-            named = re.search(r"^-{70,}\n(.*)\n", ended.stdout, re.MULTILINE)
-            return f"{test}: {named.group(1) if named else 'it ends early'}"
-    return None
+            return "does not end"
+        if ended.returncode == 0:
+            return None
+        named = re.search(r"^-{70,}\n(.*)\n", ended.output, re.MULTILINE)
+        return named.group(1) if named else "ends early"
 
 
-def judge(work, place):
-    """Returns what became of a mutant: `killed`, `survived` or `does not compile`, and by what."""
-    file, number, begin, end, new = place
-    path, tests = work / file, TESTS[file.parts[0]]
-    original = path.read_text()
-    lines = original.splitlines(keepends=True)
-    lines[number] = lines[number][:begin] + new + lines[number][end:]
-    (work / "mutant").write_text(str(file))
-    path.write_text("".join(lines))
-    try:
-        if not build(work, tests):
-            return "does not compile", ""
-        failure = find_failure(work, tests)
-        return ("survived", "") if failure is None else ("killed", failure)
-    finally:
-        path.write_text(original)
-        (work / "mutant").unlink()
+def code_of(member):
+    """Returns an object file without its symbols, which name its source."""
+    stripped = member.with_suffix(".stripped")
+    subprocess.run(["strip", "-o", stripped, member], check=True)
+    return stripped.read_bytes()
+
+
+class Judge:
+    """Runs the tests of one stage after the other, and those first that have noticed a change in the
+    same folder."""
+
+    def __init__(self, longest):
+        self.times = times_of_tests()
+        self.longest = longest
+        self.noticed = collections.defaultdict(collections.Counter)  # by folder: (program, test)
+
+    def remember(self, folder, by):
+        program, _, test = by.partition(": ")
+        if test in self.times.get(program, {}):
+            self.noticed[folder][program, test] += 1
+
+    def stages(self, folder, longest_before):
+        """Yields (program, times of its tests)."""
+        first = collections.defaultdict(dict)
+        for (program, test), _ in self.noticed[folder].most_common(20):
+            if self.times[program][test] < STAGES_S[1]:
+                first[program][test] = self.times[program][test]
+        if longest_before == 0:
+            yield from list(first.items())
+        for least, most in zip((-1, *STAGES_S), STAGES_S):
+            for program, times in self.times.items():
+                of_stage = {test: seconds for test, seconds in times.items()
+                            if max(least, longest_before or -1) < seconds <= min(most, self.longest)}
+                if of_stage:
+                    yield program, of_stage
+
+    def judge(self, mutant, compiler, longest_before):
+        """Returns what became of a mutant, and by which test."""
+        reason = mutant.compile(compiler)
+        return (reason, "") if reason else self.run_tests(mutant, longest_before)
+
+    def run_tests(self, mutant, longest_before=0):
+        links = {}
+        for program, times in self.stages(mutant.file.parent, longest_before):
+            if program not in links:
+                links[program] = mutant.link(program)
+            failure = mutant.find_failure(program, times) if links[program] else None
+            if failure:
+                self.remember(mutant.file.parent, f"{program}: {failure}")
+                return "killed", f"{program}: {failure}"
+        return "survived", ""
+
+
+def check_tests(work, file, compiler, judge):
+    """A test that fails without any change would notice each of them."""
+    marker = work / f"passed-{judge.longest}"
+    unchanged = Mutant(work, (file, 0, 0, 0, ""))
+    if not marker.exists() and unchanged.compile(compiler) == "is the same code":
+        fate, by = judge.run_tests(unchanged)
+        if fate == "killed":
+            raise SystemExit(f"mutants: without a change, a test fails: {by}")
+        marker.touch()
+
+
+class Journal:
+    """What became of each place that was drawn, also by earlier calls."""
+
+    def __init__(self, path):
+        self.path, self.rows = path, {}
+        if path.exists():
+            with path.open(newline="") as rows:
+                self.rows = {int(row["draw"]): row for row in csv.DictReader(rows)}
+
+    def add(self, row):
+        is_new = not self.path.exists()
+        self.rows[row["draw"]] = row
+        with self.path.open("a", newline="") as out:
+            writer = csv.DictWriter(out, FIELDS)
+            if is_new:
+                writer.writeheader()
+            writer.writerow(row)
+
+    def mutants(self, count):
+        """Returns the first so many rows that are mutants, as they were drawn."""
+        rows = [self.rows[draw] for draw in sorted(self.rows)]
+        return [row for row in rows if row["fate"] in ("killed", "survived")][:count]
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--count", type=int, default=400, help="mutants that compile")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--count", type=int, default=400, help="mutants, without those that are none")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--work", type=pathlib.Path, required=True, help="folder of the copy")
+    parser.add_argument("--work", type=pathlib.Path, required=True, help="folder of the results")
+    parser.add_argument("--longest", type=float, default=STAGES_S[-1], help="seconds of a test")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
     options = parser.parse_args()
-    make_copy(options.work)
-    drawn = places(options.work)
+    work = options.work.resolve()
+    files, compiler = sources(), Compiler()
+    for room in ROOMS:
+        make_library(work, room, files[room], compiler, options.jobs)
+    drawn = places(file for room in ROOMS for file in files[room] if file.parts[0] == room)
     random.Random(options.seed).shuffle(drawn)
-    journal = options.work / f"mutants-{options.seed}.csv"
-    rows = list(csv.reader(journal.open())) if journal.exists() else []
-    while sum(row[1] != "does not compile" for row in rows) < options.count and len(rows) < len(drawn):
-        place = drawn[len(rows)]
-        file, number, begin, end, new = place
-        line = (options.work / file).read_text().splitlines()[number]
-        started = time.monotonic()
-        fate, by = judge(options.work, place)
-        what = f"{line[begin:end].strip() or line.strip()} -> {new.strip()}"
-        rows.append([f"{file}:{number + 1}", fate, what, line.strip(), by])
-        with journal.open("a", newline="") as out:
-            csv.writer(out).writerow(rows[-1])
-        print(f"{time.monotonic() - started:6.0f} s  {'  '.join(rows[-1])}", flush=True)
-    survivors = [row for row in rows if row[1] == "survived"]
-    compiled = [row for row in rows if row[1] != "does not compile"]
-    print(f"\nseed {options.seed}: {len(compiled)} mutants, {len(survivors)} survived "
-          f"({100 - 100 * len(survivors) / max(len(compiled), 1):.1f} % are killed)")
+    journal = Journal(work / f"mutants-{options.seed}.csv")
+    judge = Judge(options.longest)
+    check_tests(work, next(file for file, *_ in drawn if file.parts[0] == "sim_engine"), compiler, judge)
+    for row in journal.rows.values():
+        judge.remember(pathlib.Path(row["place"]).parent, row["by"])
+    lock = threading.Lock()
+    queue = iter(range(len(drawn)))
+
+    def next_draw():
+        with lock:
+            for draw in queue:
+                row = journal.rows.get(draw)
+                is_open = row is None or (row["fate"] == "survived"
+                                          and float(row["longest"]) < options.longest)
+                if is_open and len(journal.mutants(options.count)) < options.count or row and is_open:
+                    return draw
+        return None
+
+    def work_off():
+        while (draw := next_draw()) is not None:
+            started = time.monotonic()
+            mutant = Mutant(work, drawn[draw])
+            before = journal.rows.get(draw)
+            fate, by = judge.judge(mutant, compiler, float(before["longest"]) if before else 0)
+            row = dict(zip(FIELDS, (draw, f"{mutant.file}:{mutant.number + 1}", fate, mutant.describe(),
+                                    mutant.line.strip(), by, options.longest)))
+            with lock:
+                journal.add(row)
+                print(f"{time.monotonic() - started:6.0f} s  {'  '.join(map(str, row.values()))}", flush=True)
+
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for job in [pool.submit(work_off) for _ in range(options.jobs)]:
+            job.result()
+    mutants = journal.mutants(options.count)
+    survivors = [row for row in mutants if row["fate"] == "survived"]
+    print(f"\nseed {options.seed}: {len(mutants)} mutants, {len(survivors)} survived "
+          f"({100 - 100 * len(survivors) / max(len(mutants), 1):.1f} % are killed)")
     for row in survivors:
-        print("  ".join(row[:1] + row[2:4]))
+        print("  ".join((row["place"], row["change"], row["line"])))
 
 
 if __name__ == "__main__":
