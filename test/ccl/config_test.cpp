@@ -311,18 +311,21 @@ TEST_CASE("rules of a file that have decided nothing are described with their pl
   const Config config = Config::parse(
       "rules:\n"
       "  - all_reduce: {algorithm: tree_allreduce, group: NOPE, up_to: 4 KiB}\n"
-      "  - all_gather: {algorithm: auto, ranks: 7, above: 1 KiB}\n");
+      "  - all_gather: {algorithm: auto, ranks: 7, above: 1 KiB}\n"
+      "  - reduce: {algorithm: chain, above: 0 B}\n");
   const ccl::Rule* const decides =
       config.rule_for(distributed::CollectiveKind::all_gather, 7, 2048);
   CHECK(config.number_of_rule(decides) == 2);
   CHECK(config.number_of_rule(nullptr) == 0);
-  CHECK(config.unused_rules({2}) ==
+  CHECK(config.unused_rules({1, 2}) ==
+        std::vector<std::string>{"the rule of ccl.yaml:4:25 (reduce by chain, above 0 B)"});
+  CHECK(config.unused_rules({2, 3}) ==
         std::vector<std::string>{"the rule of ccl.yaml:2:29 (all_reduce by tree_allreduce, "
                                  "up to 4096 B, group NOPE)"});
-  CHECK(config.unused_rules({1}) ==
+  CHECK(config.unused_rules({1, 3}) ==
         std::vector<std::string>{"the rule of ccl.yaml:3:29 (all_gather by auto, above 1024 B, "
                                  "ranks 7)"});
-  CHECK(config.unused_rules({1, 2}).empty());
+  CHECK(config.unused_rules({1, 2, 3}).empty());
 }
 
 TEST_CASE("values that cannot be are refused with those that can, all at once",

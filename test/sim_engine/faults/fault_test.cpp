@@ -39,6 +39,7 @@ TEST_CASE("a fault is KEY=VALUE words in any order", "[faults]") {
   CHECK(fault_of("rank=2 dies=20us").detected == Time::max());
   CHECK(fault_of("rank=2 dies=20us detected=+1us").detected == Time{1'000'000});
   CHECK(fault_of("rank=2 drop=3 collective=5").message == 3);
+  CHECK(fault_of("rank=2 drop=1 collective=1").collective == 1);
   const Fault flip = fault_of("rank=2 flip=14 element=17 message=3 collective=5");
   CHECK((flip.bit == 14 && flip.element == 17 && flip.message == 3 && flip.collective == 5));
   CHECK(fault_of("rank=2 flip=14 element=17 result=3").result == 3);
