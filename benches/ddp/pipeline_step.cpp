@@ -5,7 +5,6 @@
 #include <numeric>
 #include <optional>
 #include <set>
-#include <utility>
 #include <vector>
 
 #include "benches/ddp/mesh.h"
@@ -15,8 +14,11 @@
 #include "runtime/parallel/distributed_data_parallel.h"
 #include "runtime/parallel/step_times.h"
 #include "runtime/pipelining/schedules.h"
+#include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 #include "runtime/torch/profiler.h"
 #include "runtime/torch/runtime_context.h"
+#include "sim_engine/components/launcher.h"
 #include "tp/layers.h"
 #include "tp/parallel_state.h"
 #include "tp/parameter.h"
@@ -109,68 +111,25 @@ class PipelineRanks {
   double flops_ = 0;
 };
 
-// A rank sends to the one that has the next stage, and gets from the one before.
-class MessagesOfRank {
- public:
-  MessagesOfRank(RuntimeContext& torch, const StepInput& input, int rank)
-      : torch_(torch),
-        next_(rank + input.world / input.pp),
-        previous_(rank - input.world / input.pp),
-        world_(input.world),
-        sent_(make_between(torch, input)),
-        received_(make_between(torch, input)),
-        own_(make_between(torch, input)) {}
-
-  bool has_next() const { return next_ < world_; }
-  bool has_previous() const { return previous_ >= 0; }
-
-  // All ranks have done all that came before.
-  void end() {
-    for (const distributed::Work& work : std::exchange(sends_, {})) work.wait();
-    torch_.ahbm.synchronize();
-    torch_.distributed.barrier();
-  }
-  void begin() {
-    end();
-    launch([&] {
-      if (has_previous()) coming_ = torch_.distributed.irecv(received_, previous_);
-    });
-  }
-  Instant compute() {
-    own_.mul_(2.0);
-    return nn::parallel::device_instant(torch_, torch_.ahbm.current_device());
-  }
-  void send() {
-    launch([&] {
-      if (has_next()) sends_.push_back(torch_.distributed.isend(sent_, next_));
-    });
-  }
-  // The host's longest time for one message.
-  Time launching() const { return launching_; }
-  Instant receive() {
-    if (coming_) std::exchange(coming_, std::nullopt)->wait();
-    return nn::parallel::device_instant(torch_, torch_.ahbm.current_device());
-  }
-
- private:
-  template <class Work>
-  void launch(const Work& work) {
-    const Time before = torch_.engine().now();
-    work();
-    launching_ = std::max(launching_, torch_.engine().now() - before);
-  }
-
-  RuntimeContext& torch_;
-  const int next_;
-  const int previous_;
-  const int world_;
-  const Tensor sent_;
-  const Tensor received_;
-  const Tensor own_;
-  std::vector<distributed::Work> sends_;
-  std::optional<distributed::Work> coming_;
-  Time launching_{0};
-};
+// Returns how long a message takes from when the slower of two ranks has begun it, if each rank
+// sends to the one so many stages behind it.
+Time measure_transfers(RuntimeContext& torch, const StepInput& input, int stages) {
+  const int own = torch.distributed.get_rank();
+  const auto rank_behind = [&](int by) {
+    return (own + (input.pp + by) * (input.world / input.pp)) % input.world;
+  };
+  const Tensor sent = make_between(torch, input);
+  const Tensor received = make_between(torch, input);
+  torch.ahbm.synchronize();
+  torch.distributed.barrier();
+  const Time begin = simulation_of(torch).now();
+  const distributed::Work coming = torch.distributed.irecv(received, rank_behind(-stages));
+  const distributed::Work going = torch.distributed.isend(sent, rank_behind(stages));
+  coming.wait();
+  const Time transfer = simulation_of(torch).now() - begin;
+  going.wait();
+  return transfer;
+}
 
 // The step lasts from the first rank's begin to the last one's end.
 MeasuredStep summarize(const std::vector<RankStep>& ranks) {
@@ -227,30 +186,13 @@ MeasuredStep measure_pipeline_step(PointContext& point, const StepInput& input,
 
 pipeline::MessageTimes measure_messages(PointContext& point, const StepInput& input,
                                         const Topology& topology) {
-  std::vector<Instant> sent_at(static_cast<std::size_t>(input.world));
   pipeline::MessageTimes longest;
-  run_on_ranks(point, input, topology, [&](RuntimeContext& torch, int rank) {
-    MessagesOfRank own(torch, input, rank);
-    own.begin();
-    sent_at[static_cast<std::size_t>(rank)] = own.compute();
-    own.send();
-    const Instant there = own.receive();
-    own.begin();
-    const Instant first = own.compute();
-    const Instant second = own.compute();
-    own.send();
-    const Instant third = own.compute();
-    own.receive();
-    own.end();
-    longest.launch = std::max(longest.launch, to_ns(own.launching()));
-    if (own.has_previous()) {
-      const Instant& sent = sent_at[static_cast<std::size_t>(rank - input.world / input.pp)];
-      longest.send = std::max(longest.send, to_ns(there->at - sent->at));
+  run_on_ranks(point, input, topology, [&](RuntimeContext& torch, int) {
+    for (const int stages : {1, -1}) {
+      longest.transfer = std::max(longest.transfer, measure_transfers(torch, input, stages));
     }
-    if (own.has_next()) {
-      const Time with_message = third->at - second->at;
-      longest.issue = std::max(longest.issue, to_ns(with_message - (second->at - first->at)));
-    }
+    runtime::Simulation& simulation = simulation_of(torch);
+    longest.host_leg = simulation.machine().launcher().host_leg(torch.ahbm.current_device());
   });
   return longest;
 }

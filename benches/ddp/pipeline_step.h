@@ -21,8 +21,8 @@ bool splits_backward(const distributed::pipelining::ActionLists& lists);
 MeasuredStep measure_pipeline_step(PointContext& point, const StepInput& input,
                                    const Topology& topology);
 
-// The longest times that what lies between two stages takes to the rank that has the next one, if
-// all ranks send at a time.
+// The longest time that what lies between two stages takes to the rank that has the next one, or
+// the one before, if all ranks send at a time.
 pipeline::MessageTimes measure_messages(PointContext& point, const StepInput& input,
                                         const Topology& topology);
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <map>
-#include <optional>
 #include <utility>
 
 #include "sim_engine/base/check.h"
@@ -16,16 +16,20 @@ using distributed::pipelining::Action;
 using distributed::pipelining::ActionKind;
 using distributed::pipelining::ActionLists;
 
+struct RankOfProgram {
+  std::size_t next = 0;  // in its list
+  Clocks clocks;
+  Time computing{0};
+  Time computed{0};  // the end of its last computation
+};
+
 class Program {
  public:
-  Program(const ActionLists& lists, const std::vector<TimesOfStage>& stages,
+  Program(const ActionLists& lists, const std::vector<CostsOfStage>& stages,
           const MessageTimes& message)
-      : lists_(lists),
-        stages_(stages),
-        message_(message),
-        ends_(lists.size()),
-        launched_(lists.size()) {
+      : lists_(lists), stages_(stages), message_(message), ranks_(lists.size()) {
     for (std::size_t rank = 0; rank < lists.size(); ++rank) {
+      ranks_[rank].clocks.device = message.host_leg;
       for (const Action& action : lists[rank]) {
         rank_of_[action.stage] = rank;
         microbatches_ = std::max(microbatches_, action.microbatch + 1);
@@ -41,119 +45,133 @@ class Program {
       }
     }
     ProgramTimes times;
-    double idle = 0;
+    Time computing{0};
     for (std::size_t rank = 0; rank < lists_.size(); ++rank) {
-      KB_CHECK(ends_[rank].size() == lists_[rank].size(), "rank {} waits", rank);
-      times.ends.push_back(ends_[rank].back());
-      for (const Action& action : lists_[rank]) idle -= cost_of(action);
+      KB_CHECK(ranks_[rank].next == lists_[rank].size(), "rank {} waits", rank);
+      times.step = std::max(times.step, run_tail(rank) - message_.host_leg);
+      times.computed = std::max(times.computed, ranks_[rank].computed - message_.host_leg);
+      computing += ranks_[rank].computing;
     }
-    times.launched = launched_;
-    times.end = *std::ranges::max_element(times.ends);
-    const auto ranks = static_cast<double>(lists_.size());
-    times.bubble = times.end + idle / ranks;
+    times.bubble = times.computed - computing / static_cast<std::int64_t>(ranks_.size());
     return times;
   }
 
  private:
-  double cost_of(const Action& action) const {
-    const TimesOfStage& stage = stages_.at(static_cast<std::size_t>(action.stage));
-    return time_of(action, action.microbatch == 0                   ? stage.first
-                           : action.microbatch == microbatches_ - 1 ? stage.last
-                                                                    : stage.later);
-  }
-
-  static double time_of(const Action& action, const StageTimes& times) {
+  // A message by the stage that makes it, and what it is of.
+  static Action message_of(const Action& action) {
     switch (action.kind) {
       case ActionKind::forward:
-        return times.forward;
+      case ActionKind::receive_forward:
+        return {action.stage - 1, ActionKind::send_forward, action.microbatch};
       case ActionKind::backward:
-        return times.backward;
       case ActionKind::backward_input:
-        return times.input;
+      case ActionKind::receive_backward:
+        return {action.stage + 1, ActionKind::send_backward, action.microbatch};
       default:
-        return times.weight;
+        return action;
     }
   }
 
-  // Returns false if the rank's next computation waits for one that is not done, or there is none.
+  const CostsOfStage& stage_of(const Action& action) const {
+    return stages_.at(static_cast<std::size_t>(action.stage));
+  }
+  const Cost& cost_of(const Action& action) const {
+    const CostsOfStage& stage = stage_of(action);
+    const CostsOfPass& pass = action.microbatch == 0                   ? stage.first
+                              : action.microbatch == microbatches_ - 1 ? stage.last
+                                                                       : stage.later;
+    switch (action.kind) {
+      case ActionKind::forward:
+        return pass.forward;
+      case ActionKind::backward:
+        return pass.backward;
+      case ActionKind::backward_input:
+        return pass.input;
+      default:
+        return pass.weight;
+    }
+  }
+
+  // Returns false if the rank's next action waits for a message that has not begun, or there is no
+  // such action.
   bool run_next(std::size_t rank) {
-    std::vector<double>& ends = ends_[rank];
-    if (ends.size() == lists_[rank].size()) return false;
-    const Action& action = lists_[rank][ends.size()];
-    const std::optional<double> ready = find_ready(action, rank);
-    if (!ready) return false;
-    const double free = ends.empty() ? 0 : ends.back() + issue_before(rank, ends.size());
-    double& launched = launched_[rank];
-    const double start = std::max({*ready, free, launched});
-    launched += time_of(action, stages_.at(static_cast<std::size_t>(action.stage)).host) +
-                message_.launch * (is_sent(action) + is_received(action));
-    const double end = std::max(start + cost_of(action), launched);
-    ends.push_back(end);
-    done_[action] = end;
+    RankOfProgram& own = ranks_[rank];
+    if (own.next == lists_[rank].size()) return false;
+    const Action& action = lists_[rank][own.next];
+    if (!is_compute(action.kind)) {
+      own.clocks.host = std::max(own.clocks.host, own.clocks.device + message_.host_leg);
+      begin_message(action, rank);
+    } else if (!compute(action, rank)) {
+      return false;
+    }
+    ++own.next;
     return true;
   }
 
-  // Messages between a computation and the one before it hold it up.
-  double issue_before(std::size_t rank, std::size_t i) const {
-    const std::vector<Action>& list = lists_[rank];
-    const bool has_message =
-        is_sent(list[i - 1]) || (i + 1 < list.size() && is_received(list[i + 1]));
-    return has_message ? message_.issue : 0;
-  }
-
-  bool is_on_other_rank(int stage, const Action& than) const {
-    return rank_of_.contains(stage) && rank_of_.at(stage) != rank_of_.at(than.stage);
-  }
-  bool is_sent(const Action& action) const {
-    if (action.kind == ActionKind::backward_weight) return false;
-    return is_on_other_rank(action.stage + (action.kind == ActionKind::forward ? 1 : -1), action);
-  }
-  bool is_received(const Action& action) const {
-    if (action.kind == ActionKind::backward_weight) return false;
-    return is_on_other_rank(action.stage + (action.kind == ActionKind::forward ? -1 : 1), action);
-  }
-
-  // Returns when the values are there that a computation takes from another stage.
-  std::optional<double> find_ready(const Action& action, std::size_t rank) {
-    const bool is_forward = action.kind == ActionKind::forward;
-    if (action.kind == ActionKind::backward_weight) return 0;
-    const int from = action.stage + (is_forward ? -1 : 1);
-    if (from < 0 || from == static_cast<int>(stages_.size())) return 0;
-    const std::optional<double> made = find_made(from, is_forward, action.microbatch);
-    if (!made || rank_of_.at(from) == rank) return made;
-    const std::vector<double>& ends = ends_[rank];
-    const double posted = ends.size() < 2 ? 0 : ends[ends.size() - 2];
-    double& link = links_[{rank_of_.at(from), rank}];
-    link = std::max({*made, posted, link}) + message_.send;
-    return link;
-  }
-
-  std::optional<double> find_made(int stage, bool is_forward, int microbatch) const {
-    for (const ActionKind kind :
-         {ActionKind::forward, ActionKind::backward, ActionKind::backward_input}) {
-      if ((kind == ActionKind::forward) != is_forward) continue;
-      const auto found = done_.find({stage, kind, microbatch});
-      if (found != done_.end()) return found->second;
+  bool compute(const Action& action, std::size_t rank) {
+    RankOfProgram& own = ranks_[rank];
+    const Action message = message_of(action);
+    const auto maker = rank_of_.find(message.stage);
+    if (message != action && maker != rank_of_.end() && maker->second != rank) {
+      const auto arrival = arrivals_.find(message);
+      if (arrival == arrivals_.end()) return false;
+      own.clocks.host = std::max(own.clocks.host, arrival->second);
     }
-    return {};
+    const Time begin = std::max(own.clocks.device, own.clocks.host + message_.host_leg);
+    own.clocks = cost_of(action).after(own.clocks);
+    own.computed = own.clocks.device;
+    own.computing += own.computed - begin;
+    return true;
+  }
+
+  // The message moves when both ranks have begun it, and its link is free.
+  void begin_message(const Action& action, std::size_t rank) {
+    const Action message = message_of(action);
+    const auto [other, is_first] = begun_.try_emplace(message, ranks_[rank].clocks.host, rank);
+    if (is_first) return;
+    const auto& [at, other_rank] = other->second;
+    const bool is_send = message == action;
+    Time& link = links_[is_send ? std::pair{rank, other_rank} : std::pair{other_rank, rank}];
+    link = std::max({link, at, ranks_[rank].clocks.host}) + message_.transfer;
+    arrivals_[message] = link;
+  }
+
+  Time run_tail(std::size_t rank) {
+    Clocks clocks = ranks_[rank].clocks;
+    for (const Action& action : lists_[rank]) {
+      const auto arrival = arrivals_.find(action);
+      if (arrival != arrivals_.end()) clocks.host = std::max(clocks.host, arrival->second);
+    }
+    for (const Cost CostsOfStage::*part : {&CostsOfStage::gradients, &CostsOfStage::optimizer}) {
+      for (const auto& [stage, rank_of_stage] : rank_of_) {
+        if (rank_of_stage != rank) continue;
+        clocks = (stages_.at(static_cast<std::size_t>(stage)).*part).after(clocks);
+      }
+    }
+    return clocks.device;
   }
 
   const ActionLists& lists_;
-  const std::vector<TimesOfStage>& stages_;
+  const std::vector<CostsOfStage>& stages_;
   const MessageTimes message_;
   int microbatches_ = 0;
   std::map<int, std::size_t> rank_of_;  // of a stage
-  std::vector<std::vector<double>> ends_;
-  std::vector<double> launched_;  // when each rank's host has launched what it has come to
-  std::map<Action, double> done_;
-  std::map<std::pair<std::size_t, std::size_t>, double> links_;  // when one is free
+  std::vector<RankOfProgram> ranks_;
+  std::map<Action, std::pair<Time, std::size_t>> begun_;       // by the first rank of a message
+  std::map<Action, Time> arrivals_;                            // of messages
+  std::map<std::pair<std::size_t, std::size_t>, Time> links_;  // when one is free
 };
 
 }  // namespace
 
-ProgramTimes run_program(const ActionLists& computations, const std::vector<TimesOfStage>& stages,
+Clocks Cost::after(const Clocks& clocks) const {
+  return {.host = clocks.host + launching,
+          .device = std::max(clocks.host + idle, clocks.device + queued)};
+}
+
+ProgramTimes run_program(const ActionLists& lists, const std::vector<CostsOfStage>& stages,
                          const MessageTimes& message) {
-  return Program(computations, stages, message).run();
+  return Program(lists, stages, message).run();
 }
 
 }  // namespace kernbench::benches::pipeline

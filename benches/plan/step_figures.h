@@ -25,9 +25,7 @@ struct StepFigures {
   double flops = 0;       // that count for its MFU
   double events = 0;      // of the host's simulation, of three steps
   // Figures of a stage for itself (ddp::StageStep).
-  pipeline::TimesOfStage times = {};
-  double tail_ns = 0;
-  double launch_tail_ns = 0;  // of the host
+  pipeline::CostsOfStage costs = {};
   double held_bytes = 0;
   double gradient_bytes = 0;
   double pass_bytes = 0;
