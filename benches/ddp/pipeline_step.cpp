@@ -111,17 +111,19 @@ class PipelineRanks {
   double flops_ = 0;
 };
 
-// Returns how long a message takes from when the slower of two ranks has begun it, if each rank
-// sends to the one so many stages behind it.
-Time measure_transfers(RuntimeContext& torch, const StepInput& input, int stages) {
+// Returns how long a message takes from when both ranks have begun it, if each rank of so many
+// replicas of the pipeline sends to the one so many stages behind it.
+Time measure_transfers(RuntimeContext& torch, const StepInput& input, int stages, int replicas) {
   const int own = torch.distributed.get_rank();
+  const int per_stage = input.world / input.pp;
   const auto rank_behind = [&](int by) {
-    return (own + (input.pp + by) * (input.world / input.pp)) % input.world;
+    return (own + (input.pp + by) * per_stage) % input.world;
   };
   const Tensor sent = make_between(torch, input);
   const Tensor received = make_between(torch, input);
   torch.ahbm.synchronize();
   torch.distributed.barrier();
+  if (own % per_stage >= replicas * input.tp) return {};
   const Time begin = simulation_of(torch).now();
   const distributed::Work coming = torch.distributed.irecv(received, rank_behind(-stages));
   const distributed::Work going = torch.distributed.isend(sent, rank_behind(stages));
@@ -186,15 +188,19 @@ MeasuredStep measure_pipeline_step(PointContext& point, const StepInput& input,
 
 pipeline::MessageTimes measure_messages(PointContext& point, const StepInput& input,
                                         const Topology& topology) {
-  pipeline::MessageTimes longest;
+  pipeline::MessageTimes message;
+  Time together{0};
   run_on_ranks(point, input, topology, [&](RuntimeContext& torch, int) {
     for (const int stages : {1, -1}) {
-      longest.transfer = std::max(longest.transfer, measure_transfers(torch, input, stages));
+      message.transfer = std::max(message.transfer, measure_transfers(torch, input, stages, 1));
+      together = std::max(together, measure_transfers(torch, input, stages, input.dp()));
     }
-    runtime::Simulation& simulation = simulation_of(torch);
-    longest.host_leg = simulation.machine().launcher().host_leg(torch.ahbm.current_device());
+    const int device = torch.ahbm.current_device();
+    message.host_leg = simulation_of(torch).machine().launcher().host_leg(device);
   });
-  return longest;
+  message.occupied =
+      input.dp() == 1 ? message.transfer : (together - message.transfer) / (input.dp() - 1);
+  return message;
 }
 
 }  // namespace kernbench::benches::ddp

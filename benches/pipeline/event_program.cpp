@@ -1,9 +1,11 @@
 #include "benches/pipeline/event_program.h"
 
 #include <algorithm>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "sim_engine/base/check.h"
@@ -16,49 +18,61 @@ using distributed::pipelining::Action;
 using distributed::pipelining::ActionKind;
 using distributed::pipelining::ActionLists;
 
-struct RankOfProgram {
-  std::size_t next = 0;  // in its list
+struct Member {
+  std::size_t replica = 0;
+  std::size_t rank = 0;  // of the lists
   Clocks clocks;
+  std::size_t next = 0;  // in its list
   Time computing{0};
   Time computed{0};  // the end of its last computation
+};
+
+// By the action that sends it.
+struct Message {
+  Action send;
+  std::size_t replica = 0;
+
+  friend auto operator<=>(const Message&, const Message&) = default;
 };
 
 class Program {
  public:
   Program(const ActionLists& lists, const std::vector<CostsOfStage>& stages,
-          const MessageTimes& message)
-      : lists_(lists), stages_(stages), message_(message), ranks_(lists.size()) {
+          const MessageTimes& message, std::size_t replicas)
+      : lists_(lists), stages_(stages), message_(message), replicas_(replicas) {
     for (std::size_t rank = 0; rank < lists.size(); ++rank) {
-      ranks_[rank].clocks.device = message.host_leg;
+      for (std::size_t replica = 0; replica < replicas; ++replica) {
+        members_.push_back(
+            {.replica = replica, .rank = rank, .clocks = {.device = message.host_leg}});
+      }
       for (const Action& action : lists[rank]) {
         rank_of_[action.stage] = rank;
+        if (is_compute(action.kind)) last_of_[action.stage] = action;
         microbatches_ = std::max(microbatches_, action.microbatch + 1);
       }
     }
   }
 
+  // A message that moves now lets nobody begin another one before it: so they move in their order.
   ProgramTimes run() {
-    for (bool has_moved = true; has_moved;) {
-      has_moved = false;
-      for (std::size_t rank = 0; rank < lists_.size(); ++rank) {
-        while (run_next(rank)) has_moved = true;
-      }
-    }
+    do {
+      run_until_all_wait();
+    } while (move_message());
     ProgramTimes times;
     Time computing{0};
-    for (std::size_t rank = 0; rank < lists_.size(); ++rank) {
-      KB_CHECK(ranks_[rank].next == lists_[rank].size(), "rank {} waits", rank);
-      times.step = std::max(times.step, run_tail(rank) - message_.host_leg);
-      times.computed = std::max(times.computed, ranks_[rank].computed - message_.host_leg);
-      computing += ranks_[rank].computing;
+    for (const Member& own : members_) {
+      KB_CHECK(own.next == lists_[own.rank].size(), "rank {} waits", own.rank);
+      times.step = std::max(times.step, end_of(own) - message_.host_leg);
+      times.computed = std::max(times.computed, own.computed - message_.host_leg);
+      computing += own.computing;
     }
-    times.bubble = times.computed - computing / static_cast<std::int64_t>(ranks_.size());
+    times.bubble = times.computed - computing / static_cast<std::int64_t>(members_.size());
     return times;
   }
 
  private:
-  // A message by the stage that makes it, and what it is of.
-  static Action message_of(const Action& action) {
+  // Returns the action that sends what a computation takes, or a receive; else the action itself.
+  static Action send_of(const Action& action) {
     switch (action.kind) {
       case ActionKind::forward:
       case ActionKind::receive_forward:
@@ -72,14 +86,12 @@ class Program {
     }
   }
 
-  const CostsOfStage& stage_of(const Action& action) const {
-    return stages_.at(static_cast<std::size_t>(action.stage));
-  }
+  const CostsOfStage& stage(int index) const { return stages_.at(static_cast<std::size_t>(index)); }
   const Cost& cost_of(const Action& action) const {
-    const CostsOfStage& stage = stage_of(action);
-    const CostsOfPass& pass = action.microbatch == 0                   ? stage.first
-                              : action.microbatch == microbatches_ - 1 ? stage.last
-                                                                       : stage.later;
+    const CostsOfStage& own = stage(action.stage);
+    const CostsOfPass& pass = action.microbatch == 0                   ? own.first
+                              : action.microbatch == microbatches_ - 1 ? own.last
+                                                                       : own.later;
     switch (action.kind) {
       case ActionKind::forward:
         return pass.forward;
@@ -92,60 +104,84 @@ class Program {
     }
   }
 
-  // Returns false if the rank's next action waits for a message that has not begun, or there is no
-  // such action.
-  bool run_next(std::size_t rank) {
-    RankOfProgram& own = ranks_[rank];
-    if (own.next == lists_[rank].size()) return false;
-    const Action& action = lists_[rank][own.next];
+  void run_until_all_wait() {
+    for (bool has_moved = true; has_moved;) {
+      has_moved = false;
+      for (Member& own : members_) {
+        while (run_next(own)) has_moved = true;
+      }
+    }
+  }
+
+  // Returns false if the member's next action has to wait, or there is none.
+  bool run_next(Member& own) {
+    if (own.next == lists_[own.rank].size()) return false;
+    const Action& action = lists_[own.rank][own.next];
     if (!is_compute(action.kind)) {
       own.clocks.host = std::max(own.clocks.host, own.clocks.device + message_.host_leg);
-      begin_message(action, rank);
-    } else if (!compute(action, rank)) {
+      begin_message({send_of(action), own.replica}, own.clocks.host);
+    } else if (!compute(action, own)) {
       return false;
     }
     ++own.next;
     return true;
   }
 
-  bool compute(const Action& action, std::size_t rank) {
-    RankOfProgram& own = ranks_[rank];
-    const Action message = message_of(action);
-    const auto maker = rank_of_.find(message.stage);
-    if (message != action && maker != rank_of_.end() && maker->second != rank) {
-      const auto arrival = arrivals_.find(message);
+  bool compute(const Action& action, Member& own) {
+    Clocks clocks = own.clocks;
+    const Action send = send_of(action);
+    const auto maker = rank_of_.find(send.stage);
+    if (send != action && maker != rank_of_.end() && maker->second != own.rank) {
+      const auto arrival = arrivals_.find({send, own.replica});
       if (arrival == arrivals_.end()) return false;
-      own.clocks.host = std::max(own.clocks.host, arrival->second);
+      clocks.host = std::max(clocks.host, arrival->second);
     }
-    const Time begin = std::max(own.clocks.device, own.clocks.host + message_.host_leg);
-    own.clocks = cost_of(action).after(own.clocks);
-    own.computed = own.clocks.device;
+    const Time begin = std::max(clocks.device, clocks.host + message_.host_leg);
+    clocks = cost_of(action).after(clocks);
+    if (last_of_.at(action.stage) == action && !wait_for_replicas(action, own, clocks)) {
+      return false;
+    }
+    own.clocks = clocks;
+    own.computed = clocks.device;
     own.computing += own.computed - begin;
     return true;
   }
 
-  // The message moves when both ranks have begun it, and its link is free.
-  void begin_message(const Action& action, std::size_t rank) {
-    const Action message = message_of(action);
-    const auto [other, is_first] = begun_.try_emplace(message, ranks_[rank].clocks.host, rank);
-    if (is_first) return;
-    const auto& [at, other_rank] = other->second;
-    const bool is_send = message == action;
-    Time& link = links_[is_send ? std::pair{rank, other_rank} : std::pair{other_rank, rank}];
-    link = std::max({link, at, ranks_[rank].clocks.host}) + message_.transfer;
-    arrivals_[message] = link;
+  // The last computation of a stage ends with gradients that its replicas reduce together.
+  bool wait_for_replicas(const Action& action, const Member& own, Clocks& clocks) {
+    auto& ends = ends_of_replicas_[action];
+    ends[own.replica] = clocks.device;
+    if (ends.size() < replicas_) return false;
+    for (const auto& [replica, end] : ends) clocks.device = std::max(clocks.device, end);
+    return true;
   }
 
-  Time run_tail(std::size_t rank) {
-    Clocks clocks = ranks_[rank].clocks;
-    for (const Action& action : lists_[rank]) {
-      const auto arrival = arrivals_.find(action);
+  void begin_message(const Message& message, Time at) {
+    const auto [other, is_first] = begun_.try_emplace(message, at);
+    if (!is_first) ready_.emplace(std::max(other->second, at), message);
+  }
+
+  // Moves the first of the messages that both of their ranks have begun; false if there is none.
+  bool move_message() {
+    if (ready_.empty()) return false;
+    const auto [begun, message] = ready_.extract(ready_.begin()).value();
+    const int to = message.send.stage + (message.send.kind == ActionKind::send_forward ? 1 : -1);
+    Time& link = links_[{rank_of_.at(message.send.stage), rank_of_.at(to)}];
+    const Time begin = std::max(begun, link);
+    link = begin + message_.occupied;
+    arrivals_[message] = begin + message_.transfer;
+    return true;
+  }
+
+  Time end_of(const Member& own) const {
+    Clocks clocks = own.clocks;
+    for (const Action& action : lists_[own.rank]) {
+      const auto arrival = arrivals_.find({action, own.replica});
       if (arrival != arrivals_.end()) clocks.host = std::max(clocks.host, arrival->second);
     }
     for (const Cost CostsOfStage::*part : {&CostsOfStage::gradients, &CostsOfStage::optimizer}) {
-      for (const auto& [stage, rank_of_stage] : rank_of_) {
-        if (rank_of_stage != rank) continue;
-        clocks = (stages_.at(static_cast<std::size_t>(stage)).*part).after(clocks);
+      for (const auto& [index, rank] : rank_of_) {
+        if (rank == own.rank) clocks = (stage(index).*part).after(clocks);
       }
     }
     return clocks.device;
@@ -154,12 +190,16 @@ class Program {
   const ActionLists& lists_;
   const std::vector<CostsOfStage>& stages_;
   const MessageTimes message_;
+  const std::size_t replicas_;
   int microbatches_ = 0;
   std::map<int, std::size_t> rank_of_;  // of a stage
-  std::vector<RankOfProgram> ranks_;
-  std::map<Action, std::pair<Time, std::size_t>> begun_;       // by the first rank of a message
-  std::map<Action, Time> arrivals_;                            // of messages
+  std::map<int, Action> last_of_;       // of a stage: its last computation
+  std::vector<Member> members_;
+  std::map<Message, Time> begun_;             // by the first rank of a message
+  std::set<std::pair<Time, Message>> ready_;  // both ranks have begun it
+  std::map<Message, Time> arrivals_;
   std::map<std::pair<std::size_t, std::size_t>, Time> links_;  // when one is free
+  std::map<Action, std::map<std::size_t, Time>> ends_of_replicas_;
 };
 
 }  // namespace
@@ -170,8 +210,8 @@ Clocks Cost::after(const Clocks& clocks) const {
 }
 
 ProgramTimes run_program(const ActionLists& lists, const std::vector<CostsOfStage>& stages,
-                         const MessageTimes& message) {
-  return Program(lists, stages, message).run();
+                         const MessageTimes& message, int replicas) {
+  return Program(lists, stages, message, static_cast<std::size_t>(replicas)).run();
 }
 
 }  // namespace kernbench::benches::pipeline

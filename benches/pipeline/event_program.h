@@ -45,8 +45,9 @@ struct CostsOfStage {
 };
 
 struct MessageTimes {
-  Time transfer{0};  // from when both ranks have begun it to its end
-  Time host_leg{0};  // from a host to its device and back
+  Time transfer{0};  // from when both ranks have begun it to its end, if its link is free
+  Time occupied{0};  // of the link, after which the next message begins there
+  Time host_leg{0};  // from a host to its device, and back
 };
 
 // Times are from the device's begin of the step.
@@ -58,9 +59,11 @@ struct ProgramTimes {
 
 // `stages` has the costs of each stage.  A host waits for its device before it begins to send or to
 // receive, and for what comes before a computation that needs it; at the end for what it has sent.
-// So do those of a pipeline's schedule (ADR-0190).  A message takes its time after those before it.
+// So do those of a pipeline's schedule (ADR-0190).  So many replicas of each rank share the links
+// between it and others; what one of them waits for makes it miss the others' messages later on.
 // REQUIRES: check_schedule() accepts the lists with their messages
 ProgramTimes run_program(const distributed::pipelining::ActionLists& lists,
-                         const std::vector<CostsOfStage>& stages, const MessageTimes& message);
+                         const std::vector<CostsOfStage>& stages, const MessageTimes& message,
+                         int replicas = 1);
 
 }  // namespace kernbench::benches::pipeline

@@ -212,6 +212,7 @@ void Planner::time_by_stages(const std::vector<Plan*>& wanted, const std::string
       const auto message = ddp::measure_messages(point, input, machine);
       return plan_row("message", input)
           .set("transfer_ns", to_ns(message.transfer))
+          .set("occupied_ns", to_ns(message.occupied))
           .set("host_leg_ns", to_ns(message.host_leg));
     });
   }
@@ -234,9 +235,10 @@ void Planner::take_stages(const std::vector<Row>& rows, const StageRuns& runs, P
     kinds.push_back(few.size() == 1 ? few[0].figures : extrapolate(few[0], few[1], layers));
   }
   const Row& message = rows[runs.message];
-  plan.by_layers = compose(
-      plan.input, kinds,
-      {.transfer = time_in(message, "transfer_ns"), .host_leg = time_in(message, "host_leg_ns")});
+  plan.by_layers = compose(plan.input, kinds,
+                           {.transfer = time_in(message, "transfer_ns"),
+                            .occupied = time_in(message, "occupied_ns"),
+                            .host_leg = time_in(message, "host_leg_ns")});
   plan.figures = plan.by_layers;
   refuse_too_large(plan);
 }

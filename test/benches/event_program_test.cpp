@@ -71,7 +71,7 @@ TEST_CASE("a program's step and bubble are those of its schedule's formula", "[p
 TEST_CASE("messages lengthen a program where no computation hides them", "[pipeline]") {
   const PipelineSize size{.stages = 4, .ranks = 4, .microbatches = 8};
   constexpr Time kTransfer{2};
-  CHECK(run(gpipe, size, {.transfer = kTransfer}).step ==
+  CHECK(run(gpipe, size, {.transfer = kTransfer, .occupied = kTransfer}).step ==
         run(gpipe, size).step + 2 * 3 * kTransfer);
 }
 
