@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <set>
 #include <vector>
 
 #include "benches/ddp/mesh.h"
+#include "benches/ddp/step_bound.h"
 #include "benches/ddp/step_parts.h"
 #include "runtime/distributed/distributed.h"
 #include "runtime/optim/optimizer.h"
@@ -42,6 +44,7 @@ struct RankStep {
   std::vector<ActionTime> actions;
   Bytes peak = 0;
   double flops = 0;
+  std::map<int, Work> work;  // of its stages
 
   Time computed() const {
     return std::accumulate(actions.begin(), actions.end(), Time{0},
@@ -66,6 +69,7 @@ class PipelineRanks {
       const nn::parallel::DistributedDataParallel replicas(models_.back(), options);
       for (const Tensor& each : models_.back().ptr()->parameters()) parameters.push_back(each);
       flops_ += train::count_flops(*models_.back().ptr(), part.size, input.tp);
+      work_.emplace(stage, count_work(part, *models_.back().ptr()));
       stages.emplace_back(torch, replicas, stage, input.stages(),
                           PipelineStageOptions{.group = group});
     }
@@ -97,7 +101,8 @@ class PipelineRanks {
             .mesh = meter_.end(),
             .actions = schedule_->last_step(),
             .peak = torch_.ahbm.max_memory_allocated(),
-            .flops = flops_};
+            .flops = flops_,
+            .work = work_};
   }
 
  private:
@@ -109,6 +114,7 @@ class PipelineRanks {
   std::optional<PipelineScheduleRuntime> schedule_;
   std::vector<Tensor> tokens_;
   double flops_ = 0;
+  std::map<int, Work> work_;
 };
 
 // Returns how long a message takes from when both ranks have begun it, if each rank of so many
@@ -158,6 +164,29 @@ MeasuredStep summarize(const std::vector<RankStep>& ranks) {
   return measured;
 }
 
+// A rank begins when the stages before its first one have had a micro-batch, and then does all of
+// its work.
+Time bound_of(const Topology& topology, const StepInput& input,
+              const std::vector<RankStep>& ranks) {
+  std::map<int, Work> stages;
+  for (const RankStep& rank : ranks) stages.insert(rank.work.begin(), rank.work.end());
+  Time bound{0};
+  for (const RankStep& rank : ranks) {
+    Work before;
+    for (const auto& [stage, work] : stages) {
+      if (stage < rank.work.begin()->first) before.products += work.forward / input.microbatches;
+    }
+    Work own;
+    for (const auto& [stage, work] : rank.work) {
+      own.products += work.products;
+      own.bytes += work.bytes;
+    }
+    bound = std::max(
+        bound, step_bound(topology, input, before, {}) + step_bound(topology, input, own, {}));
+  }
+  return bound;
+}
+
 }  // namespace
 
 ActionLists list_actions(const StepInput& input) {
@@ -183,7 +212,9 @@ MeasuredStep measure_pipeline_step(PointContext& point, const StepInput& input,
     step = own.step();
     if (rank == 0) profiler::timed(torch, "step 3", step.times.begin, step.times.end);
   });
-  return summarize(ranks);
+  MeasuredStep measured = summarize(ranks);
+  measured.bound = bound_of(topology, input, ranks);
+  return measured;
 }
 
 pipeline::MessageTimes measure_messages(PointContext& point, const StepInput& input,

@@ -152,10 +152,14 @@ pipeline::CostsOfStage costs_of(const StageSpans& idle, const StageSpans& queued
   const auto costs_of_pass = [&](std::size_t i) -> pipeline::CostsOfPass {
     const PassInstants& alone = idle.passes[i];
     const PassInstants& behind = queued.passes[i];
+    const pipeline::Cost input = cost_of(alone.input, behind.input);
+    const pipeline::Cost weight = cost_of(alone.weight, behind.weight);
+    // Schedules of halves may have whole ones too.
+    const bool has_halves = alone.input.begin != nullptr;
     return {.forward = cost_of(alone.forward, behind.forward),
-            .backward = cost_of(alone.backward, behind.backward),
-            .input = cost_of(alone.input, behind.input),
-            .weight = cost_of(alone.weight, behind.weight)};
+            .backward = has_halves ? input.then(weight) : cost_of(alone.backward, behind.backward),
+            .input = input,
+            .weight = weight};
   };
   return {.first = costs_of_pass(0),
           .later = costs_of_pass(1),

@@ -209,6 +209,12 @@ Clocks Cost::after(const Clocks& clocks) const {
           .device = std::max(clocks.host + idle, clocks.device + queued)};
 }
 
+Cost Cost::then(const Cost& next) const {
+  return {.launching = launching + next.launching,
+          .idle = next.after({.host = launching, .device = idle}).device,
+          .queued = queued + next.queued};
+}
+
 ProgramTimes run_program(const ActionLists& lists, const std::vector<CostsOfStage>& stages,
                          const MessageTimes& message, int replicas) {
   return Program(lists, stages, message, static_cast<std::size_t>(replicas)).run();

@@ -25,6 +25,8 @@ struct Cost {
   Time queued{0};     // of the device, if it has all launches when it begins
 
   Clocks after(const Clocks& clocks) const;
+  // Returns that of both, one after the other.
+  Cost then(const Cost& next) const;
 };
 
 struct CostsOfPass {

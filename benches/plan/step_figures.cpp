@@ -29,6 +29,7 @@ constexpr std::array kFigures = {
     Figure{"tp_exposed_ns", &StepFigures::tp_exposed_ns},
     Figure{"dp_exposed_ns", &StepFigures::dp_exposed_ns},
     Figure{"bubble_ns", &StepFigures::bubble_ns},
+    Figure{"bound_ns", &StepFigures::bound_ns},
     Figure{"peak_bytes", &StepFigures::peak_bytes},
     Figure{"flops", &StepFigures::flops},
     Figure{"events", &StepFigures::events},
@@ -103,6 +104,7 @@ StepFigures figures_of(PointContext& point, const ddp::StepInput& input,
   figures.flops = measured.flops;
   figures.events = count_events(point);
   figures.bubble_ns = to_ns(measured.bubble);
+  figures.bound_ns = to_ns(measured.bound);
   const ddp::StageStep& stage = measured.stage;
   figures.costs = stage.costs;
   figures.held_bytes = static_cast<double>(stage.held);

@@ -21,6 +21,7 @@ struct StepFigures {
   double tp_exposed_ns = 0;
   double dp_exposed_ns = 0;
   double bubble_ns = 0;   // ddp::MeasuredStep::bubble
+  double bound_ns = 0;    // ddp::MeasuredStep::bound
   double peak_bytes = 0;  // of HBM
   double flops = 0;       // that count for its MFU
   double events = 0;      // of the host's simulation, of three steps

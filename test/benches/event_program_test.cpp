@@ -75,6 +75,27 @@ TEST_CASE("messages lengthen a program where no computation hides them", "[pipel
         run(gpipe, size).step + 2 * 3 * kTransfer);
 }
 
+// Two replicas send at a time at first, so that the second one is late, and not held up by the
+// first one any more until they have reduced gradients: each stage's last ones, which are sent on.
+TEST_CASE("replicas that have missed each other share no link", "[pipeline]") {
+  const int p = GENERATE(2, 3, 4);
+  const PipelineSize size{.stages = p, .ranks = p, .microbatches = 4};
+  const MessageTimes message{.transfer = Time{5}, .occupied = Time{3}};
+  const ActionLists lists = add_messages(gpipe(size));
+  CHECK(run_program(lists, alike(size), message, 2).step ==
+        run_program(lists, alike(size), message, 1).step + p * message.occupied);
+}
+
+TEST_CASE("a whole backward takes its halves one after the other", "[pipeline]") {
+  const Cost input{.launching = Time{4}, .idle = Time{9}, .queued = Time{8}};
+  const Cost weight{.launching = Time{10}, .idle = Time{12}, .queued = Time{3}};
+  for (int lead = 0; lead < 20; ++lead) {
+    const Clocks at{.host = Time{lead}, .device = Time{10}};
+    CHECK(input.then(weight).after(at).host == weight.after(input.after(at)).host);
+    CHECK(input.then(weight).after(at).device == weight.after(input.after(at)).device);
+  }
+}
+
 // A computation behind a message is launched when the host knows of the one before it, and begins a
 // leg later.  All do so but the last stage's first backward.
 TEST_CASE("a host that waits for its device before a message is not ahead of it", "[pipeline]") {
