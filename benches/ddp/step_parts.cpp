@@ -135,7 +135,7 @@ Bytes measure_kept(RuntimeContext& torch, const StepInput& input, const ModelHol
   const Bytes kept = nn::utils::measure_activations(forward, x).all;
   torch.ahbm.synchronize();
   torch.ahbm.reset_peak_memory_stats();
-  return kept;
+  return kept + (input.parallel.has_head ? 0 : bytes_between(input));
 }
 
 Bytes measure_pass(const RuntimeContext& torch, Bytes held, Bytes gradients) {
