@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <string_view>
+#include <utility>
 
 #include "benches/ddp/pipeline_step.h"
 #include "benches/ddp/step_parts.h"
@@ -17,6 +18,9 @@ namespace kernbench::benches::plan {
 
 namespace {
 
+using distributed::pipelining::Action;
+using distributed::pipelining::ActionKind;
+
 // The stages in whose place kinds_of_stages() has one.
 std::vector<int> kinds_of(int stages) {
   if (stages == 2) return {0, 1};
@@ -26,6 +30,20 @@ std::vector<int> kinds_of(int stages) {
 std::size_t kind_of(int stage, int stages) {
   if (stage == 0) return 0;
   return stage == stages - 1 ? kinds_of(stages).size() - 1 : 1;
+}
+
+// The most micro-batches that a rank's stages have something of at a time.  What a computation
+// frees is free when the host knows of its end, at the next message.
+int most_under_way(const std::vector<Action>& list) {
+  int most = 0;
+  int under_way = 0;
+  int freed = 0;
+  for (const Action& action : list) {
+    if (!is_compute(action.kind)) under_way -= std::exchange(freed, 0);
+    if (action.kind == ActionKind::forward) most = std::max(most, ++under_way);
+    if (action.kind == ActionKind::backward || action.kind == ActionKind::backward_weight) ++freed;
+  }
+  return most;
 }
 
 // A rank with so many micro-batches under way has what its stages hold, their gradients, and a pass
@@ -92,8 +110,8 @@ StepFigures compose(const ddp::StepInput& input, const std::vector<StepFigures>&
   step.bubble_ns = to_ns(program.bubble);
   const auto message_bytes = static_cast<double>(ddp::bytes_between(input));
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    const int under_way = checked.peaks_of_ranks[rank] + checked.peaks_of_weights[rank];
-    step.peak_bytes = std::max(step.peak_bytes, peak_of(ranks[rank], under_way, message_bytes));
+    step.peak_bytes =
+        std::max(step.peak_bytes, peak_of(ranks[rank], most_under_way(lists[rank]), message_bytes));
   }
   for (const StepFigures* const stage : ranks.front()) {
     step.computing_ns += stage->computing_ns;
