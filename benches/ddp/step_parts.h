@@ -72,8 +72,8 @@ void run_span(RuntimeContext& torch, Span& span, Time hold, const std::function<
 void run_stage_pass(RuntimeContext& torch, const StepInput& input,
                     const std::function<Tensor(const Tensor& x)>& forward, const Tensor& tokens,
                     const Tensor& between, const PassInstants& before, PassInstants& instants);
-// The bytes that a stage keeps of a micro-batch until its backward: what the forward pass saves, and
-// what it gives.
+// The bytes that a stage keeps of a micro-batch until its backward: what the forward pass saves,
+// and what it gives.
 Bytes measure_kept(RuntimeContext& torch, const StepInput& input, const ModelHolder& model);
 // The most bytes of the passes since the peak was reset, beyond what the device held before them
 // and gradients.
