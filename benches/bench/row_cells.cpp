@@ -1,5 +1,6 @@
 #include "benches/bench/row_cells.h"
 
+#include <cmath>
 #include <variant>
 
 #include "benches/bench/cell.h"
@@ -17,6 +18,10 @@ std::optional<double> number_or_null(const Row& row, std::string_view column) {
 
 double number_in(const Row& row, std::string_view column) {
   return number_or_null(row, column).value();
+}
+
+Time time_in(const Row& row, std::string_view column) {
+  return Time{std::llround(number_in(row, column) * 1e3)};
 }
 
 const std::string& text_in(const Row& row, std::string_view column) {

@@ -58,14 +58,15 @@ struct StepsOfRank {
 template <class Model, class Hold>
 std::vector<PassInstants> run_passes(RuntimeContext& torch, const StepInput& input, int count,
                                      Model& model, const Tensor& tokens, const Tensor& between,
-                                     const Hold& hold) {
+                                     const std::vector<PassInstants>& before, const Hold& hold) {
   std::vector<PassInstants> passes;
   const auto run_pass = [&] {
     PassInstants& instants = passes.emplace_back();
     instants.begin = nn::parallel::device_instant(torch, tokens.device());
     if (input.is_stage) {
       return run_stage_pass(
-          torch, input, [&](const Tensor& x) { return model(x); }, tokens, between, instants);
+          torch, input, [&](const Tensor& x) { return model(x); }, tokens, between,
+          before.empty() ? PassInstants() : before[passes.size() - 1], instants);
     }
     const Tensor loss = loss_of(torch, input, model(tokens), tokens);
     (input.microbatches == 1 ? loss : loss / input.microbatches).backward();
@@ -79,62 +80,78 @@ std::vector<PassInstants> run_passes(RuntimeContext& torch, const StepInput& inp
 }
 
 // Runs three steps: the third has the buckets that the second one has formed, and communicates
-// nothing else.  Returns the first and the third; the two before it have one pass.
-template <class Model, class Hold, class Step, class Buckets>
+// nothing else.  Returns the first and the third; the two before it have one pass.  That of a stage
+// is run once more, behind a device that is busy until all launches are there.
+template <class Model, class Hold, class Finish, class Step, class Buckets>
 StepsOfRank first_and_third(RuntimeContext& torch, const StepInput& input, Model& model,
-                            const Hold& hold, const Step& finish, const Buckets& find_buckets) {
+                            const Hold& hold, const Finish& finish_gradients,
+                            const Step& step_optimizer, const Buckets& find_buckets) {
   const Tensor tokens = make_tokens(torch, input);
   const Tensor between = input.is_stage ? make_between(torch, input) : Tensor();
   const Time& modelled = simulation_of(torch).attachments().get<distributed::ModelledTime>().sum;
   StepsOfRank steps;
   std::optional<MeshMeter> meter;
   if (input.is_mesh) meter.emplace(torch);
+  const auto end_step = [&](const StageSpans& before, StageSpans& step) {
+    const auto run = [&](Span StageSpans::*part, const std::function<void()>& work) {
+      input.is_stage ? run_span(torch, step.*part, (before.*part).duration(), work) : work();
+    };
+    run(&StageSpans::gradients, finish_gradients);
+    run(&StageSpans::optimizer, step_optimizer);
+  };
+  StageSpans did;
   for (int i = 0; i < 3; ++i) {
     const Time modelled_before = modelled;
     if (meter) meter->begin();
     const int passes = i < 2 ? 1 : input.microbatches;
     const Bytes held = torch.ahbm.memory_stats().current.sum();
     if (input.is_stage) torch.ahbm.reset_peak_memory_stats();
-    const std::vector<PassInstants> did =
-        run_passes(torch, input, passes, model, tokens, between, hold);
+    did.passes = run_passes(torch, input, passes, model, tokens, between, {}, hold);
     if (input.is_stage && i == 0) {
       steps.stage.gradients = torch.ahbm.memory_stats().current[MemoryKind::gradient];
     }
     if (input.is_stage && i == 2) {
       steps.stage.pass = measure_pass(torch, held, steps.stage.gradients);
     }
-    const Time before_tail = torch.engine().now();
-    finish();
-    steps.stage.tail_launch = torch.engine().now() - before_tail;
+    end_step({}, did);
     const auto ended = nn::parallel::device_instant(torch, tokens.device());
     torch.ahbm.synchronize();
-    StepTimes step = nn::parallel::step_between(*did.front().begin, *ended);
+    StepTimes step = nn::parallel::step_between(*did.passes.front().begin, *ended);
     step.buckets = find_buckets(i > 0);
     (i == 0 ? steps.first : steps.later) = std::move(step);
     if (passes > 2) {
-      steps.middle = nn::parallel::step_between(*did[1].begin, *did[2].begin);
-      if (input.is_stage) set_times(steps.stage, did, *ended);
+      steps.middle = nn::parallel::step_between(*did.passes[1].begin, *did.passes[2].begin);
     }
     steps.modelled = modelled - modelled_before;
     if (meter) steps.mesh = meter->end();
   }
   steps.stage.held = torch.ahbm.memory_stats().current.sum();
   profiler::timed(torch, "step 3", steps.later.begin, steps.later.end);
+  if (input.is_stage) {
+    StageSpans queued;
+    queued.passes =
+        run_passes(torch, input, input.microbatches, model, tokens, between, did.passes, hold);
+    end_step(did, queued);
+    torch.ahbm.synchronize();
+    steps.stage.costs = costs_of(did, queued);
+  }
   return steps;
 }
 
 StepsOfRank ddp_steps(RuntimeContext& torch, const StepInput& input, const ModelHolder& holder) {
   nn::parallel::DistributedDataParallelOptions options{.bucket_cap_mb = input.bucket_cap_mb};
+  options.broadcast_buffers = !input.is_stage;  // a pipeline's are, in its first step alone
   if (input.is_mesh) options.process_group = tp::get_data_parallel_group(torch);
   nn::parallel::DistributedDataParallel model(holder, options);
   optim::AdamW optimizer(model->parameters());
   return first_and_third(
       torch, input, model, [&] { return model->no_sync(); },
       [&] {
-        if (input.is_mesh) {
-          tp::allreduce_sequence_parallel_gradients(torch, tp::parallel_parameters(*holder.ptr()));
-        }
         if (input.is_stage) scale_gradients(torch, optimizer.parameters(), input.microbatches);
+        if (!input.is_mesh) return;
+        tp::allreduce_sequence_parallel_gradients(torch, tp::parallel_parameters(*holder.ptr()));
+      },
+      [&] {
         optimizer.step();
         optimizer.zero_grad();
       },
@@ -163,8 +180,8 @@ StepsOfRank zero1_steps(RuntimeContext& torch, const StepInput& input, const Mod
   });
   return first_and_third(
       torch, input, model, [&] { return model->no_sync(); },
+      [&] { tp::finalize_model_grads(model); },
       [&] {
-        tp::finalize_model_grads(model);
         optimizer.step();
         model->zero_grad_buffer();
       },
@@ -222,7 +239,7 @@ StepsOfRank fsdp_steps(RuntimeContext& torch, const StepInput& input, const Mode
   const distributed::fsdp::FSDPModule fsdp = shard(input, *holder.ptr());
   optim::AdamW optimizer(holder.ptr()->parameters());
   return first_and_third(
-      torch, input, holder, [&] { return HeldGradients(fsdp); },
+      torch, input, holder, [&] { return HeldGradients(fsdp); }, [] {},
       [&] {
         optimizer.step();
         optimizer.zero_grad();

@@ -82,9 +82,7 @@ struct BucketBound {
 
 // A pipeline's stage for itself.
 struct StageStep {
-  pipeline::TimesOfStage times;
-  Time tail{0};         // after the last pass: what gradients expose, and the optimizer
-  Time tail_launch{0};  // of the host, for that
+  pipeline::CostsOfStage costs;
   Bytes held = 0;       // between two steps: parameters, buckets, states of the optimizer
   Bytes gradients = 0;  // after a pass
   Bytes pass = 0;       // the most that passes take beyond these, one after the other
@@ -99,7 +97,7 @@ struct MeasuredStep {
   nn::parallel::StepTimes middle;
   StageStep stage;  // likewise, of a pipeline's stage
   Time bubble{0};   // of a pipeline's step: until the last computation of all ranks, without the
-                   // mean time in which a rank computes
+                    // mean time in which a rank computes
   // They hold, for each bucket of the later step, when the last rank's part had ended, and the
   // bound of that.
   std::vector<Time> last_ended;

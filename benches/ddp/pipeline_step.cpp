@@ -2,21 +2,25 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <set>
-#include <utility>
 #include <vector>
 
 #include "benches/ddp/mesh.h"
+#include "benches/ddp/step_bound.h"
 #include "benches/ddp/step_parts.h"
 #include "runtime/distributed/distributed.h"
 #include "runtime/optim/optimizer.h"
 #include "runtime/parallel/distributed_data_parallel.h"
 #include "runtime/parallel/step_times.h"
 #include "runtime/pipelining/schedules.h"
+#include "runtime/simulation/simulation.h"
+#include "runtime/torch/internals.h"
 #include "runtime/torch/profiler.h"
 #include "runtime/torch/runtime_context.h"
+#include "sim_engine/components/launcher.h"
 #include "tp/layers.h"
 #include "tp/parallel_state.h"
 #include "tp/parameter.h"
@@ -40,6 +44,7 @@ struct RankStep {
   std::vector<ActionTime> actions;
   Bytes peak = 0;
   double flops = 0;
+  std::map<int, Work> work;  // of its stages
 
   Time computed() const {
     return std::accumulate(actions.begin(), actions.end(), Time{0},
@@ -64,6 +69,7 @@ class PipelineRanks {
       const nn::parallel::DistributedDataParallel replicas(models_.back(), options);
       for (const Tensor& each : models_.back().ptr()->parameters()) parameters.push_back(each);
       flops_ += train::count_flops(*models_.back().ptr(), part.size, input.tp);
+      work_.emplace(stage, count_work(part, *models_.back().ptr()));
       stages.emplace_back(torch, replicas, stage, input.stages(),
                           PipelineStageOptions{.group = group});
     }
@@ -95,7 +101,8 @@ class PipelineRanks {
             .mesh = meter_.end(),
             .actions = schedule_->last_step(),
             .peak = torch_.ahbm.max_memory_allocated(),
-            .flops = flops_};
+            .flops = flops_,
+            .work = work_};
   }
 
  private:
@@ -107,70 +114,30 @@ class PipelineRanks {
   std::optional<PipelineScheduleRuntime> schedule_;
   std::vector<Tensor> tokens_;
   double flops_ = 0;
+  std::map<int, Work> work_;
 };
 
-// A rank sends to the one that has the next stage, and gets from the one before.
-class MessagesOfRank {
- public:
-  MessagesOfRank(RuntimeContext& torch, const StepInput& input, int rank)
-      : torch_(torch),
-        next_(rank + input.world / input.pp),
-        previous_(rank - input.world / input.pp),
-        world_(input.world),
-        sent_(make_between(torch, input)),
-        received_(make_between(torch, input)),
-        own_(make_between(torch, input)) {}
-
-  bool has_next() const { return next_ < world_; }
-  bool has_previous() const { return previous_ >= 0; }
-
-  // All ranks have done all that came before.
-  void end() {
-    for (const distributed::Work& work : std::exchange(sends_, {})) work.wait();
-    torch_.ahbm.synchronize();
-    torch_.distributed.barrier();
-  }
-  void begin() {
-    end();
-    launch([&] {
-      if (has_previous()) coming_ = torch_.distributed.irecv(received_, previous_);
-    });
-  }
-  Instant compute() {
-    own_.mul_(2.0);
-    return nn::parallel::device_instant(torch_, torch_.ahbm.current_device());
-  }
-  void send() {
-    launch([&] {
-      if (has_next()) sends_.push_back(torch_.distributed.isend(sent_, next_));
-    });
-  }
-  // The host's longest time for one message.
-  Time launching() const { return launching_; }
-  Instant receive() {
-    if (coming_) std::exchange(coming_, std::nullopt)->wait();
-    return nn::parallel::device_instant(torch_, torch_.ahbm.current_device());
-  }
-
- private:
-  template <class Work>
-  void launch(const Work& work) {
-    const Time before = torch_.engine().now();
-    work();
-    launching_ = std::max(launching_, torch_.engine().now() - before);
-  }
-
-  RuntimeContext& torch_;
-  const int next_;
-  const int previous_;
-  const int world_;
-  const Tensor sent_;
-  const Tensor received_;
-  const Tensor own_;
-  std::vector<distributed::Work> sends_;
-  std::optional<distributed::Work> coming_;
-  Time launching_{0};
-};
+// Returns how long a message takes from when both ranks have begun it, if each rank of so many
+// replicas of the pipeline sends to the one so many stages behind it.
+Time measure_transfers(RuntimeContext& torch, const StepInput& input, int stages, int replicas) {
+  const int own = torch.distributed.get_rank();
+  const int per_stage = input.world / input.pp;
+  const auto rank_behind = [&](int by) {
+    return (own + (input.pp + by) * per_stage) % input.world;
+  };
+  const Tensor sent = make_between(torch, input);
+  const Tensor received = make_between(torch, input);
+  torch.ahbm.synchronize();
+  torch.distributed.barrier();
+  if (own % per_stage >= replicas * input.tp) return {};
+  const Time begin = simulation_of(torch).now();
+  const distributed::Work coming = torch.distributed.irecv(received, rank_behind(-stages));
+  const distributed::Work going = torch.distributed.isend(sent, rank_behind(stages));
+  coming.wait();
+  const Time transfer = simulation_of(torch).now() - begin;
+  going.wait();
+  return transfer;
+}
 
 // The step lasts from the first rank's begin to the last one's end.
 MeasuredStep summarize(const std::vector<RankStep>& ranks) {
@@ -195,6 +162,29 @@ MeasuredStep summarize(const std::vector<RankStep>& ranks) {
   measured.later.begin = begin;
   measured.later.end = end;
   return measured;
+}
+
+// A rank begins when the stages before its first one have had a micro-batch, and then does all of
+// its work.
+Time bound_of(const Topology& topology, const StepInput& input,
+              const std::vector<RankStep>& ranks) {
+  std::map<int, Work> stages;
+  for (const RankStep& rank : ranks) stages.insert(rank.work.begin(), rank.work.end());
+  Time bound{0};
+  for (const RankStep& rank : ranks) {
+    Work before;
+    for (const auto& [stage, work] : stages) {
+      if (stage < rank.work.begin()->first) before.products += work.forward / input.microbatches;
+    }
+    Work own;
+    for (const auto& [stage, work] : rank.work) {
+      own.products += work.products;
+      own.bytes += work.bytes;
+    }
+    bound = std::max(
+        bound, step_bound(topology, input, before, {}) + step_bound(topology, input, own, {}));
+  }
+  return bound;
 }
 
 }  // namespace
@@ -222,37 +212,26 @@ MeasuredStep measure_pipeline_step(PointContext& point, const StepInput& input,
     step = own.step();
     if (rank == 0) profiler::timed(torch, "step 3", step.times.begin, step.times.end);
   });
-  return summarize(ranks);
+  MeasuredStep measured = summarize(ranks);
+  measured.bound = bound_of(topology, input, ranks);
+  return measured;
 }
 
 pipeline::MessageTimes measure_messages(PointContext& point, const StepInput& input,
                                         const Topology& topology) {
-  std::vector<Instant> sent_at(static_cast<std::size_t>(input.world));
-  pipeline::MessageTimes longest;
-  run_on_ranks(point, input, topology, [&](RuntimeContext& torch, int rank) {
-    MessagesOfRank own(torch, input, rank);
-    own.begin();
-    sent_at[static_cast<std::size_t>(rank)] = own.compute();
-    own.send();
-    const Instant there = own.receive();
-    own.begin();
-    const Instant first = own.compute();
-    const Instant second = own.compute();
-    own.send();
-    const Instant third = own.compute();
-    own.receive();
-    own.end();
-    longest.launch = std::max(longest.launch, to_ns(own.launching()));
-    if (own.has_previous()) {
-      const Instant& sent = sent_at[static_cast<std::size_t>(rank - input.world / input.pp)];
-      longest.send = std::max(longest.send, to_ns(there->at - sent->at));
+  pipeline::MessageTimes message;
+  Time together{0};
+  run_on_ranks(point, input, topology, [&](RuntimeContext& torch, int) {
+    for (const int stages : {1, -1}) {
+      message.transfer = std::max(message.transfer, measure_transfers(torch, input, stages, 1));
+      together = std::max(together, measure_transfers(torch, input, stages, input.dp()));
     }
-    if (own.has_next()) {
-      const Time with_message = third->at - second->at;
-      longest.issue = std::max(longest.issue, to_ns(with_message - (second->at - first->at)));
-    }
+    const int device = torch.ahbm.current_device();
+    message.host_leg = simulation_of(torch).machine().launcher().host_leg(device);
   });
-  return longest;
+  message.occupied =
+      input.dp() == 1 ? message.transfer : (together - message.transfer) / (input.dp() - 1);
+  return message;
 }
 
 }  // namespace kernbench::benches::ddp

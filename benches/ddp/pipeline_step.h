@@ -21,8 +21,8 @@ bool splits_backward(const distributed::pipelining::ActionLists& lists);
 MeasuredStep measure_pipeline_step(PointContext& point, const StepInput& input,
                                    const Topology& topology);
 
-// The longest times that what lies between two stages takes to the rank that has the next one, if
-// all ranks send at a time.
+// What lies between two stages, on its way to the rank that has the next one or the one before: the
+// longest of all ranks, alone and with those of data parallel ranks.
 pipeline::MessageTimes measure_messages(PointContext& point, const StepInput& input,
                                         const Topology& topology);
 

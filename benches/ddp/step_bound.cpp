@@ -58,7 +58,9 @@ Work count_work(const StepInput& input, nn::Module& module) {
   double all = 0;
   for (const Tensor& parameter : module.parameters()) all += static_cast<double>(parameter.numel());
   const double own = input.scheme == Scheme::ddp ? all : all / input.dp();
-  return {.products = kProductsOfLayer * weights * static_cast<double>(input.size.tokens()),
+  const double forward = weights * static_cast<double>(input.size.tokens());
+  return {.products = kProductsOfLayer * forward,
+          .forward = forward,
           .bytes = size * (input.microbatches * kPassesOverWeights * weights + all +
                            kOptimizerReadsAndWrites * own)};
 }

@@ -1,11 +1,18 @@
 #include "benches/ddp/step_parts.h"
 
+#include <cstddef>
+#include <optional>
+#include <string>
+
 #include "benches/train/parallel_language_model.h"
 #include "benches/train/recomputation.h"
 #include "runtime/autograd/autograd.h"
 #include "runtime/autograd/checkpoint.h"
 #include "runtime/autograd/split_backward.h"
 #include "runtime/functional/functional.h"
+#include "runtime/simulation/simulation.h"
+#include "runtime/stream/rank_streams.h"
+#include "runtime/torch/internals.h"
 #include "runtime/torch/run_ranks.h"
 #include "tp/parallel_state.h"
 
@@ -76,40 +83,46 @@ Bytes bytes_between(const StepInput& input) {
   return rows_between(input) * input.size.hidden * size_of(input.dtype);
 }
 
+void run_span(RuntimeContext& torch, Span& span, Time hold, const std::function<void()>& work) {
+  torch.ahbm.synchronize();
+  runtime::Simulation& simulation = simulation_of(torch);
+  const int device = torch.ahbm.current_device();
+  if (hold > Time{0} && simulation.queues_launches()) {
+    runtime::current_stream(simulation, device).enqueue("a stage's launches", [&simulation, hold] {
+      simulation.sleep(hold, [] { return std::string("a stage's launches"); });
+    });
+  }
+  span.launch = simulation.now();
+  span.begin = nn::parallel::device_instant(torch, device);
+  work();
+  span.end = nn::parallel::device_instant(torch, device);
+  span.launched = simulation.now();
+}
+
 void run_stage_pass(RuntimeContext& torch, const StepInput& input,
                     const std::function<Tensor(const Tensor& x)>& forward, const Tensor& tokens,
-                    const Tensor& between, PassInstants& instants) {
-  const auto timed = [&](Span& span, const auto& work) {
-    const Time before = torch.engine().now();
-    span.begin = nn::parallel::device_instant(torch, tokens.device());
-    auto made = work();
-    span.end = nn::parallel::device_instant(torch, tokens.device());
-    span.launching = torch.engine().now() - before;
-    return made;
+                    const Tensor& between, const PassInstants& before, PassInstants& instants) {
+  const auto timed = [&](Span PassInstants::*part, const std::function<void()>& work) {
+    run_span(torch, instants.*part, (before.*part).duration(), work);
   };
   const bool has_embedding = input.parallel.has_embedding;
   const bool has_head = input.parallel.has_head;
   const Tensor x = has_embedding ? tokens : between.detach().requires_grad_();
-  const Tensor result = timed(instants.forward, [&] {
-    const Tensor y = forward(x);
-    return has_head ? loss_of(torch, input, y, tokens) : y;
+  Tensor result;
+  timed(&PassInstants::forward, [&] {
+    result = forward(x);
+    if (has_head) result = loss_of(torch, input, result, tokens);
   });
   const Tensor gradient = has_head ? Tensor() : between;
   if (!input.splits_backward) {
-    timed(instants.backward, [&] {
-      result.backward(gradient);
-      return true;
-    });
-    return;
+    return timed(&PassInstants::backward, [&] { result.backward(gradient); });
   }
-  auto halves = timed(instants.input, [&] {
-    return autograd::SplitBackward(result, gradient,
-                                   has_embedding ? std::vector<Tensor>() : std::vector<Tensor>{x});
+  std::optional<autograd::SplitBackward> halves;
+  timed(&PassInstants::input, [&] {
+    halves.emplace(result, gradient,
+                   has_embedding ? std::vector<Tensor>() : std::vector<Tensor>{x});
   });
-  timed(instants.weight, [&] {
-    halves.run_weights();
-    return true;
-  });
+  timed(&PassInstants::weight, [&] { halves->run_weights(); });
 }
 
 Bytes measure_kept(RuntimeContext& torch, const StepInput& input, const ModelHolder& model) {
@@ -122,32 +135,37 @@ Bytes measure_kept(RuntimeContext& torch, const StepInput& input, const ModelHol
   const Bytes kept = nn::utils::measure_activations(forward, x).all;
   torch.ahbm.synchronize();
   torch.ahbm.reset_peak_memory_stats();
-  return kept;
+  return kept + (input.parallel.has_head ? 0 : bytes_between(input));
 }
 
 Bytes measure_pass(const RuntimeContext& torch, Bytes held, Bytes gradients) {
   return torch.ahbm.max_memory_allocated() - held - gradients;
 }
 
-void set_times(StageStep& stage, const std::vector<PassInstants>& passes,
-               const nn::parallel::DeviceInstant& end) {
-  const auto times_of = [](const PassInstants& pass) {
-    return pipeline::StageTimes{.forward = pass.forward.duration(),
-                                .backward = pass.backward.duration(),
-                                .input = pass.input.duration(),
-                                .weight = pass.weight.duration()};
+pipeline::CostsOfStage costs_of(const StageSpans& idle, const StageSpans& queued) {
+  const auto cost_of = [](const Span& alone, const Span& behind) -> pipeline::Cost {
+    if (alone.begin == nullptr) return {};
+    return {.launching = alone.launched - alone.launch,
+            .idle = alone.duration(),
+            .queued = behind.end->at - behind.begin->at};
   };
-  const PassInstants& later = passes[1];
-  const PassInstants& last = passes.back();
-  const Span& end_of_last = last.weight.end == nullptr ? last.backward : last.weight;
-  stage.times = {.first = times_of(passes[0]),
-                 .later = times_of(later),
-                 .last = times_of(last),
-                 .host = {.forward = to_ns(later.forward.launching),
-                          .backward = to_ns(later.backward.launching),
-                          .input = to_ns(later.input.launching),
-                          .weight = to_ns(later.weight.launching)}};
-  stage.tail = end.at - end_of_last.end->at;
+  const auto costs_of_pass = [&](std::size_t i) -> pipeline::CostsOfPass {
+    const PassInstants& alone = idle.passes[i];
+    const PassInstants& behind = queued.passes[i];
+    const pipeline::Cost input = cost_of(alone.input, behind.input);
+    const pipeline::Cost weight = cost_of(alone.weight, behind.weight);
+    // Schedules of halves may have whole ones too.
+    const bool has_halves = alone.input.begin != nullptr;
+    return {.forward = cost_of(alone.forward, behind.forward),
+            .backward = has_halves ? input.then(weight) : cost_of(alone.backward, behind.backward),
+            .input = input,
+            .weight = weight};
+  };
+  return {.first = costs_of_pass(0),
+          .later = costs_of_pass(1),
+          .last = costs_of_pass(idle.passes.size() - 1),
+          .gradients = cost_of(idle.gradients, queued.gradients),
+          .optimizer = cost_of(idle.optimizer, queued.optimizer)};
 }
 
 void scale_gradients(RuntimeContext& torch, const std::vector<Tensor>& parameters, int by) {

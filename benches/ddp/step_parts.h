@@ -46,13 +46,14 @@ Bytes bytes_between(const StepInput& input);
 
 using Instant = std::shared_ptr<const nn::parallel::DeviceInstant>;
 
-// A computation of a stage on its device.
+// A part of a stage's step, which begins when the device has done all before it.
 struct Span {
+  Time launch{0};    // when the host begins
+  Time launched{0};  // and ends
   Instant begin = nullptr;
   Instant end = nullptr;
-  Time launching{0};  // on the host
 
-  double duration() const { return begin == nullptr ? 0 : to_ns(end->at - begin->at); }
+  Time duration() const { return begin == nullptr ? Time{0} : end->at - launch; }
 };
 
 // A pass has its begin; that of a stage also has its computations, as a pipeline's schedule does.
@@ -64,18 +65,29 @@ struct PassInstants {
   Span weight = {};
 };
 
-// Runs a pass of a stage: `between` is what it takes, and the gradient of what it gives.
+// Runs `work`, which begins on its device `hold` after that has done all before it.
+void run_span(RuntimeContext& torch, Span& span, Time hold, const std::function<void()>& work);
+// Runs a pass of a stage: `between` is what it takes, and the gradient of what it gives.  If
+// `before` has its computations, they begin when all of their launches are there.
 void run_stage_pass(RuntimeContext& torch, const StepInput& input,
                     const std::function<Tensor(const Tensor& x)>& forward, const Tensor& tokens,
-                    const Tensor& between, PassInstants& instants);
-// The bytes that the forward pass of a stage keeps of a micro-batch.
+                    const Tensor& between, const PassInstants& before, PassInstants& instants);
+// The bytes that a stage keeps of a micro-batch until its backward: what the forward pass saves,
+// and what it gives.
 Bytes measure_kept(RuntimeContext& torch, const StepInput& input, const ModelHolder& model);
 // The most bytes of the passes since the peak was reset, beyond what the device held before them
 // and gradients.
 Bytes measure_pass(const RuntimeContext& torch, Bytes held, Bytes gradients);
-// REQUIRES: three passes or more, and the device has done the step
-void set_times(StageStep& stage, const std::vector<PassInstants>& passes,
-               const nn::parallel::DeviceInstant& end);
+
+// A step of a stage.
+struct StageSpans {
+  std::vector<PassInstants> passes = {};
+  Span gradients = {};  // what is left to do with them after the last pass
+  Span optimizer = {};
+};
+// Returns what the same step takes, on a device that is idle before each part, and on one that is
+// not.  REQUIRES: three passes or more, and the device has done both
+pipeline::CostsOfStage costs_of(const StageSpans& idle, const StageSpans& queued);
 
 // Divides gradients as a pipeline's schedule does after its last micro-batch.
 void scale_gradients(RuntimeContext& torch, const std::vector<Tensor>& parameters, int by);

@@ -1,9 +1,11 @@
 #include "benches/pipeline/event_program.h"
 
 #include <algorithm>
+#include <compare>
 #include <cstddef>
+#include <cstdint>
 #include <map>
-#include <optional>
+#include <set>
 #include <utility>
 
 #include "sim_engine/base/check.h"
@@ -16,144 +18,206 @@ using distributed::pipelining::Action;
 using distributed::pipelining::ActionKind;
 using distributed::pipelining::ActionLists;
 
+struct Member {
+  std::size_t replica = 0;
+  std::size_t rank = 0;  // of the lists
+  Clocks clocks;
+  std::size_t next = 0;  // in its list
+  Time computing{0};
+  Time computed{0};  // the end of its last computation
+};
+
+// By the action that sends it.
+struct Message {
+  Action send;
+  std::size_t replica = 0;
+
+  friend auto operator<=>(const Message&, const Message&) = default;
+};
+
 class Program {
  public:
-  Program(const ActionLists& lists, const std::vector<TimesOfStage>& stages,
-          const MessageTimes& message)
-      : lists_(lists),
-        stages_(stages),
-        message_(message),
-        ends_(lists.size()),
-        launched_(lists.size()) {
+  Program(const ActionLists& lists, const std::vector<CostsOfStage>& stages,
+          const MessageTimes& message, std::size_t replicas)
+      : lists_(lists), stages_(stages), message_(message), replicas_(replicas) {
     for (std::size_t rank = 0; rank < lists.size(); ++rank) {
+      for (std::size_t replica = 0; replica < replicas; ++replica) {
+        members_.push_back(
+            {.replica = replica, .rank = rank, .clocks = {.device = message.host_leg}});
+      }
       for (const Action& action : lists[rank]) {
         rank_of_[action.stage] = rank;
+        if (is_compute(action.kind)) last_of_[action.stage] = action;
         microbatches_ = std::max(microbatches_, action.microbatch + 1);
       }
     }
   }
 
+  // A message that moves now lets nobody begin another one before it: so they move in their order.
   ProgramTimes run() {
-    for (bool has_moved = true; has_moved;) {
-      has_moved = false;
-      for (std::size_t rank = 0; rank < lists_.size(); ++rank) {
-        while (run_next(rank)) has_moved = true;
-      }
-    }
+    do {
+      run_until_all_wait();
+    } while (move_message());
     ProgramTimes times;
-    double idle = 0;
-    for (std::size_t rank = 0; rank < lists_.size(); ++rank) {
-      KB_CHECK(ends_[rank].size() == lists_[rank].size(), "rank {} waits", rank);
-      times.ends.push_back(ends_[rank].back());
-      for (const Action& action : lists_[rank]) idle -= cost_of(action);
+    Time computing{0};
+    for (const Member& own : members_) {
+      KB_CHECK(own.next == lists_[own.rank].size(), "rank {} waits", own.rank);
+      times.step = std::max(times.step, end_of(own) - message_.host_leg);
+      times.computed = std::max(times.computed, own.computed - message_.host_leg);
+      computing += own.computing;
     }
-    times.launched = launched_;
-    times.end = *std::ranges::max_element(times.ends);
-    const auto ranks = static_cast<double>(lists_.size());
-    times.bubble = times.end + idle / ranks;
+    times.bubble = times.computed - computing / static_cast<std::int64_t>(members_.size());
     return times;
   }
 
  private:
-  double cost_of(const Action& action) const {
-    const TimesOfStage& stage = stages_.at(static_cast<std::size_t>(action.stage));
-    return time_of(action, action.microbatch == 0                   ? stage.first
-                           : action.microbatch == microbatches_ - 1 ? stage.last
-                                                                    : stage.later);
-  }
-
-  static double time_of(const Action& action, const StageTimes& times) {
+  // Returns the action that sends what a computation takes, or a receive; else the action itself.
+  static Action send_of(const Action& action) {
     switch (action.kind) {
       case ActionKind::forward:
-        return times.forward;
+      case ActionKind::receive_forward:
+        return {action.stage - 1, ActionKind::send_forward, action.microbatch};
       case ActionKind::backward:
-        return times.backward;
       case ActionKind::backward_input:
-        return times.input;
+      case ActionKind::receive_backward:
+        return {action.stage + 1, ActionKind::send_backward, action.microbatch};
       default:
-        return times.weight;
+        return action;
     }
   }
 
-  // Returns false if the rank's next computation waits for one that is not done, or there is none.
-  bool run_next(std::size_t rank) {
-    std::vector<double>& ends = ends_[rank];
-    if (ends.size() == lists_[rank].size()) return false;
-    const Action& action = lists_[rank][ends.size()];
-    const std::optional<double> ready = find_ready(action, rank);
-    if (!ready) return false;
-    const double free = ends.empty() ? 0 : ends.back() + issue_before(rank, ends.size());
-    double& launched = launched_[rank];
-    const double start = std::max({*ready, free, launched});
-    launched += time_of(action, stages_.at(static_cast<std::size_t>(action.stage)).host) +
-                message_.launch * (is_sent(action) + is_received(action));
-    const double end = std::max(start + cost_of(action), launched);
-    ends.push_back(end);
-    done_[action] = end;
+  const CostsOfStage& stage(int index) const { return stages_.at(static_cast<std::size_t>(index)); }
+  const Cost& cost_of(const Action& action) const {
+    const CostsOfStage& own = stage(action.stage);
+    const CostsOfPass& pass = action.microbatch == 0                   ? own.first
+                              : action.microbatch == microbatches_ - 1 ? own.last
+                                                                       : own.later;
+    switch (action.kind) {
+      case ActionKind::forward:
+        return pass.forward;
+      case ActionKind::backward:
+        return pass.backward;
+      case ActionKind::backward_input:
+        return pass.input;
+      default:
+        return pass.weight;
+    }
+  }
+
+  void run_until_all_wait() {
+    for (bool has_moved = true; has_moved;) {
+      has_moved = false;
+      for (Member& own : members_) {
+        while (run_next(own)) has_moved = true;
+      }
+    }
+  }
+
+  // Returns false if the member's next action has to wait, or there is none.
+  bool run_next(Member& own) {
+    if (own.next == lists_[own.rank].size()) return false;
+    const Action& action = lists_[own.rank][own.next];
+    if (!is_compute(action.kind)) {
+      own.clocks.host = std::max(own.clocks.host, own.clocks.device + message_.host_leg);
+      begin_message({send_of(action), own.replica}, own.clocks.host);
+    } else if (!compute(action, own)) {
+      return false;
+    }
+    ++own.next;
     return true;
   }
 
-  // Messages between a computation and the one before it hold it up.
-  double issue_before(std::size_t rank, std::size_t i) const {
-    const std::vector<Action>& list = lists_[rank];
-    const bool has_message =
-        is_sent(list[i - 1]) || (i + 1 < list.size() && is_received(list[i + 1]));
-    return has_message ? message_.issue : 0;
-  }
-
-  bool is_on_other_rank(int stage, const Action& than) const {
-    return rank_of_.contains(stage) && rank_of_.at(stage) != rank_of_.at(than.stage);
-  }
-  bool is_sent(const Action& action) const {
-    if (action.kind == ActionKind::backward_weight) return false;
-    return is_on_other_rank(action.stage + (action.kind == ActionKind::forward ? 1 : -1), action);
-  }
-  bool is_received(const Action& action) const {
-    if (action.kind == ActionKind::backward_weight) return false;
-    return is_on_other_rank(action.stage + (action.kind == ActionKind::forward ? -1 : 1), action);
-  }
-
-  // Returns when the values are there that a computation takes from another stage.
-  std::optional<double> find_ready(const Action& action, std::size_t rank) {
-    const bool is_forward = action.kind == ActionKind::forward;
-    if (action.kind == ActionKind::backward_weight) return 0;
-    const int from = action.stage + (is_forward ? -1 : 1);
-    if (from < 0 || from == static_cast<int>(stages_.size())) return 0;
-    const std::optional<double> made = find_made(from, is_forward, action.microbatch);
-    if (!made || rank_of_.at(from) == rank) return made;
-    const std::vector<double>& ends = ends_[rank];
-    const double posted = ends.size() < 2 ? 0 : ends[ends.size() - 2];
-    double& link = links_[{rank_of_.at(from), rank}];
-    link = std::max({*made, posted, link}) + message_.send;
-    return link;
-  }
-
-  std::optional<double> find_made(int stage, bool is_forward, int microbatch) const {
-    for (const ActionKind kind :
-         {ActionKind::forward, ActionKind::backward, ActionKind::backward_input}) {
-      if ((kind == ActionKind::forward) != is_forward) continue;
-      const auto found = done_.find({stage, kind, microbatch});
-      if (found != done_.end()) return found->second;
+  bool compute(const Action& action, Member& own) {
+    Clocks clocks = own.clocks;
+    const Action send = send_of(action);
+    const auto maker = rank_of_.find(send.stage);
+    if (send != action && maker != rank_of_.end() && maker->second != own.rank) {
+      const auto arrival = arrivals_.find({send, own.replica});
+      if (arrival == arrivals_.end()) return false;
+      clocks.host = std::max(clocks.host, arrival->second);
     }
-    return {};
+    const Time begin = std::max(clocks.device, clocks.host + message_.host_leg);
+    clocks = cost_of(action).after(clocks);
+    if (last_of_.at(action.stage) == action && !wait_for_replicas(action, own, clocks)) {
+      return false;
+    }
+    own.clocks = clocks;
+    own.computed = clocks.device;
+    own.computing += own.computed - begin;
+    return true;
+  }
+
+  // The last computation of a stage ends with gradients that its replicas reduce together.
+  bool wait_for_replicas(const Action& action, const Member& own, Clocks& clocks) {
+    auto& ends = ends_of_replicas_[action];
+    ends[own.replica] = clocks.device;
+    if (ends.size() < replicas_) return false;
+    for (const auto& [replica, end] : ends) clocks.device = std::max(clocks.device, end);
+    return true;
+  }
+
+  void begin_message(const Message& message, Time at) {
+    const auto [other, is_first] = begun_.try_emplace(message, at);
+    if (!is_first) ready_.emplace(std::max(other->second, at), message);
+  }
+
+  // Moves the first of the messages that both of their ranks have begun; false if there is none.
+  bool move_message() {
+    if (ready_.empty()) return false;
+    const auto [begun, message] = ready_.extract(ready_.begin()).value();
+    const int to = message.send.stage + (message.send.kind == ActionKind::send_forward ? 1 : -1);
+    Time& link = links_[{rank_of_.at(message.send.stage), rank_of_.at(to)}];
+    const Time begin = std::max(begun, link);
+    link = begin + message_.occupied;
+    arrivals_[message] = begin + message_.transfer;
+    return true;
+  }
+
+  Time end_of(const Member& own) const {
+    Clocks clocks = own.clocks;
+    for (const Action& action : lists_[own.rank]) {
+      const auto arrival = arrivals_.find({action, own.replica});
+      if (arrival != arrivals_.end()) clocks.host = std::max(clocks.host, arrival->second);
+    }
+    for (const Cost CostsOfStage::*part : {&CostsOfStage::gradients, &CostsOfStage::optimizer}) {
+      for (const auto& [index, rank] : rank_of_) {
+        if (rank == own.rank) clocks = (stage(index).*part).after(clocks);
+      }
+    }
+    return clocks.device;
   }
 
   const ActionLists& lists_;
-  const std::vector<TimesOfStage>& stages_;
+  const std::vector<CostsOfStage>& stages_;
   const MessageTimes message_;
+  const std::size_t replicas_;
   int microbatches_ = 0;
   std::map<int, std::size_t> rank_of_;  // of a stage
-  std::vector<std::vector<double>> ends_;
-  std::vector<double> launched_;  // when each rank's host has launched what it has come to
-  std::map<Action, double> done_;
-  std::map<std::pair<std::size_t, std::size_t>, double> links_;  // when one is free
+  std::map<int, Action> last_of_;       // of a stage: its last computation
+  std::vector<Member> members_;
+  std::map<Message, Time> begun_;             // by the first rank of a message
+  std::set<std::pair<Time, Message>> ready_;  // both ranks have begun it
+  std::map<Message, Time> arrivals_;
+  std::map<std::pair<std::size_t, std::size_t>, Time> links_;  // when one is free
+  std::map<Action, std::map<std::size_t, Time>> ends_of_replicas_;
 };
 
 }  // namespace
 
-ProgramTimes run_program(const ActionLists& computations, const std::vector<TimesOfStage>& stages,
-                         const MessageTimes& message) {
-  return Program(computations, stages, message).run();
+Clocks Cost::after(const Clocks& clocks) const {
+  return {.host = clocks.host + launching,
+          .device = std::max(clocks.host + idle, clocks.device + queued)};
+}
+
+Cost Cost::then(const Cost& next) const {
+  return {.launching = launching + next.launching,
+          .idle = next.after({.host = launching, .device = idle}).device,
+          .queued = queued + next.queued};
+}
+
+ProgramTimes run_program(const ActionLists& lists, const std::vector<CostsOfStage>& stages,
+                         const MessageTimes& message, int replicas) {
+  return Program(lists, stages, message, static_cast<std::size_t>(replicas)).run();
 }
 
 }  // namespace kernbench::benches::pipeline

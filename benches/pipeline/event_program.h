@@ -1,44 +1,71 @@
-// A pipeline's step as events: when each rank has done each computation, from what a stage's take.
+// A pipeline's step as events: when each rank has done each action, from what those of a stage for
+// itself take.
 
 #pragma once
 
 #include <vector>
 
-#include "benches/pipeline/measured_pipeline.h"
 #include "runtime/pipelining/action.h"
+#include "sim_engine/base/units.h"
 
 namespace kernbench::benches::pipeline {
 
-// The times of the first micro-batch, which makes gradients, of the last, with which they are sent,
-// and of those between, which add to them.
-struct TimesOfStage {
-  StageTimes first = {};
-  StageTimes later = {};
-  StageTimes last = {};
-  StageTimes host = {};  // of any: that a rank's host takes to launch them
+// Until when a rank's host and its device are busy with what the rank has come to.
+struct Clocks {
+  Time host{0};
+  Time device{0};
 };
 
-// A message between two ranks, in ns.
+// What launches take whose device runs each of them when it has done the one before and the host
+// has launched it.  These times are enough to say when all are done, however far the host is ahead
+// of its device: device_k = max(device_k-1, host_k) + duration_k is linear in max and plus.
+struct Cost {
+  Time launching{0};  // of the host
+  Time idle{0};       // from when the host begins to the device's end, if it has nothing else to do
+  Time queued{0};     // of the device, if it has all launches when it begins
+
+  Clocks after(const Clocks& clocks) const;
+  // Returns that of both, one after the other.
+  Cost then(const Cost& next) const;
+};
+
+struct CostsOfPass {
+  Cost forward;
+  Cost backward;  // as a whole
+  Cost input;     // the half for the input
+  Cost weight;    // the half for the weights
+};
+
+// The costs of the first micro-batch, which makes gradients, of the last, with which they are sent,
+// of those between, which add to them, and of what comes after all.
+struct CostsOfStage {
+  CostsOfPass first;
+  CostsOfPass later;
+  CostsOfPass last;
+  Cost gradients;
+  Cost optimizer;
+};
+
 struct MessageTimes {
-  double send = 0;    // from the end of what makes it to when what needs it can begin
-  double issue = 0;   // that it holds up the next computation on its rank
-  double launch = 0;  // of the host of each of both ranks
+  Time transfer{0};  // from when both ranks have begun it to its end, if its link is free
+  Time occupied{0};  // of the link, after which the next message begins there
+  Time host_leg{0};  // from a host to its device, and back
 };
 
+// Times are from the device's begin of the step.
 struct ProgramTimes {
-  std::vector<double> ends;      // of each rank's last computation, in ns
-  std::vector<double> launched;  // when its host has launched that
-  double end = 0;                // of the last of all
-  double bubble = 0;             // the ranks' mean time until then in which they do not compute
+  Time step{0};      // to the last rank's end
+  Time computed{0};  // to the end of the last computation
+  Time bubble{0};    // the ranks' mean time until then in which they do not compute
 };
 
-// `stages` has the times of each stage.  A message takes its time after those before it, and like
-// those of add_messages() it begins when it is computed and its receiver has begun the computation
-// before the one that needs it.  A computation begins on its device when that is free, what it
-// needs is there and its launch begins, and it does not end before that has ended; a rank's host
-// goes through its list without waiting for the device. REQUIRES: check_schedule() accepts the
-// lists, in which there are no messages
-ProgramTimes run_program(const distributed::pipelining::ActionLists& computations,
-                         const std::vector<TimesOfStage>& stages, const MessageTimes& message);
+// `stages` has the costs of each stage.  A host waits for its device before it begins to send or to
+// receive, and for what comes before a computation that needs it; at the end for what it has sent.
+// So do those of a pipeline's schedule (ADR-0190).  So many replicas of each rank share the links
+// between it and others; what one of them waits for makes it miss the others' messages later on.
+// REQUIRES: check_schedule() accepts the lists with their messages
+ProgramTimes run_program(const distributed::pipelining::ActionLists& lists,
+                         const std::vector<CostsOfStage>& stages, const MessageTimes& message,
+                         int replicas = 1);
 
 }  // namespace kernbench::benches::pipeline

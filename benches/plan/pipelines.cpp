@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <string_view>
+#include <utility>
 
 #include "benches/ddp/pipeline_step.h"
 #include "benches/ddp/step_parts.h"
@@ -17,6 +18,9 @@ namespace kernbench::benches::plan {
 
 namespace {
 
+using distributed::pipelining::Action;
+using distributed::pipelining::ActionKind;
+
 // The stages in whose place kinds_of_stages() has one.
 std::vector<int> kinds_of(int stages) {
   if (stages == 2) return {0, 1};
@@ -28,24 +32,18 @@ std::size_t kind_of(int stage, int stages) {
   return stage == stages - 1 ? kinds_of(stages).size() - 1 : 1;
 }
 
-// A device that waits for its host's launches, as in the first pass, takes as long as these: so
-// what it takes without is the least of the passes.
-pipeline::TimesOfStage times_of(const StepFigures& of) {
-  pipeline::TimesOfStage times = of.times;
-  const auto& [first, later, last, host] = of.times;
-  for (pipeline::StageTimes* const pass : {&times.first, &times.later, &times.last}) {
-    pass->forward = std::min({first.forward, later.forward, last.forward});
-    pass->input = std::min({first.input, later.input, last.input});
+// The most micro-batches that a rank's stages have something of at a time.  What a computation
+// frees is free when the host knows of its end, at the next message.
+int most_under_way(const std::vector<Action>& list) {
+  int most = 0;
+  int under_way = 0;
+  int freed = 0;
+  for (const Action& action : list) {
+    if (!is_compute(action.kind)) under_way -= std::exchange(freed, 0);
+    if (action.kind == ActionKind::forward) most = std::max(most, ++under_way);
+    if (action.kind == ActionKind::backward || action.kind == ActionKind::backward_weight) ++freed;
   }
-  return times;
-}
-
-// Returns what a rank, whose stages end one after the other, takes behind them: their optimizers,
-// and what the gradients of the one that ends last expose.
-double tail_of(const std::vector<const StepFigures*>& stages) {
-  double tail = 0;
-  for (const StepFigures* const stage : stages) tail += stage->tail_ns - stage->dp_exposed_ns;
-  return tail + stages.front()->dp_exposed_ns;
+  return most;
 }
 
 // A rank with so many micro-batches under way has what its stages hold, their gradients, and a pass
@@ -93,30 +91,27 @@ std::string describe_messages(const ddp::StepInput& input) {
 StepFigures compose(const ddp::StepInput& input, const std::vector<StepFigures>& kinds,
                     const pipeline::MessageTimes& message) {
   namespace pipelining = distributed::pipelining;
-  const pipelining::ActionLists lists = ddp::list_actions(input);
-  const auto checked =
-      pipelining::check_schedule(pipelining::add_messages(lists), input.microbatches);
-  std::vector<pipeline::TimesOfStage> times;
+  const pipelining::ActionLists lists = pipelining::add_messages(ddp::list_actions(input));
+  const auto checked = pipelining::check_schedule(lists, input.microbatches);
+  std::vector<pipeline::CostsOfStage> costs;
   std::vector<std::vector<const StepFigures*>> ranks(lists.size());
   StepFigures step;
   for (int stage = 0; stage < input.stages(); ++stage) {
     const StepFigures& figures = kinds.at(kind_of(stage, input.stages()));
-    times.push_back(times_of(figures));
+    costs.push_back(figures.costs);
     const int rank = checked.rank_of_stage.at(static_cast<std::size_t>(stage));
     ranks.at(static_cast<std::size_t>(rank)).push_back(&figures);
     step.flops += figures.flops / input.pp;
-    // Stages have steps of one pass, of one and of all; the pipeline has three of all.
-    step.events += 3 * figures.events * input.microbatches / (input.microbatches + 2);
+    // Stages have two steps of one pass and two of three; the pipeline has three of all.
+    step.events += 3 * figures.events * input.microbatches / (input.microbatches + 5);
   }
-  const pipeline::ProgramTimes program = pipeline::run_program(lists, times, message);
-  step.bubble_ns = program.bubble;
+  const pipeline::ProgramTimes program = pipeline::run_program(lists, costs, message, input.dp());
+  step.step_ns = to_ns(program.step);
+  step.bubble_ns = to_ns(program.bubble);
   const auto message_bytes = static_cast<double>(ddp::bytes_between(input));
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    double launched = program.launched[rank];
-    for (const StepFigures* const stage : ranks[rank]) launched += stage->launch_tail_ns;
-    step.step_ns = std::max({step.step_ns, program.ends[rank] + tail_of(ranks[rank]), launched});
-    const int under_way = checked.peaks_of_ranks[rank] + checked.peaks_of_weights[rank];
-    step.peak_bytes = std::max(step.peak_bytes, peak_of(ranks[rank], under_way, message_bytes));
+    step.peak_bytes =
+        std::max(step.peak_bytes, peak_of(ranks[rank], most_under_way(lists[rank]), message_bytes));
   }
   for (const StepFigures* const stage : ranks.front()) {
     step.computing_ns += stage->computing_ns;

@@ -211,9 +211,9 @@ void Planner::time_by_stages(const std::vector<Plan*>& wanted, const std::string
       const Topology machine = with_sips(point.bench().topology(), input.world);
       const auto message = ddp::measure_messages(point, input, machine);
       return plan_row("message", input)
-          .set("send_ns", message.send)
-          .set("issue_ns", message.issue)
-          .set("launch_ns", message.launch);
+          .set("transfer_ns", to_ns(message.transfer))
+          .set("occupied_ns", to_ns(message.occupied))
+          .set("host_leg_ns", to_ns(message.host_leg));
     });
   }
   const std::vector<Row> rows = sweep.run();
@@ -236,9 +236,9 @@ void Planner::take_stages(const std::vector<Row>& rows, const StageRuns& runs, P
   }
   const Row& message = rows[runs.message];
   plan.by_layers = compose(plan.input, kinds,
-                           {.send = number_in(message, "send_ns"),
-                            .issue = number_in(message, "issue_ns"),
-                            .launch = number_in(message, "launch_ns")});
+                           {.transfer = time_in(message, "transfer_ns"),
+                            .occupied = time_in(message, "occupied_ns"),
+                            .host_leg = time_in(message, "host_leg_ns")});
   plan.figures = plan.by_layers;
   refuse_too_large(plan);
 }

@@ -1,7 +1,11 @@
 #include "benches/plan/step_figures.h"
 
+#include <fmt/format.h>
+
 #include <array>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "benches/bench/bench_run.h"
 #include "benches/bench/row_cells.h"
@@ -25,56 +29,47 @@ constexpr std::array kFigures = {
     Figure{"tp_exposed_ns", &StepFigures::tp_exposed_ns},
     Figure{"dp_exposed_ns", &StepFigures::dp_exposed_ns},
     Figure{"bubble_ns", &StepFigures::bubble_ns},
+    Figure{"bound_ns", &StepFigures::bound_ns},
     Figure{"peak_bytes", &StepFigures::peak_bytes},
     Figure{"flops", &StepFigures::flops},
     Figure{"events", &StepFigures::events},
-    Figure{"launch_tail_ns", &StepFigures::launch_tail_ns},
-    Figure{"tail_ns", &StepFigures::tail_ns},
     Figure{"held_bytes", &StepFigures::held_bytes},
     Figure{"gradient_bytes", &StepFigures::gradient_bytes},
     Figure{"pass_bytes", &StepFigures::pass_bytes},
     Figure{"kept_bytes", &StepFigures::kept_bytes},
 };
 
-struct TimeOfStage {
-  std::string_view column;
-  pipeline::StageTimes pipeline::TimesOfStage::*pass;
-  double pipeline::StageTimes::*value;
-};
-
-using Times = pipeline::TimesOfStage;
-using Stage = pipeline::StageTimes;
-
-constexpr std::array kTimesOfStage = {
-    TimeOfStage{"first_backward_ns", &Times::first, &Stage::backward},
-    TimeOfStage{"first_weight_ns", &Times::first, &Stage::weight},
-    TimeOfStage{"forward_ns", &Times::later, &Stage::forward},
-    TimeOfStage{"backward_ns", &Times::later, &Stage::backward},
-    TimeOfStage{"last_backward_ns", &Times::last, &Stage::backward},
-    TimeOfStage{"last_weight_ns", &Times::last, &Stage::weight},
-    TimeOfStage{"input_ns", &Times::later, &Stage::input},
-    TimeOfStage{"weight_ns", &Times::later, &Stage::weight},
-    TimeOfStage{"first_forward_ns", &Times::first, &Stage::forward},
-    TimeOfStage{"last_forward_ns", &Times::last, &Stage::forward},
-    TimeOfStage{"first_input_ns", &Times::first, &Stage::input},
-    TimeOfStage{"last_input_ns", &Times::last, &Stage::input},
-    TimeOfStage{"launch_forward_ns", &Times::host, &Stage::forward},
-    TimeOfStage{"launch_backward_ns", &Times::host, &Stage::backward},
-    TimeOfStage{"launch_input_ns", &Times::host, &Stage::input},
-    TimeOfStage{"launch_weight_ns", &Times::host, &Stage::weight},
-};
-
-// Calls visit(column, at) for each figure, which at(figures) refers to.
+// Calls visit(column, at) for each time of a stage's costs, which at(costs) refers to.
 template <class Visit>
-void for_each_figure(const Visit& visit) {
-  for (const auto& [column, value] : kFigures) {
-    visit(
-        column, [value = value](auto& of) -> auto& { return of.*value; });
-  }
-  for (const auto& [column, pass, value] : kTimesOfStage) {
-    visit(
-        column,
-        [ pass = pass, value = value ](auto& of) -> auto& { return of.times.*pass.*value; });
+void for_each_cost(const Visit& visit) {
+  using pipeline::Cost;
+  using Pass = pipeline::CostsOfPass;
+  using Stage = pipeline::CostsOfStage;
+  constexpr std::array<std::pair<std::string_view, Time Cost::*>, 3> kTimes = {
+      {{"launching", &Cost::launching}, {"idle", &Cost::idle}, {"queued", &Cost::queued}}};
+  constexpr std::array<std::pair<std::string_view, Cost Pass::*>, 4> kParts = {
+      {{"forward", &Pass::forward},
+       {"backward", &Pass::backward},
+       {"input", &Pass::input},
+       {"weight", &Pass::weight}}};
+  constexpr std::array<std::pair<std::string_view, Pass Stage::*>, 3> kPasses = {
+      {{"first", &Stage::first}, {"later", &Stage::later}, {"last", &Stage::last}}};
+  constexpr std::array<std::pair<std::string_view, Cost Stage::*>, 2> kEnds = {
+      {{"gradients", &Stage::gradients}, {"optimizer", &Stage::optimizer}}};
+  for (const auto& [name, time] : kTimes) {
+    for (const auto& [of_part, part] : kParts) {
+      for (const auto& [of_pass, pass] : kPasses) {
+        visit(
+            fmt::format("{}_{}_{}_ns", of_pass, of_part, name),
+            [ pass = pass, part = part, time =
+              time ](auto& costs) -> auto& { return costs.*pass.*part.*time; });
+      }
+    }
+    for (const auto& [of_end, end] : kEnds) {
+      visit(
+          fmt::format("{}_{}_ns", of_end, name),
+          [ end = end, time = time ](auto& costs) -> auto& { return costs.*end.*time; });
+    }
   }
 }
 
@@ -109,10 +104,9 @@ StepFigures figures_of(PointContext& point, const ddp::StepInput& input,
   figures.flops = measured.flops;
   figures.events = count_events(point);
   figures.bubble_ns = to_ns(measured.bubble);
+  figures.bound_ns = to_ns(measured.bound);
   const ddp::StageStep& stage = measured.stage;
-  figures.times = stage.times;
-  figures.tail_ns = to_ns(stage.tail);
-  figures.launch_tail_ns = to_ns(stage.tail_launch);
+  figures.costs = stage.costs;
   figures.held_bytes = static_cast<double>(stage.held);
   figures.gradient_bytes = static_cast<double>(stage.gradients);
   figures.pass_bytes = static_cast<double>(stage.pass);
@@ -126,7 +120,8 @@ StepFigures figures_of_pass(const ddp::StepInput& input, const ddp::MeasuredStep
   StepFigures figures = figures_of(measured.middle);
   (input.is_mesh ? figures.tp_exposed_ns : figures.dp_exposed_ns) = figures.exposed_ns;
   figures.flops = whole.flops / input.microbatches;
-  figures.events = whole.events / (input.microbatches + 2);  // with two steps of one pass
+  // There are two steps of one pass before, and a stage has the step twice.
+  figures.events = whole.events / (input.microbatches * (input.is_stage ? 2 : 1) + 2);
   return figures;
 }
 
@@ -145,33 +140,44 @@ StepFigures measure_passes(PointContext& point, const ddp::StepInput& input) {
   const ddp::MeasuredStep measured = run(point, few);
   StepFigures figures = figures_of(point, few, measured);
   const StepFigures pass = figures_of_pass(few, measured, figures);
-  for_each_figure([&](std::string_view, const auto& at) {
-    at(figures) += (input.microbatches - kPasses) * at(pass);
-  });
+  for (const auto& [column, value] : kFigures) {
+    figures.*value += (input.microbatches - kPasses) * pass.*value;
+  }
   return figures;
 }
 
 StepFigures extrapolate(const FiguresOfLayers& few, const FiguresOfLayers& more,
                         std::int64_t layers) {
   KB_CHECK(few.layers != more.layers, "a line through {} layers twice", few.layers);
-  const double share =
-      static_cast<double>(layers - few.layers) / static_cast<double>(more.layers - few.layers);
+  const std::int64_t steps = layers - few.layers;
+  const std::int64_t between = more.layers - few.layers;
+  const double share = static_cast<double>(steps) / static_cast<double>(between);
   StepFigures result;
-  for_each_figure([&](std::string_view, const auto& at) {
-    const double first = at(few.figures);
-    at(result) = first + share * (at(more.figures) - first);
+  for (const auto& [column, value] : kFigures) {
+    const double first = few.figures.*value;
+    result.*value = first + share * (more.figures.*value - first);
+  }
+  for_each_cost([&](const std::string&, const auto& at) {
+    const Time first = at(few.figures.costs);
+    at(result.costs) = first + (at(more.figures.costs) - first) * steps / between;
   });
   return result;
 }
 
 void set_figures(Row& row, const StepFigures& figures) {
-  for_each_figure([&](std::string_view column, const auto& at) { row.set(column, at(figures)); });
+  for (const auto& [column, value] : kFigures) row.set(column, figures.*value);
+  for_each_cost([&](const std::string& column, const auto& at) {
+    const Time time = at(figures.costs);
+    if (time != Time{0}) row.set(column, to_ns(time));
+  });
 }
 
 StepFigures figures_in(const Row& row) {
   StepFigures figures;
-  for_each_figure(
-      [&](std::string_view column, const auto& at) { at(figures) = number_in(row, column); });
+  for (const auto& [column, value] : kFigures) figures.*value = number_in(row, column);
+  for_each_cost([&](const std::string& column, const auto& at) {
+    if (row.find(column) != nullptr) at(figures.costs) = time_in(row, column);
+  });
   return figures;
 }
 

@@ -21,13 +21,12 @@ struct StepFigures {
   double tp_exposed_ns = 0;
   double dp_exposed_ns = 0;
   double bubble_ns = 0;   // ddp::MeasuredStep::bubble
+  double bound_ns = 0;    // ddp::MeasuredStep::bound
   double peak_bytes = 0;  // of HBM
   double flops = 0;       // that count for its MFU
   double events = 0;      // of the host's simulation, of three steps
   // Figures of a stage for itself (ddp::StageStep).
-  pipeline::TimesOfStage times = {};
-  double tail_ns = 0;
-  double launch_tail_ns = 0;  // of the host
+  pipeline::CostsOfStage costs = {};
   double held_bytes = 0;
   double gradient_bytes = 0;
   double pass_bytes = 0;
