@@ -14,7 +14,7 @@ namespace {
 // Where all are neighbours, each member but the root has a tree: the root sends it a share, and it
 // sends that to all others.
 EdgeDisjointTrees::Trees trees_through_each(int size, int root) {
-  EdgeDisjointTrees::Trees trees{.inner = {}, .longest = 2};
+  EdgeDisjointTrees::Trees trees{.inner = {}, .longest = 2 * kTimesOfHop};
   for (int member = 0; member < size; ++member) {
     if (member == root) continue;
     std::vector<int>& inner = trees.inner.emplace_back(size, member);

@@ -67,11 +67,14 @@ std::vector<int> channels_of_lanes(const Cut& cut, int channels_of_plan) {
   return channels;
 }
 
-// True if each of the plan's channels gets equally many lanes.
+// True if each of the plan's channels gets equally many lanes, or at least one where it does not
+// matter how many.
 bool has_lanes_for_channels(const std::vector<Slice>& slices, const CutSizes& sizes) {
   std::set<Lane> lanes;
   for (const Slice& slice : slices) lanes.insert(slice.lane);
-  return sizes.channels > 1 && static_cast<int>(lanes.size()) % sizes.channels == 0;
+  const auto count = static_cast<int>(lanes.size());
+  return sizes.channels > 1 &&
+         (sizes.share_ports ? count >= sizes.channels : count % sizes.channels == 0);
 }
 
 // Cuts a row between units of as many elements as there are chunks, so that no slice has a rest.

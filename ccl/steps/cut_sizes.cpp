@@ -172,6 +172,7 @@ CutSizes find_cut_sizes(const Plan& plan, const CutInput& input) {
           .most_of_channel = of_slice(most_of_channel(plan, input)) / plan.channels,
           .channels = has_channels_apart(plan, input, most) ? plan.channels : 1,
           .chunk_count = plan.chunk_count,
+          .share_ports = input.topology.system.topology == SipTopology::switched,
           .is_joined =
               std::ranges::any_of(plan.moves, [](const Move& move) { return !move.held.empty(); }),
           .on_one_cube = input.cubes > 1,

@@ -29,6 +29,8 @@ struct CutSizes {
   std::int64_t most_of_channel = 1;  // elements of a slice, where a lane has one channel alone
   int channels = 1;                  // Plan::channels
   int chunk_count = 1;               // Plan::chunk_count
+  // All channels share a member's port to a switch, so it is as busy whichever lanes they have.
+  bool share_ports = false;
   // Earlier values of a slice are put together again, so it must be consecutive elements.
   bool is_joined = false;
   bool on_one_cube = false;  // cut_into_slices()
