@@ -119,6 +119,10 @@ std::string describe_deviation(std::span<const Plan> plans) {
     most = std::max(most, percent);
   }
   if (least > most) return "";
+  constexpr double kLeast = 0.05;
+  if (least > -kLeast && most < kLeast) {
+    return "measured with all layers, steps take what they take by layers";
+  }
   return fmt::format(
       "measured with all layers, steps take {:+.1f} to {:+.1f} % more than by layers", least, most);
 }

@@ -4,7 +4,7 @@
 // Steps:                 the depth of the deepest tree
 // Time:                  n beta/k for large n, with k trees: as many as the member with the fewest
 //                        neighbours has, which is what its links allow
-// Best for:              large tensors on grids and full meshes; on a ring or line it is half_chains
+// Best for:              large tensors on grids and in full meshes; on a ring it is half_chains
 // Source:                Edmonds and Lovasz (core/edge_disjoint_trees.h)
 
 #pragma once

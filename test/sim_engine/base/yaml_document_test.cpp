@@ -201,4 +201,15 @@ TEST_CASE("a listing throws a configuration error with the first one's code", "[
   CHECK_THROWS_MATCHES(YamlDocument::parse("a: 1\n---\n", "t.yaml"), ConfigError, Says("KB-Y003"));
 }
 
+TEST_CASE("an element of a list is changed by its number, and one that is not there refused",
+          "[yaml]") {
+  YamlDocument document = YamlDocument::parse("a: [{b: 1}, {b: 2}]\n", "t.yaml");
+  document.change({.path = "a[1].b", .items = {"3"}});
+  CHECK(document.root().find("a")->children[1]->find("b")->text == "3");
+  for (const std::string path : {"a[2].b", "a[x].b", "a[1.b", "a[].b"}) {
+    CHECK_THROWS_MATCHES(document.change({.path = path, .items = {"3"}}), ConfigError,
+                         Says("KB-Y010", "t.yaml", "has no element"));
+  }
+}
+
 }  // namespace kernbench::yaml_document_test

@@ -128,6 +128,20 @@ TEST_CASE("a receive costs issue, dispatch, setup, PE_IPCQ and the way out of th
   CHECK(receiver.ready_at(received.tile) == ns(10 + 5 + 20 + 4) + channel.pop_path().time_of(1000));
 }
 
+// The load overlaps the first store alone.
+Time load_behind_two_stores(std::int64_t second) {
+  ReadyKernel k(overhead_topology());
+  k.kernel.run.store(k.buffer, 0, k.a);
+  k.kernel.run.store(k.buffer, second, k.b);
+  k.kernel.ready_at(k.kernel.run.load(k.buffer, 0, 16));
+  return k.since_start();
+}
+
+TEST_CASE("a store over a part of an earlier one does not hide the rest of it",
+          "[kernel_run][timing]") {
+  CHECK(load_behind_two_stores(128) == load_behind_two_stores(2000));
+}
+
 TEST_CASE("random programs give all scratch back and wake exactly once per wait",
           "[kernel_run][scratch]") {
   for (unsigned seed = 0; seed < 50; ++seed) {

@@ -68,6 +68,23 @@ TEST_CASE("a recorder keeps the first spans of the units that are asked for", "[
   CHECK(events_of(written, "M").size() == 1 + 2);  // the SIP and its two units
 }
 
+TEST_CASE("a trace that is cut has what was until then, and what took no time then", "[trace]") {
+  TraceRecorder trace;
+  const auto track = trace.track(0, "cube0.pe0.cpu");
+  const auto add = [&](const char* name, int start, int end) {
+    trace.span(track, trace.label(name), Time{start}, Time{end});
+  };
+  add("before", 0, 20);
+  add("at once", 10, 10);
+  add("then", 10, 20);
+  add("later", 15, 20);
+  trace.cut(Time{10});
+  const auto spans = events_of(json::parse(trace.to_json()), "X");
+  REQUIRE(spans.size() == 2);
+  CHECK((spans[0].at("name") == "before" && ps(spans[0].at("dur")) == 10));
+  CHECK((spans[1].at("name") == "at once" && ps(spans[1].at("dur")) == 0));
+}
+
 TEST_CASE("a span is written with its SIP, its unit and exact microseconds", "[trace]") {
   TraceRecorder trace;
   const auto track = trace.track(1, "cube0.pe0.cpu");
