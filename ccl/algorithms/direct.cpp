@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "ccl/algorithms/chain.h"
+
 namespace kernbench::ccl {
 
 namespace {
@@ -52,7 +54,9 @@ void add_in_order(const Move& move, int self, Plan& plan) {
   plan.moves.push_back(sum);
 }
 
+// Where members hand messages on, those to all others would meet on the root's links.
 void plan_rooted(const PlanRequest& request, Plan& plan) {
+  if (!request.shape.joins_all) return plan_chain(request, plan);
   const Branch branch = star(request.self, request.root, list_others(request.shape, request.root));
   plan.length = 2;
   plan.slice_interval = 1;

@@ -1,5 +1,5 @@
 // Reduce-scatter and all-gather straight to each member and from it; broadcast and reduce straight
-// between the root and each other member, n bytes to each.
+// between the root and each other member, n bytes to each, where any two members are neighbours.
 //
 // Steps:                 1 each
 // Bytes sent by each:    (P - 1)/P n each, to P - 1 members

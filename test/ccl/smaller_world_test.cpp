@@ -31,7 +31,7 @@ TEST_CASE("a world of two of four SIPs is the first two", "[ccl][world]") {
   REQUIRE(!torch.engine().algorithms_used().empty());
   for (const runtime::AlgorithmUse& use : torch.engine().algorithms_used()) {
     CHECK(use.calls == 2);
-    CHECK(use.algorithm == (use.collective == "broadcast" ? "direct" : "swing_whole_allreduce"));
+    CHECK(use.algorithm == (use.collective == "broadcast" ? "chain" : "swing_whole_allreduce"));
     CHECK(use.is_configured == (use.collective == "all_reduce"));
   }
 }
