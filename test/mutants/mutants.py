@@ -155,7 +155,8 @@ class Mutant:
         self.work = work
 
     def describe(self):
-        return f"{self.line[self.begin:self.end].strip() or self.line.strip()} -> {self.new.strip()}"
+        old = self.line[self.begin:self.end].strip() or self.line.strip()
+        return f"{old} -> {self.new.strip()}"
 
     def compile(self, compiler):
         """Returns why it is no mutant; None if it is one."""
@@ -164,13 +165,14 @@ class Mutant:
         (self.folder / "tmp").mkdir(exist_ok=True)
         self.lines[self.number] = self.line[:self.begin] + self.new + self.line[self.end:] + "\n"
         source.write_text("".join(self.lines))
-        if not compiler.compile(self.file.parts[0], self.file, source, self.object):
+        room = self.file.parts[0]
+        if not compiler.compile(room, self.file, source, self.object):
             return "does not compile"
         return "is the same code" if code_of(self.object) == code_of(self.member) else None
 
     def link(self, program):
-        """Links a test program: the linker takes nothing from a library that the mutant has.  Returns
-        whether the program has the mutant's room at all."""
+        """Links a test program: the linker takes nothing from a library that the mutant has.
+        Returns whether the program has the mutant's room at all."""
         command = subprocess.run(["ninja", "-C", BUILD, "-t", "commands", "-s", f"test/{program}"],
                                  check=True, text=True, stdout=subprocess.PIPE).stdout
         if f"{self.file.parts[0]}/libkernbench" not in command:
@@ -186,7 +188,8 @@ class Mutant:
     def find_failure(self, program, times):
         """Runs tests of a program; returns the one that fails first, None if all pass."""
         names = self.folder / "names"
-        names.write_text("".join('"' + re.sub(r'([\\",\[\]])', r"\\\1", name) + '"\n' for name in times))
+        escaped = (re.sub(r'([\\",\[\]])', r"\\\1", name) for name in times)
+        names.write_text("".join(f'"{name}"\n' for name in escaped))
         limit = 10 + int(LIMIT_RATIO * sum(times.values()))
         ended = run([self.folder / pathlib.Path(program).name, "-a", "-f", names], ROOT, limit,
                     TMPDIR=str(self.folder / "tmp"))
@@ -206,8 +209,8 @@ def code_of(member):
 
 
 class Judge:
-    """Runs the tests of one stage after the other, and those first that have noticed a change in the
-    same folder."""
+    """Runs the tests of one stage after the other, and those first that have noticed a change in
+    the same folder."""
 
     def __init__(self, longest):
         self.times = times_of_tests()
@@ -230,7 +233,8 @@ class Judge:
         for least, most in zip((-1, *STAGES_S), STAGES_S):
             for program, times in self.times.items():
                 of_stage = {test: seconds for test, seconds in times.items()
-                            if max(least, longest_before or -1) < seconds <= min(most, self.longest)}
+                            if max(least, longest_before or -1) < seconds
+                            and seconds <= min(most, self.longest)}
                 if of_stage:
                     yield program, of_stage
 
@@ -254,12 +258,15 @@ class Judge:
 def check_tests(work, file, compiler, judge):
     """A test that fails without any change would notice each of them."""
     marker = work / f"passed-{judge.longest}"
+    if marker.exists():
+        return
     unchanged = Mutant(work, (file, 0, 0, 0, ""))
-    if not marker.exists() and unchanged.compile(compiler) == "is the same code":
-        fate, by = judge.run_tests(unchanged)
-        if fate == "killed":
-            raise SystemExit(f"mutants: without a change, a test fails: {by}")
-        marker.touch()
+    if unchanged.compile(compiler) != "is the same code":
+        raise SystemExit(f"mutants: {work} is of other sources: use another folder")
+    fate, by = judge.run_tests(unchanged)
+    if fate == "killed":
+        raise SystemExit(f"mutants: without a change, a test fails: {by}")
+    marker.touch()
 
 
 class Journal:
@@ -286,14 +293,61 @@ class Journal:
         return [row for row in rows if row["fate"] in ("killed", "survived")][:count]
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--count", type=int, default=400, help="mutants, without those that are none")
+class Campaign:
+    """Judges the places that were drawn, several at a time."""
+
+    def __init__(self, options, work, drawn, journal, judge, compiler):
+        self.options, self.work, self.drawn = options, work, drawn
+        self.journal, self.judge, self.compiler = journal, judge, compiler
+        self.lock = threading.Lock()
+        self.draws = iter(range(len(drawn)))
+
+    def next_draw(self):
+        """Returns a place that is not judged, or has survived shorter tests; None if all are."""
+        with self.lock:
+            count, longest = self.options.count, self.options.longest
+            for draw in self.draws:
+                row = self.journal.rows.get(draw)
+                if row is None and len(self.journal.mutants(count)) < count:
+                    return draw
+                if row and row["fate"] == "survived" and float(row["longest"]) < longest:
+                    return draw
+        return None
+
+    def work_off(self):
+        while (draw := self.next_draw()) is not None:
+            started = time.monotonic()
+            mutant = Mutant(self.work, self.drawn[draw])
+            before = self.journal.rows.get(draw)
+            fate, by = self.judge.judge(mutant, self.compiler,
+                                        float(before["longest"]) if before else 0)
+            row = dict(zip(FIELDS, (draw, f"{mutant.file}:{mutant.number + 1}", fate,
+                                    mutant.describe(), mutant.line.strip(), by,
+                                    self.options.longest)))
+            with self.lock:
+                self.journal.add(row)
+                print(f"{time.monotonic() - started:6.0f} s  {'  '.join(map(str, row.values()))}",
+                      flush=True)
+
+    def run(self):
+        with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
+            for job in [pool.submit(self.work_off) for _ in range(self.options.jobs)]:
+                job.result()
+
+
+def read_options():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--count", type=int, default=400, help="mutants that are other programs")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--work", type=pathlib.Path, required=True, help="folder of the results")
     parser.add_argument("--longest", type=float, default=STAGES_S[-1], help="seconds of a test")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def main():
+    options = read_options()
     work = options.work.resolve()
     files, compiler = sources(), Compiler()
     for room in ROOMS:
@@ -302,37 +356,11 @@ def main():
     random.Random(options.seed).shuffle(drawn)
     journal = Journal(work / f"mutants-{options.seed}.csv")
     judge = Judge(options.longest)
-    check_tests(work, next(file for file, *_ in drawn if file.parts[0] == "sim_engine"), compiler, judge)
+    of_all_programs = next(file for file, *_ in drawn if file.parts[0] == "sim_engine")
+    check_tests(work, of_all_programs, compiler, judge)
     for row in journal.rows.values():
         judge.remember(pathlib.Path(row["place"]).parent, row["by"])
-    lock = threading.Lock()
-    queue = iter(range(len(drawn)))
-
-    def next_draw():
-        with lock:
-            for draw in queue:
-                row = journal.rows.get(draw)
-                is_open = row is None or (row["fate"] == "survived"
-                                          and float(row["longest"]) < options.longest)
-                if is_open and len(journal.mutants(options.count)) < options.count or row and is_open:
-                    return draw
-        return None
-
-    def work_off():
-        while (draw := next_draw()) is not None:
-            started = time.monotonic()
-            mutant = Mutant(work, drawn[draw])
-            before = journal.rows.get(draw)
-            fate, by = judge.judge(mutant, compiler, float(before["longest"]) if before else 0)
-            row = dict(zip(FIELDS, (draw, f"{mutant.file}:{mutant.number + 1}", fate, mutant.describe(),
-                                    mutant.line.strip(), by, options.longest)))
-            with lock:
-                journal.add(row)
-                print(f"{time.monotonic() - started:6.0f} s  {'  '.join(map(str, row.values()))}", flush=True)
-
-    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for job in [pool.submit(work_off) for _ in range(options.jobs)]:
-            job.result()
+    Campaign(options, work, drawn, journal, judge, compiler).run()
     mutants = journal.mutants(options.count)
     survivors = [row for row in mutants if row["fate"] == "survived"]
     print(f"\nseed {options.seed}: {len(mutants)} mutants, {len(survivors)} survived "
