@@ -80,8 +80,8 @@ std::vector<PassInstants> run_passes(RuntimeContext& torch, const StepInput& inp
 }
 
 // Runs three steps: the third has the buckets that the second one has formed, and communicates
-// nothing else.  Returns the first and the third; the two before it have one pass.  That of a stage
-// is run once more, behind a device that is busy until all launches are there.
+// nothing else.  Returns the first and the third; the two before it have one pass.  A stage's
+// third step is run once more, on a device that is busy until all launches of a part are there.
 template <class Model, class Hold, class Finish, class Step, class Buckets>
 StepsOfRank first_and_third(RuntimeContext& torch, const StepInput& input, Model& model,
                             const Hold& hold, const Finish& finish_gradients,
@@ -140,7 +140,7 @@ StepsOfRank first_and_third(RuntimeContext& torch, const StepInput& input, Model
 
 StepsOfRank ddp_steps(RuntimeContext& torch, const StepInput& input, const ModelHolder& holder) {
   nn::parallel::DistributedDataParallelOptions options{.bucket_cap_mb = input.bucket_cap_mb};
-  options.broadcast_buffers = !input.is_stage;  // a pipeline's are, in its first step alone
+  options.broadcast_buffers = !input.is_stage;  // a pipeline's first step alone sends them
   if (input.is_mesh) options.process_group = tp::get_data_parallel_group(torch);
   nn::parallel::DistributedDataParallel model(holder, options);
   optim::AdamW optimizer(model->parameters());

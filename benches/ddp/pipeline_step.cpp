@@ -118,11 +118,14 @@ class PipelineRanks {
 };
 
 // Returns how long a message takes from when both ranks have begun it, if each rank of so many
-// replicas of the pipeline sends to the one so many stages behind it.
+// replicas of the pipeline sends to the one so many stages behind it, where the schedule has one.
 Time measure_transfers(RuntimeContext& torch, const StepInput& input, int stages, int replicas) {
   const int own = torch.distributed.get_rank();
   const int per_stage = input.world / input.pp;
-  const auto rank_behind = [&](int by) {
+  const bool is_round = sends_round(input);
+  const auto rank_behind = [&](int by) -> std::optional<int> {
+    const int stage = own / per_stage + by;
+    if (!is_round && (stage < 0 || stage >= input.pp)) return std::nullopt;
     return (own + (input.pp + by) * per_stage) % input.world;
   };
   const Tensor sent = make_between(torch, input);
@@ -131,11 +134,13 @@ Time measure_transfers(RuntimeContext& torch, const StepInput& input, int stages
   torch.distributed.barrier();
   if (own % per_stage >= replicas * input.tp) return {};
   const Time begin = simulation_of(torch).now();
-  const distributed::Work coming = torch.distributed.irecv(received, rank_behind(-stages));
-  const distributed::Work going = torch.distributed.isend(sent, rank_behind(stages));
-  coming.wait();
-  const Time transfer = simulation_of(torch).now() - begin;
-  going.wait();
+  std::optional<distributed::Work> coming;
+  std::optional<distributed::Work> going;
+  if (const auto from = rank_behind(-stages)) coming = torch.distributed.irecv(received, *from);
+  if (const auto to = rank_behind(stages)) going = torch.distributed.isend(sent, *to);
+  if (coming) coming->wait();
+  const Time transfer = coming ? simulation_of(torch).now() - begin : Time{0};
+  if (going) going->wait();
   return transfer;
 }
 
@@ -199,6 +204,11 @@ bool splits_backward(const ActionLists& lists) {
     return std::ranges::any_of(
         list, [](const Action& each) { return each.kind == ActionKind::backward_input; });
   });
+}
+
+bool sends_round(const StepInput& input) {
+  return std::ranges::any_of(list_actions(input).front(),
+                             [&](const Action& action) { return action.stage == input.pp; });
 }
 
 MeasuredStep measure_pipeline_step(PointContext& point, const StepInput& input,

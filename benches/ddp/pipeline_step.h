@@ -15,14 +15,16 @@ namespace kernbench::benches::ddp {
 distributed::pipelining::ActionLists list_actions(const StepInput& input);
 // True if backward runs in halves.
 bool splits_backward(const distributed::pipelining::ActionLists& lists);
+// True if the last rank sends to the first one, which has the stage behind the last rank's.
+bool sends_round(const StepInput& input);
 
 // measure_step() of a pipeline: its figures are rank 0's but for the peak, the largest of all
 // ranks, and the FLOPs, their mean.  Buckets are left out.
 MeasuredStep measure_pipeline_step(PointContext& point, const StepInput& input,
                                    const Topology& topology);
 
-// What lies between two stages, on its way to the rank that has the next one or the one before: the
-// longest of all ranks, alone and with those of data parallel ranks.
+// Times of a message, which is what lies between two stages, to the rank of the next or the
+// previous one: the longest of all ranks, alone and together with those of data parallel ranks.
 pipeline::MessageTimes measure_messages(PointContext& point, const StepInput& input,
                                         const Topology& topology);
 

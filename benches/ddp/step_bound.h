@@ -26,7 +26,7 @@ std::vector<BucketBound> compute_bounds(const Topology& topology, const StepInpu
 // read and write in HBM.
 struct Work {
   double products = 0;
-  double forward = 0;  // those of them
+  double forward = 0;  // of the forward pass alone; `products` has them too
   double bytes = 0;
 };
 // REQUIRES: the module has its whole parameters

@@ -65,7 +65,7 @@ struct PassInstants {
   Span weight = {};
 };
 
-// Runs `work`, which begins on its device `hold` after that has done all before it.
+// Runs `work` on a device that has done all before it, and is busy for `hold` more.
 void run_span(RuntimeContext& torch, Span& span, Time hold, const std::function<void()>& work);
 // Runs a pass of a stage: `between` is what it takes, and the gradient of what it gives.  If
 // `before` has its computations, they begin when all of their launches are there.
@@ -85,8 +85,9 @@ struct StageSpans {
   Span gradients = {};  // what is left to do with them after the last pass
   Span optimizer = {};
 };
-// Returns what the same step takes, on a device that is idle before each part, and on one that is
-// not.  REQUIRES: three passes or more, and the device has done both
+// Returns the costs of a step that was run on a device that was idle before each part, and once
+// more on one that had all launches of a part when it began.  REQUIRES: three passes or more, and the
+// device has done both
 pipeline::CostsOfStage costs_of(const StageSpans& idle, const StageSpans& queued);
 
 // Divides gradients as a pipeline's schedule does after its last micro-batch.

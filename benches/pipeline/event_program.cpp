@@ -27,7 +27,7 @@ struct Member {
   Time computed{0};  // the end of its last computation
 };
 
-// By the action that sends it.
+// A message is known by the action that sends it.
 struct Message {
   Action send;
   std::size_t replica = 0;

@@ -10,22 +10,23 @@
 
 namespace kernbench::benches::pipeline {
 
-// Until when a rank's host and its device are busy with what the rank has come to.
+// The times until which a rank's host and its device are busy with what the rank has come to.
 struct Clocks {
   Time host{0};
   Time device{0};
 };
 
-// What launches take whose device runs each of them when it has done the one before and the host
-// has launched it.  These times are enough to say when all are done, however far the host is ahead
-// of its device: device_k = max(device_k-1, host_k) + duration_k is linear in max and plus.
+// The times of a sequence of launches, of which the device runs each when it has done the one
+// before and the host has launched it.  These times are enough to say when all are done, however
+// far the host is ahead of its device: device_k = max(device_k-1, host_k) + duration_k is linear in
+// max and plus.
 struct Cost {
   Time launching{0};  // of the host
   Time idle{0};       // from when the host begins to the device's end, if it has nothing else to do
   Time queued{0};     // of the device, if it has all launches when it begins
 
   Clocks after(const Clocks& clocks) const;
-  // Returns that of both, one after the other.
+  // Returns the cost of this and then of `next`.
   Cost then(const Cost& next) const;
 };
 

@@ -32,8 +32,8 @@ std::size_t kind_of(int stage, int stages) {
   return stage == stages - 1 ? kinds_of(stages).size() - 1 : 1;
 }
 
-// The most micro-batches that a rank's stages have something of at a time.  What a computation
-// frees is free when the host knows of its end, at the next message.
+// The most micro-batches that a rank's stages have something of at a time.  The host knows that a
+// computation has ended, and its memory is free, at the next message.
 int most_under_way(const std::vector<Action>& list) {
   int most = 0;
   int under_way = 0;
@@ -84,8 +84,8 @@ std::string describe_stage(const ddp::StepInput& stage) {
 }
 
 std::string describe_messages(const ddp::StepInput& input) {
-  return fmt::format("messages of tp {} x dp {} x pp {}, {} samples", input.tp, input.dp(),
-                     input.pp, input.microbatch().batch);
+  return fmt::format("messages of tp {} x dp {} x pp {}{}, {} samples", input.tp, input.dp(),
+                     input.pp, ddp::sends_round(input) ? " round" : "", input.microbatch().batch);
 }
 
 StepFigures compose(const ddp::StepInput& input, const std::vector<StepFigures>& kinds,

@@ -99,7 +99,7 @@ Row result_row(const Plan& plan, std::size_t place, const Question& question,
     row.set("tokens_per_s", static_cast<double>(size.tokens()) / (plan.figures.step_ns * 1e-9))
         .set("mfu", ddp::compute_mfu(plan.figures.flops, step, topology))
         .set("bubble", plan.figures.bubble_ns / plan.figures.step_ns)
-        .set("bound_ns", given(plan.figures.bound_ns))
+        .set("bound_ns", plan.is_measured ? given(plan.figures.bound_ns) : std::nullopt)
         .set("by_layers_ns", given(plan.by_layers.step_ns))
         .set("by_layers_bubble", given(plan.by_layers.bubble_ns / plan.by_layers.step_ns))
         .set("by_layers_peak_bytes", given(plan.by_layers.peak_bytes));

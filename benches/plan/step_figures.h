@@ -24,7 +24,7 @@ struct StepFigures {
   double bound_ns = 0;    // ddp::MeasuredStep::bound
   double peak_bytes = 0;  // of HBM
   double flops = 0;       // that count for its MFU
-  double events = 0;      // of the host's simulation, of three steps
+  double events = 0;      // of the host's simulation, of all steps that were run
   // Figures of a stage for itself (ddp::StageStep).
   pipeline::CostsOfStage costs = {};
   double held_bytes = 0;

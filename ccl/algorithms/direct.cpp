@@ -54,10 +54,13 @@ void add_in_order(const Move& move, int self, Plan& plan) {
   plan.moves.push_back(sum);
 }
 
-// Where members hand messages on, those to all others would meet on the root's links.
+// It is a chain where members hand messages on: those to all others would meet on the root's links.
 void plan_rooted(const PlanRequest& request, Plan& plan) {
-  if (!request.shape.joins_all) return plan_chain(request, plan);
-  const Branch branch = star(request.self, request.root, list_others(request.shape, request.root));
+  const GroupShape& shape = request.shape;
+  if (!shape.joins_all) return plan_chain(request, plan);
+  const bool is_root = request.self == request.root;
+  const Branch branch = star(request.self, request.root,
+                             is_root ? list_others(shape, request.root) : std::vector<int>());
   plan.length = 2;
   plan.slice_interval = 1;
   request.kind == Plan::Kind::reduce ? plan.reduce({}, branch, 1) : plan.broadcast({}, branch, 0);

@@ -5,7 +5,9 @@
 // Bytes sent by each:    (P - 1)/P n each, to P - 1 members
 // Time of an all_reduce: in a full mesh 2 (alpha + n/P beta); through a switch
 //                        2 alpha + 2 (P - 1)/P n beta; alpha before, for the news of the receives
-// Best for:              any size where any two members are neighbours
+// Time of a broadcast:   alpha + n beta in a full mesh; through a switch alpha + (P - 1) n beta, on
+//                        the root's port
+// Best for:              any size where any two members are neighbours; of a broadcast small ones
 // Source:                Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005), "direct"
 //
 // At any moment each member sends to the next but as many, so that no two messages meet.

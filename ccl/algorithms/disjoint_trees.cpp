@@ -10,8 +10,8 @@ namespace kernbench::ccl {
 
 namespace {
 
-// Where all are neighbours, the root sends a relay a share, and the relay sends it to all others.
-// More relays would send more messages: as many as the product of relays and members.
+// The root sends a relay a share, and the relay sends it to all others, which are its neighbours.
+// There are as many messages as the product of relays and members.
 constexpr int kMostRelays = 16;
 
 Branch branch_through(int relay, const PlanRequest& request) {

@@ -2,8 +2,9 @@
 // share of the data to all members.
 //
 // Steps:                 the depth of the deepest tree
-// Time:                  n beta/k for large n, with k trees: as many as the member with the fewest
-//                        neighbours has, which is what its links allow
+// Time:                  n beta/k for large n, with k trees: on a grid as many as the member with
+//                        the fewest neighbours has, which is what its links allow; min(P - 1, 16)
+//                        where all are neighbours
 // Best for:              large tensors on grids and in full meshes; on a ring it is half_chains
 // Source:                Edmonds and Lovasz (core/edge_disjoint_trees.h)
 

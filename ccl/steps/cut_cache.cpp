@@ -24,7 +24,7 @@ int channel_count(const Cut& cut, const CutSizes& sizes, int least) {
     largest = std::max(largest, slices.front().count());
   }
   const std::int64_t most = sizes.most_of_small / largest;
-  if (most >= lanes) return std::max(lanes, least);
+  if (most >= lanes) return std::max(lanes / least * least, least);
   int channels = least;
   for (int count = least; count <= most; count += least) {
     // A channel of whole chunks, or one that lies in a chunk, has the fewest messages.

@@ -65,4 +65,16 @@ TEST_CASE("what the second plan has more adds up to its step", "[plan]") {
 }
 
 }  // namespace
+TEST_CASE("plans that take what they take by layers deviate by nothing", "[plan]") {
+  Plan plan = plan_of(1, {.step_ns = 100e3});
+  CHECK(describe_deviation({&plan, 1}).empty());
+  plan.is_measured = true;
+  plan.by_layers.step_ns = 100.04e3;
+  CHECK(describe_deviation({&plan, 1}) ==
+        "measured with all layers, steps take what they take by layers");
+  plan.by_layers.step_ns = 80e3;
+  CHECK(describe_deviation({&plan, 1}) ==
+        "measured with all layers, steps take +25.0 to +25.0 % more than by layers");
+}
+
 }  // namespace kernbench::test::plan_reasons_test

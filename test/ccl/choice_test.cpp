@@ -119,7 +119,8 @@ TEST_CASE("a root's time is by its own place beside a slow link", "[ccl][auto]")
         modelled_time(ring_with_slow_link(0), gather, 3));
 }
 
-TEST_CASE("a large broadcast in a full mesh has a tree for each member", "[ccl][auto]") {
+TEST_CASE("a large broadcast in a full mesh goes over trees, and a small one straight",
+          "[ccl][auto]") {
   for (const int size : {4, 8, 32}) {
     const Topology mesh = joined_topology(SipTopology::full_mesh, size);
     for (const CollectiveKind kind : {CollectiveKind::broadcast, CollectiveKind::reduce}) {

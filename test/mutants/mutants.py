@@ -16,6 +16,7 @@ import argparse
 import collections
 import concurrent.futures
 import csv
+import hashlib
 import json
 import os
 import pathlib
@@ -107,9 +108,10 @@ class Compiler:
 
     def compile(self, room, file, source, into):
         command = [word for word in self.commands[room] if word != "-g1"]
-        return run([*command, f"-ffile-prefix-map={source.parents[len(file.parts) - 1]}={ROOT}",
-                    "-iquote", ROOT / file.parent, "-o", into, "-c", source],
-                   BUILD).returncode == 0
+        ended = run([*command, f"-ffile-prefix-map={source.parents[len(file.parts) - 1]}={ROOT}",
+                     "-iquote", ROOT / file.parent, "-o", into, "-c", source],
+                    BUILD)
+        return ended is not None and ended.returncode == 0
 
 
 def make_library(work, room, files, compiler, jobs):
@@ -124,7 +126,10 @@ def make_library(work, room, files, compiler, jobs):
         members = list(pool.map(make_member, files))
     library = work / f"{room}.a"
     if not library.exists():
-        subprocess.run(["ar", "qc", library, *members], check=True)
+        part = library.with_suffix(".part")
+        part.unlink(missing_ok=True)
+        subprocess.run(["ar", "qc", part, *members], check=True)
+        part.rename(library)
 
 
 def times_of_tests():
@@ -216,16 +221,20 @@ class Judge:
         self.times = times_of_tests()
         self.longest = longest
         self.noticed = collections.defaultdict(collections.Counter)  # by folder: (program, test)
+        self.lock = threading.Lock()  # of `noticed`
 
     def remember(self, folder, by):
         program, _, test = by.partition(": ")
         if test in self.times.get(program, {}):
-            self.noticed[folder][program, test] += 1
+            with self.lock:
+                self.noticed[folder][program, test] += 1
 
     def stages(self, folder, longest_before):
         """Yields (program, times of its tests)."""
         first = collections.defaultdict(dict)
-        for (program, test), _ in self.noticed[folder].most_common(20):
+        with self.lock:
+            noticed = self.noticed[folder].most_common(20)
+        for (program, test), _ in noticed:
             if self.times[program][test] < STAGES_S[1]:
                 first[program][test] = self.times[program][test]
         if longest_before == 0:
@@ -255,14 +264,24 @@ class Judge:
         return "survived", ""
 
 
+def check_sources(work, files):
+    """Members, and the numbers of drawn places, are those of the sources of the first call."""
+    texts = (ROOT.joinpath(file).read_bytes() for room in ROOMS for file in files[room])
+    digest = hashlib.sha256(b"".join(texts)).hexdigest()
+    work.mkdir(parents=True, exist_ok=True)
+    marker = work / "sources"
+    if marker.exists() and marker.read_text() != digest:
+        raise SystemExit(f"mutants: {work} is of other sources: use another folder")
+    marker.write_text(digest)
+
+
 def check_tests(work, file, compiler, judge):
     """A test that fails without any change would notice each of them."""
     marker = work / f"passed-{judge.longest}"
     if marker.exists():
         return
     unchanged = Mutant(work, (file, 0, 0, 0, ""))
-    if unchanged.compile(compiler) != "is the same code":
-        raise SystemExit(f"mutants: {work} is of other sources: use another folder")
+    unchanged.compile(compiler)
     fate, by = judge.run_tests(unchanged)
     if fate == "killed":
         raise SystemExit(f"mutants: without a change, a test fails: {by}")
@@ -350,6 +369,7 @@ def main():
     options = read_options()
     work = options.work.resolve()
     files, compiler = sources(), Compiler()
+    check_sources(work, files)
     for room in ROOMS:
         make_library(work, room, files[room], compiler, options.jobs)
     drawn = places(file for room in ROOMS for file in files[room] if file.parts[0] == room)
