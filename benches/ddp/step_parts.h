@@ -86,8 +86,8 @@ struct StageSpans {
   Span optimizer = {};
 };
 // Returns the costs of a step that was run on a device that was idle before each part, and once
-// more on one that had all launches of a part when it began.  REQUIRES: three passes or more, and the
-// device has done both
+// more on one that had all launches of a part when it began.
+// REQUIRES: three passes or more, and the device has done both
 pipeline::CostsOfStage costs_of(const StageSpans& idle, const StageSpans& queued);
 
 // Divides gradients as a pipeline's schedule does after its last micro-batch.
