@@ -130,6 +130,13 @@ TEST_CASE("a large broadcast in a full mesh goes over trees, and a small one str
   }
 }
 
+TEST_CASE("a large broadcast on a torus goes over its disjoint trees", "[ccl][auto]") {
+  const Topology torus = link_topology(SipTopology::torus_2d, 4, 4);
+  for (const CollectiveKind kind : {CollectiveKind::broadcast, CollectiveKind::reduce}) {
+    CHECK(chosen(torus, 1 << 24, kind) == "disjoint_trees");
+  }
+}
+
 TEST_CASE("on a ring a small block goes straight, past the SIPs between", "[ccl][auto]") {
   const Topology ring = shipped("ring_1d_6");
   CHECK(chosen(ring, 64, CollectiveKind::all_gather) == "direct");

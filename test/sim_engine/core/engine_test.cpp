@@ -87,7 +87,9 @@ struct ListedChooser final : TieChooser {
   std::vector<std::size_t> choices = {};
   std::vector<std::uint64_t> names = {};  // of what was taken
   std::size_t taken = 0;
+  bool holds_back = false;
 
+  bool holds_back_last() const override { return holds_back; }
   std::size_t choose(std::span<const Due> due) override {
     const std::size_t chosen = taken < choices.size() ? choices[taken] : 0;
     ++taken;
@@ -130,6 +132,19 @@ TEST_CASE("a chooser decides each tie; the first of those that are due is the us
   std::ranges::sort(other.names);
   CHECK(first.names == other.names);
   CHECK(std::ranges::adjacent_find(first.names) == first.names.end());
+}
+
+TEST_CASE("of events for the end of a moment one waits for all that another has caused",
+          "[engine][ties]") {
+  std::vector<std::uint64_t> usual = chosen_order(nullptr);
+  ListedChooser holding;
+  holding.holds_back = true;
+  std::vector<std::uint64_t> order = chosen_order(&holding);
+  CHECK(std::ranges::find(usual, 21U) < std::ranges::find(usual, 120U));
+  CHECK(std::ranges::find(order, 120U) < std::ranges::find(order, 21U));
+  std::ranges::sort(usual);
+  std::ranges::sort(order);
+  CHECK(order == usual);
 }
 
 TEST_CASE("the time of the next event is known, also while events run", "[engine]") {
