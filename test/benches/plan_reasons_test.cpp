@@ -1,4 +1,4 @@
-// What `kernbench plan` says of its plans.
+// The sentences of `kernbench plan` about its plans.
 
 #include <catch2/catch.hpp>
 #include <vector>
