@@ -60,10 +60,10 @@ struct ProgramTimes {
   Time bubble{0};    // the ranks' mean time until then in which they do not compute
 };
 
-// `stages` has the costs of each stage.  A host waits for its device before it begins to send or to
-// receive, and for what comes before a computation that needs it; at the end for what it has sent.
-// So do those of a pipeline's schedule (ADR-0190).  So many replicas of each rank share the links
-// between it and others; what one of them waits for makes it miss the others' messages later on.
+// Plays the lists, with the costs of each stage.  As in a run of the schedule (ADR-0190), a host
+// waits for its device before it begins to send or to receive, for a message before the computation
+// that needs it, and at the end for all messages that it has sent.  The replicas of a rank share
+// its links: one that has waited for the others' messages is later than they are from then on.
 // REQUIRES: check_schedule() accepts the lists with their messages
 ProgramTimes run_program(const distributed::pipelining::ActionLists& lists,
                          const std::vector<CostsOfStage>& stages, const MessageTimes& message,

@@ -101,7 +101,9 @@ Row result_row(const Plan& plan, std::size_t place, const Question& question,
         .set("bubble", plan.figures.bubble_ns / plan.figures.step_ns)
         .set("bound_ns", plan.is_measured ? given(plan.figures.bound_ns) : std::nullopt)
         .set("by_layers_ns", given(plan.by_layers.step_ns))
-        .set("by_layers_bubble", given(plan.by_layers.bubble_ns / plan.by_layers.step_ns))
+        .set("by_layers_bubble", plan.by_layers.step_ns > 0
+                                     ? given(plan.by_layers.bubble_ns / plan.by_layers.step_ns)
+                                     : std::nullopt)
         .set("by_layers_peak_bytes", given(plan.by_layers.peak_bytes));
   }
   return row.set("by", describe_source(plan))

@@ -54,7 +54,8 @@ void add_in_order(const Move& move, int self, Plan& plan) {
   plan.moves.push_back(sum);
 }
 
-// It is a chain where members hand messages on: those to all others would meet on the root's links.
+// The plan is a chain where members hand messages on, since messages to all of them would meet on
+// the root's links.
 void plan_rooted(const PlanRequest& request, Plan& plan) {
   const GroupShape& shape = request.shape;
   if (!shape.joins_all) return plan_chain(request, plan);

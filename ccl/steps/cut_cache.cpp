@@ -67,8 +67,8 @@ std::vector<int> channels_of_lanes(const Cut& cut, int channels_of_plan) {
   return channels;
 }
 
-// True if each of the plan's channels gets equally many lanes, or at least one where it does not
-// matter how many.
+// True if each of the plan's channels gets equally many lanes; where channels share ports, if each
+// gets a lane.
 bool has_lanes_for_channels(const std::vector<Slice>& slices, const CutSizes& sizes) {
   std::set<Lane> lanes;
   for (const Slice& slice : slices) lanes.insert(slice.lane);
