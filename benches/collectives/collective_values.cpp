@@ -1,7 +1,10 @@
 #include "benches/collectives/collective_values.h"
 
 #include <bit>
+#include <functional>
+#include <numeric>
 #include <source_location>
+#include <span>
 #include <utility>
 
 #include "runtime/tensor/host_copy.h"
@@ -60,12 +63,19 @@ void CollectiveValues::for_each_shard(int rank, const std::vector<Tensor>& tenso
         rows.clear();
         for (int row = 0; row < row_count; ++row) rows.push_back(block_of(own, first_block + row));
       }
+      // If PEs are ranks, a block is only a part of the row.
+      const auto part = [&](std::int64_t row) {
+        return std::span<const float>(rows[static_cast<std::size_t>(shard.offset[0] + row)])
+            .subspan(static_cast<std::size_t>(shard.offset[1] % count_),
+                     static_cast<std::size_t>(shard.shape[1]));
+      };
+      if (shard.shape[0] == 1) {
+        visit(x, i, part(0));
+        continue;
+      }
       std::vector<float> elements;
       for (std::int64_t row = 0; row < shard.shape[0]; ++row) {
-        // If PEs are ranks, a block is only a part of the row.
-        const auto first = rows[static_cast<std::size_t>(shard.offset[0] + row)].begin() +
-                           shard.offset[1] % count_;
-        elements.insert(elements.end(), first, first + shard.shape[1]);
+        elements.insert(elements.end(), part(row).begin(), part(row).end());
       }
       visit(x, i, elements);
     }
@@ -76,7 +86,7 @@ void CollectiveValues::for_each_shard(int rank, const std::vector<Tensor>& tenso
 void CollectiveValues::bring(int rank, const std::vector<Tensor>& gives) const {
   for_each_shard(
       rank, gives, [&](int from, int block) { return exact_.given(from, block); },
-      [](const Tensor& x, std::size_t i, const std::vector<float>& elements) {
+      [](const Tensor& x, std::size_t i, std::span<const float> elements) {
         // Not copy_shard_(), which needs autograd: first_screen has none.
         runtime::copy_elements_of_shard(x, i, RuntimeContext::tensor(elements, x.shards()[i].shape),
                                         std::source_location::current());
@@ -88,11 +98,11 @@ std::int64_t CollectiveValues::count_wrong(int rank, const std::vector<Tensor>& 
   std::int64_t wrong = 0;
   for_each_shard(
       rank, takes, [&](int to, int block) { return exact_.taken(to, block); },
-      [&](const Tensor& x, std::size_t i, const std::vector<float>& expected) {
+      [&](const Tensor& x, std::size_t i, std::span<const float> expected) {
+        const auto differ = [](float a, float b) { return kBits(a) != kBits(b); };
         const std::vector<float> found = x.shard_to_vector(i);
-        for (std::size_t e = 0; e < found.size(); ++e) {
-          wrong += kBits(found[e]) != kBits(expected[e]);
-        }
+        wrong += std::transform_reduce(found.begin(), found.end(), expected.begin(),
+                                       std::int64_t{0}, std::plus{}, differ);
       });
   return wrong;
 }

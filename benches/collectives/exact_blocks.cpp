@@ -25,8 +25,8 @@ float (*combination(ReduceOp op))(float, float) {
   }
 }
 
-std::int64_t stride_for(std::int64_t ranks, std::int64_t most) {
-  return (ranks + most - 1) / most;
+std::size_t stride_for(std::int64_t ranks, std::int64_t most) {
+  return static_cast<std::size_t>((ranks + most - 1) / most);
 }
 
 }  // namespace
@@ -38,21 +38,22 @@ ExactBlocks::ExactBlocks(const BlocksInput& input)
       stride_(input.op == ReduceOp::product ? stride_for(input.ranks, kMostTwos)
                                             : stride_for(input.ranks, exact_limit(input.dtype))) {}
 
-std::int64_t ExactBlocks::draw(int rank, int block, std::int64_t element) const {
-  const auto low = static_cast<std::uint32_t>(element);
-  const auto of_rank = scrambled(static_cast<std::uint32_t>(rank) * 0x9e3779b9 + seed_);
-  const std::uint64_t drawn =
-      scrambled(low ^ scrambled(of_rank + static_cast<std::uint32_t>(block)));
-  const bool counts = (rank + block + element) % stride_ == 0;
-  if (input_.op == ReduceOp::product) return (drawn % 2 == 0 ? 1 : -1) * (counts ? 2 : 1);
-  const auto range = static_cast<std::uint64_t>(2 * largest_ + 1);
-  return counts ? static_cast<std::int64_t>(drawn * range >> 32) - largest_ : 0;
-}
-
 std::vector<float> ExactBlocks::given(int rank, int block) const {
+  const auto of_rank = scrambled(static_cast<std::uint32_t>(rank) * 0x9e3779b9 + seed_);
+  const auto of_block = scrambled(of_rank + static_cast<std::uint32_t>(block));
+  const auto drawn = [&](std::size_t i) {
+    return std::uint64_t{scrambled(static_cast<std::uint32_t>(i) ^ of_block)};
+  };
   std::vector<float> elements(static_cast<std::size_t>(input_.count));
-  for (std::size_t i = 0; i < elements.size(); ++i) {
-    elements[i] = static_cast<float>(draw(rank, block, static_cast<std::int64_t>(i)));
+  const std::size_t first = (stride_ - static_cast<std::size_t>(rank + block) % stride_) % stride_;
+  if (input_.op == ReduceOp::product) {
+    for (std::size_t i = 0; i < elements.size(); ++i) elements[i] = drawn(i) % 2 == 0 ? 1 : -1;
+    for (std::size_t i = first; i < elements.size(); i += stride_) elements[i] *= 2;
+    return elements;
+  }
+  const auto range = static_cast<std::uint64_t>(2 * largest_ + 1);
+  for (std::size_t i = first; i < elements.size(); i += stride_) {
+    elements[i] = static_cast<float>(static_cast<std::int64_t>(drawn(i) * range >> 32) - largest_);
   }
   return elements;
 }

@@ -42,7 +42,6 @@ class ExactBlocks {
   std::vector<float> taken(int rank, int block) const;
 
  private:
-  std::int64_t draw(int rank, int block, std::int64_t element) const;
   // The reduction of all ranks' blocks for rank `block`.
   std::vector<float> reduced(int block) const;
   const std::vector<float>& result_on_all_ranks() const;
@@ -50,8 +49,7 @@ class ExactBlocks {
   const BlocksInput input_;
   const std::uint32_t seed_;
   const std::int64_t largest_;  // largest magnitude of an input
-  const std::int64_t
-      stride_;  // every stride-th rank brings such a number, the others a neutral one
+  const std::size_t stride_;    // every stride-th rank brings such a number, others a neutral one
   // The result of all_reduce and reduce is computed once for all ranks, when it is first asked for:
   // a run without data never needs it.
   mutable std::vector<float> result_on_all_ranks_;

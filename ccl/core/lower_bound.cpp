@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <set>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "ccl/core/node_bound.h"
@@ -256,20 +259,14 @@ class SliceTraffic {
         slices_(sim::Routing::hbm_slice_count(topology)),
         bytes_(static_cast<std::size_t>(topology.cube_count() * slices_), 0) {}
 
-  // Adds the shards of each tensor of which the blocks are all elements.
+  // Adds the shards of each tensor of which the blocks are all elements.  A tensor of which only
+  // some elements take part may have them all in one slice, so it is left out of the bound.
   void add(const std::vector<Block>& blocks, bool are_written) {
-    for (std::size_t i = 0; i < blocks.size(); ++i) {
-      const Tensor& tensor = blocks[i].tensor;
-      const auto is_of_tensor = [&](const Block& block) {
-        return block.tensor.storage() == tensor.storage();
-      };
-      std::int64_t count = 0;
-      for (const Block& block : blocks) count += is_of_tensor(block) ? block.count : 0;
-      const auto first = std::ranges::find_if(blocks, is_of_tensor);
-      const bool is_first = first == blocks.begin() + static_cast<std::ptrdiff_t>(i);
-      // A tensor of which only some elements take part may have them all in one slice, so it is
-      // left out of the bound.
-      if (is_first && count == tensor.numel()) add(tensor, are_written);
+    std::unordered_map<const Tensor::Storage*, std::int64_t> counts;  // never iterated
+    for (const Block& block : blocks) counts[block.tensor.storage().get()] += block.count;
+    for (const Block& block : blocks) {
+      const auto whole = counts.extract(block.tensor.storage().get());
+      if (!whole.empty() && whole.mapped() == block.tensor.numel()) add(block.tensor, are_written);
     }
   }
   Bytes most() const { return *std::ranges::max_element(bytes_); }
@@ -298,11 +295,12 @@ std::vector<Block> written_blocks(const CollectiveCall& request) {
   if (!distributed::changes(request)) return {};
   std::vector<Block> written = request.takes;
   if (traits_of(request.kind).is_in_place()) return written;
-  std::erase_if(written, [&](const Block& block) {
-    return std::ranges::any_of(request.gives, [&](const Block& given) {
-      return given.tensor.storage() == block.tensor.storage() && given.first == block.first;
-    });
-  });
+  const auto place = [](const Block& block) {
+    return std::pair(block.tensor.storage().get(), block.first);
+  };
+  std::set<std::pair<const Tensor::Storage*, std::int64_t>> given;  // never iterated
+  for (const Block& block : request.gives) given.insert(place(block));
+  std::erase_if(written, [&](const Block& block) { return given.contains(place(block)); });
   return written;
 }
 

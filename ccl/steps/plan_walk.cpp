@@ -188,7 +188,7 @@ class Chains {
       ++chain.steps;
       return chain;
     }
-    std::deque<Message>& sent = messages_[{from, to}];
+    std::vector<Message>& sent = messages_[{from, to}];
     const auto found = std::ranges::find(sent, chunks, &Message::chunks);
     if (found == sent.end()) return {};
     const Chain chain = found->chain;
@@ -216,7 +216,7 @@ class Chains {
   std::vector<Chain> ends_;  // by member: of the moves so far
   // The same before each of the last times began.
   std::deque<std::pair<int, std::vector<Chain>>> ends_before_;
-  std::map<std::pair<int, int>, std::deque<Message>> messages_;
+  std::map<std::pair<int, int>, std::vector<Message>> messages_;
   Chain at_switch_;
 };
 
@@ -267,8 +267,8 @@ class Walk {
       const int time = eager_.move_at(at).time;
       if (time != std::exchange(now, time)) {
         end_time();
-        eager_.begin_time(time);
-        posted_.begin_time(time);
+        if (are_all_) eager_.begin_time(time);
+        if (are_all_) posted_.begin_time(time);
       }
       pass(at);
     }
@@ -287,11 +287,11 @@ class Walk {
   void pass(const Chains::MemberMove& at) {
     const Move& move = eager_.move_at(at);
     note_own_work(at.member, move);
-    const Chain eager = eager_.begin(at);
-    const Chain posted = posted_.begin(at);
+    Chain eager;
+    Chain posted;
     if (are_all_) {
-      walk_.eager = std::max(walk_.eager, eager);
-      walk_.posted = std::max(walk_.posted, posted);
+      walk_.eager = std::max(walk_.eager, eager = eager_.begin(at));
+      walk_.posted = std::max(walk_.posted, posted = posted_.begin(at));
     }
     for (const int to : move.to) {
       const LinkLoads::Passed passed = links_.add(at.member, to, move.chunks.count());

@@ -46,16 +46,7 @@ IpcqChannel::IpcqChannel(Engine& engine, Fabric& fabric, const Ends& ends, const
     : engine_(engine),
       ends_(ends),
       params_(params),
-      data_path_(&fabric.path(end_at(Endpoint::Kind::tcm, ends.from),
-                              make_buffer_endpoint(ends, params.buffer_kind))),
-      pop_path_(&fabric.path(make_buffer_endpoint(ends, params.buffer_kind),
-                             end_at(Endpoint::Kind::tcm, ends.to))),
-      copy_path_(&fabric.path(end_at(Endpoint::Kind::tcm, ends.from),
-                              end_at(Endpoint::Kind::tcm, ends.to))),
-      credit_time_(fabric
-                       .path(end_at(Endpoint::Kind::pe_cpu, ends.to),
-                             end_at(Endpoint::Kind::pe_cpu, ends.from))
-                       .time_of(kCreditBytes)),
+      fabric_(fabric),
       tail_(params.first_number),
       credits_(params.depth),
       returns_(std::bit_ceil(static_cast<std::uint32_t>(params.depth))),
@@ -64,6 +55,36 @@ IpcqChannel::IpcqChannel(Engine& engine, Fabric& fabric, const Ends& ends, const
       posts_(params.first_number) {
   KB_CHECK(params.depth > 0, "a queue of {} slots", params.depth);
   KB_CHECK(params.poll_interval > Time{0}, "a look every {} ps", params.poll_interval.count());
+}
+
+const Path& IpcqChannel::data_path() const {
+  if (data_path_ == nullptr)
+    data_path_ = &fabric_.path(end_at(Endpoint::Kind::tcm, ends_.from),
+                               make_buffer_endpoint(ends_, params_.buffer_kind));
+  return *data_path_;
+}
+
+const Path& IpcqChannel::pop_path() const {
+  if (pop_path_ == nullptr)
+    pop_path_ = &fabric_.path(make_buffer_endpoint(ends_, params_.buffer_kind),
+                              end_at(Endpoint::Kind::tcm, ends_.to));
+  return *pop_path_;
+}
+
+const Path& IpcqChannel::copy_path() const {
+  if (copy_path_ == nullptr)
+    copy_path_ = &fabric_.path(end_at(Endpoint::Kind::tcm, ends_.from),
+                               end_at(Endpoint::Kind::tcm, ends_.to));
+  return *copy_path_;
+}
+
+Time IpcqChannel::credit_time() const {
+  if (!credit_time_)
+    credit_time_ = fabric_
+                       .path(end_at(Endpoint::Kind::pe_cpu, ends_.to),
+                             end_at(Endpoint::Kind::pe_cpu, ends_.from))
+                       .time_of(kCreditBytes);
+  return *credit_time_;
 }
 
 std::string IpcqChannel::name() const {
@@ -90,7 +111,7 @@ CauseLog::Id IpcqChannel::cause_of_credit(Time noticed) const {
 CauseLog::Id IpcqChannel::cause_of_post(Time noticed) const {
   const IpcqPost* const post = posts_.find(tail_);
   if (engine_.causes() == nullptr || post == nullptr) return {};
-  return cause_of_return(post->cause, post->issued + credit_time_, noticed);
+  return cause_of_return(post->cause, post->issued + credit_time(), noticed);
 }
 
 // A credit, or the news of a post, leaves the receiver after `cause` and reaches the sender at
@@ -114,7 +135,7 @@ std::uint32_t IpcqChannel::take_credit(Time clock) {
 std::optional<Time> IpcqChannel::next_post() const {
   const IpcqPost* post = posts_.find(tail_);
   if (post == nullptr) return std::nullopt;
-  return post->issued + credit_time_;
+  return post->issued + credit_time();
 }
 
 std::uint32_t IpcqChannel::take_post() {
@@ -224,7 +245,7 @@ IpcqMessage IpcqChannel::pop() {
 void IpcqChannel::release_slot() {
   --being_emptied_;
   const std::size_t last = first_return_ + static_cast<std::size_t>(credits_in_flight_++);
-  returns_[last & slot_mask_] = engine_.now() + credit_time_;
+  returns_[last & slot_mask_] = engine_.now() + credit_time();
   if (const CauseLog* const causes = engine_.causes()) {
     release_causes_.resize(returns_.size());
     release_causes_[last & slot_mask_] = causes->current();

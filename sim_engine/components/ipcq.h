@@ -59,10 +59,10 @@ class IpcqChannel {
 
   const Ends& ends() const { return ends_; }
   const IpcqParams& params() const { return params_; }
-  const Path& data_path() const { return *data_path_; }
-  const Path& pop_path() const { return *pop_path_; }
-  const Path& copy_path() const { return *copy_path_; }
-  Time credit_time() const { return credit_time_; }
+  const Path& data_path() const;  // from the sender's TCM into the buffer
+  const Path& pop_path() const;   // from the buffer into the receiver's TCM
+  const Path& copy_path() const;  // from TCM to TCM
+  Time credit_time() const;
 
   // "ipcq sip0.cube0.pe0 east -> sip1.cube0.pe0 west"
   std::string name() const;
@@ -148,10 +148,13 @@ class IpcqChannel {
   Engine& engine_;
   const Ends ends_;
   const IpcqParams params_;
-  const Path* const data_path_;  // from the sender's TCM into the buffer
-  const Path* const pop_path_;   // from the buffer into the receiver's TCM
-  const Path* const copy_path_;  // from TCM to TCM
-  const Time credit_time_;
+  Fabric& fabric_;
+  // Paths are looked up when they are first used: a group connects more queues than a plan uses,
+  // and a plan's messages go through slots or straight to their posts.
+  mutable const Path* data_path_ = nullptr;
+  mutable const Path* pop_path_ = nullptr;
+  mutable const Path* copy_path_ = nullptr;
+  mutable std::optional<Time> credit_time_;
   std::uint32_t tail_;  // free-running, like the posts' numbers
   int credits_;
   int on_the_way_ = 0;     // messages sent, not yet delivered
