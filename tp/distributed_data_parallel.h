@@ -111,6 +111,11 @@ class DistributedDataParallelImpl : public nn::Module {
   }
 
   NoGradSync no_sync() { return NoGradSync(buffers_); }
+  // A pipeline calls these around a step's micro-batches: the last backward alone reduces buckets.
+  // Its schedule does not divide main_grad by their number, so the loss must, as Megatron's does.
+  void prepare_for_forward() { buffers_.is_last_microbatch = false; }
+  void prepare_for_backward(const std::vector<Tensor>&) { buffers_.is_last_microbatch = true; }
+  void forget_backward() { buffers_.is_last_microbatch = true; }
   const std::vector<std::shared_ptr<ParamAndGradBucket>>& buckets() const {
     return buffers_.buckets;
   }

@@ -222,7 +222,7 @@ void add_plan(CLI::App& app, PlanArguments& arguments) {
   add_run_options(plan, arguments.run);
   plan->footer(
       "\nA plan is a number of tensor parallel ranks, stages of a pipeline with a schedule, a\n"
-      "scheme of the data parallel ranks (ddp, zero1 or fsdp2; of pipelines ddp), a size of\n"
+      "scheme of the data parallel ranks (ddp, zero1 or fsdp2; of pipelines not fsdp2), a size of\n"
       "buckets, a number of micro-batches, and what is computed again; all take the samples\n"
       "`batch` in a step.  Each is timed by few layers and micro-batches, or by its stages, and\n"
       "the best in full (the key `full`); not what would be slower than what fits (the key\n"

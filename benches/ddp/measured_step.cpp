@@ -104,14 +104,15 @@ StepsOfRank first_and_third(RuntimeContext& torch, const StepInput& input, Model
     const Time modelled_before = modelled;
     if (meter) meter->begin();
     const int passes = i < 2 ? 1 : input.microbatches;
-    const Bytes held = torch.ahbm.memory_stats().current.sum();
+    const auto before = torch.ahbm.memory_stats().current;
     if (input.is_stage) torch.ahbm.reset_peak_memory_stats();
     did.passes = run_passes(torch, input, passes, model, tokens, between, {}, hold);
     if (input.is_stage && i == 0) {
-      steps.stage.gradients = torch.ahbm.memory_stats().current[MemoryKind::gradient];
+      steps.stage.gradients =
+          torch.ahbm.memory_stats().current[MemoryKind::gradient] - before[MemoryKind::gradient];
     }
     if (input.is_stage && i == 2) {
-      steps.stage.pass = measure_pass(torch, held, steps.stage.gradients);
+      steps.stage.pass = measure_pass(torch, before.sum(), steps.stage.gradients);
     }
     end_step({}, did);
     const auto ended = nn::parallel::device_instant(torch, tokens.device());
@@ -128,6 +129,9 @@ StepsOfRank first_and_third(RuntimeContext& torch, const StepInput& input, Model
   steps.stage.held = torch.ahbm.memory_stats().current.sum();
   profiler::timed(torch, "step 3", steps.later.begin, steps.later.end);
   if (input.is_stage) {
+    for (const BucketTimes& bucket : steps.later.buckets) {
+      did.reduction = std::max(did.reduction, bucket.ended - did.passes.back().end());
+    }
     StageSpans queued;
     queued.passes =
         run_passes(torch, input, input.microbatches, model, tokens, between, did.passes, hold);
@@ -167,17 +171,8 @@ std::string name_of_parameter(const nn::Module& module, const Tensor& parameter)
 
 StepsOfRank zero1_steps(RuntimeContext& torch, const StepInput& input, const ModelHolder& holder) {
   if (!input.is_mesh) tp::initialize_model_parallel(torch);
-  const double elements =
-      input.bucket_cap_mb * 1024 * 1024 / static_cast<double>(size_of(input.dtype));
-  tp::DistributedDataParallel model(
-      torch,
-      {.overlap_grad_reduce = true,
-       .use_distributed_optimizer = true,
-       .bucket_size = std::max<std::int64_t>(static_cast<std::int64_t>(elements), 1)},
-      holder);
-  tp::MegatronOptimizer optimizer(torch, model->buckets(), [](std::vector<Tensor> shards) {
-    return std::make_unique<optim::AdamW>(std::move(shards));
-  });
+  tp::DistributedDataParallel<ModelHolder> model = make_zero1(torch, input, holder);
+  tp::MegatronOptimizer optimizer(torch, model->buckets(), make_adamw);
   return first_and_third(
       torch, input, model, [&] { return model->no_sync(); },
       [&] { tp::finalize_model_grads(model); },

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "benches/ddp/mesh.h"
@@ -21,8 +24,10 @@
 #include "runtime/torch/profiler.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/components/launcher.h"
+#include "tp/distributed_data_parallel.h"
 #include "tp/layers.h"
 #include "tp/parallel_state.h"
+#include "tp/param_and_grad_buffer.h"
 #include "tp/parameter.h"
 
 namespace kernbench::benches::ddp {
@@ -64,20 +69,22 @@ class PipelineRanks {
     for (const int stage : stages_in(lists.at(own))) {
       const StepInput part = stage_of(input, stage);
       models_.push_back({{}, make_model(torch, part)});
-      nn::parallel::DistributedDataParallelOptions options{.bucket_cap_mb = input.bucket_cap_mb};
-      options.process_group = tp::get_data_parallel_group(torch);
-      const nn::parallel::DistributedDataParallel replicas(models_.back(), options);
       for (const Tensor& each : models_.back().ptr()->parameters()) parameters.push_back(each);
       flops_ += train::count_flops(*models_.back().ptr(), part.size, input.tp);
       work_.emplace(stage, count_work(part, *models_.back().ptr()));
-      stages.emplace_back(torch, replicas, stage, input.stages(),
-                          PipelineStageOptions{.group = group});
+      stages.push_back(make_stage(stage, {.group = group}));
     }
-    optimizer_.emplace(std::move(parameters));
+    if (zero1_.empty()) {
+      optimizer_.emplace(std::move(parameters));
+    } else {
+      std::vector<std::shared_ptr<tp::ParamAndGradBucket>> buckets;
+      for (const auto& each : zero1_) std::ranges::copy(each->buckets(), back_inserter(buckets));
+      distributed_optimizer_.emplace(torch, std::move(buckets), make_adamw);
+    }
     schedule_.emplace(
         stages, input.microbatches,
         [this](const Tensor& logits, const Tensor& targets) {
-          return loss_of(torch_, input_, logits, targets);
+          return stage_loss_of(torch_, input_, logits, targets);
         },
         lists);
     tokens_.assign(static_cast<std::size_t>(input.microbatches), make_tokens(torch, input));
@@ -90,11 +97,7 @@ class PipelineRanks {
     meter_.begin();
     const auto began = nn::parallel::device_instant(torch_, torch_.ahbm.current_device());
     schedule_->step(tokens_, tokens_);
-    for (const ModelHolder& model : models_) {
-      tp::allreduce_sequence_parallel_gradients(torch_, tp::parallel_parameters(*model.ptr()));
-    }
-    optimizer_->step();
-    optimizer_->zero_grad();
+    zero1_.empty() ? update() : update_zero1();
     const auto ended = nn::parallel::device_instant(torch_, torch_.ahbm.current_device());
     torch_.ahbm.synchronize();
     return {.times = nn::parallel::step_between(*began, *ended),
@@ -106,11 +109,38 @@ class PipelineRanks {
   }
 
  private:
+  // Makes a stage of the last model's replicas.
+  PipelineStage make_stage(int stage, const PipelineStageOptions& options) {
+    if (input_.scheme == Scheme::zero1) {
+      zero1_.push_back(make_zero1(torch_, input_, models_.back()));
+      return PipelineStage(torch_, zero1_.back(), stage, input_.stages(), options);
+    }
+    nn::parallel::DistributedDataParallelOptions of_ddp{.bucket_cap_mb = input_.bucket_cap_mb};
+    of_ddp.process_group = tp::get_data_parallel_group(torch_);
+    const nn::parallel::DistributedDataParallel replicas(models_.back(), of_ddp);
+    return PipelineStage(torch_, replicas, stage, input_.stages(), options);
+  }
+
+  void update() {
+    for (const ModelHolder& model : models_) {
+      tp::allreduce_sequence_parallel_gradients(torch_, tp::parallel_parameters(*model.ptr()));
+    }
+    optimizer_->step();
+    optimizer_->zero_grad();
+  }
+  void update_zero1() {
+    for (const auto& each : zero1_) tp::finalize_model_grads(each);
+    distributed_optimizer_->step();
+    for (const auto& each : zero1_) each->zero_grad_buffer();
+  }
+
   RuntimeContext& torch_;
   const StepInput& input_;
   MeshMeter meter_;
   std::vector<ModelHolder> models_;
+  std::vector<tp::DistributedDataParallel<ModelHolder>> zero1_;  // of the models; else empty
   std::optional<optim::AdamW> optimizer_;
+  std::optional<tp::MegatronOptimizer> distributed_optimizer_;  // in its place
   std::optional<PipelineScheduleRuntime> schedule_;
   std::vector<Tensor> tokens_;
   double flops_ = 0;

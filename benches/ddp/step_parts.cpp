@@ -1,8 +1,11 @@
 #include "benches/ddp/step_parts.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "benches/train/parallel_language_model.h"
 #include "benches/train/recomputation.h"
@@ -51,6 +54,27 @@ Tensor loss_of(RuntimeContext& torch, const StepInput& input, const Tensor& logi
                const Tensor& targets) {
   return input.is_mesh ? train::parallel_loss(torch, logits, targets)
                        : nn::functional::cross_entropy(logits, targets);
+}
+
+Tensor stage_loss_of(RuntimeContext& torch, const StepInput& input, const Tensor& logits,
+                     const Tensor& targets) {
+  const Tensor loss = loss_of(torch, input, logits, targets);
+  return input.scheme == Scheme::zero1 ? loss / input.microbatches : loss;
+}
+
+tp::DistributedDataParallel<ModelHolder> make_zero1(RuntimeContext& torch, const StepInput& input,
+                                                    const ModelHolder& holder) {
+  const double elements =
+      input.bucket_cap_mb * 1024 * 1024 / static_cast<double>(size_of(input.dtype));
+  return {torch,
+          {.overlap_grad_reduce = true,
+           .use_distributed_optimizer = true,
+           .bucket_size = std::max<std::int64_t>(static_cast<std::int64_t>(elements), 1)},
+          holder};
+}
+
+std::unique_ptr<optim::Optimizer> make_adamw(std::vector<Tensor> shards) {
+  return std::make_unique<optim::AdamW>(std::move(shards));
 }
 
 StepInput stage_of(const StepInput& input, int stage) {
@@ -111,7 +135,7 @@ void run_stage_pass(RuntimeContext& torch, const StepInput& input,
   Tensor result;
   timed(&PassInstants::forward, [&] {
     result = forward(x);
-    if (has_head) result = loss_of(torch, input, result, tokens);
+    if (has_head) result = stage_loss_of(torch, input, result, tokens);
   });
   const Tensor gradient = has_head ? Tensor() : between;
   if (!input.splits_backward) {
@@ -129,7 +153,7 @@ Bytes measure_kept(RuntimeContext& torch, const StepInput& input, const ModelHol
   const Tensor tokens = make_tokens(torch, input);
   const auto forward = [&](const Tensor& x) {
     const Tensor y = model(x);
-    return input.parallel.has_head ? loss_of(torch, input, y, tokens) : y;
+    return input.parallel.has_head ? stage_loss_of(torch, input, y, tokens) : y;
   };
   const Tensor x = input.parallel.has_embedding ? tokens : make_between(torch, input);
   const Bytes kept = nn::utils::measure_activations(forward, x).all;
@@ -164,6 +188,7 @@ pipeline::CostsOfStage costs_of(const StageSpans& idle, const StageSpans& queued
   return {.first = costs_of_pass(0),
           .later = costs_of_pass(1),
           .last = costs_of_pass(idle.passes.size() - 1),
+          .reduction = idle.reduction,
           .gradients = cost_of(idle.gradients, queued.gradients),
           .optimizer = cost_of(idle.optimizer, queued.optimizer)};
 }

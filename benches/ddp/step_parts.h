@@ -16,6 +16,7 @@
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/units.h"
 #include "sim_engine/topology/topology.h"
+#include "tp/distributed_data_parallel.h"
 
 namespace kernbench::benches::ddp {
 
@@ -35,6 +36,16 @@ void run_on_ranks(PointContext& point, const StepInput& input, const Topology& t
 train::LanguageModel make_model(RuntimeContext& torch, const StepInput& input);
 Tensor loss_of(RuntimeContext& torch, const StepInput& input, const Tensor& logits,
                const Tensor& targets);
+// The last stage's loss of a micro-batch: with ZeRO-1 a part of the step's, as Megatron's is, and
+// else its mean, since the schedule divides gradients.
+Tensor stage_loss_of(RuntimeContext& torch, const StepInput& input, const Tensor& logits,
+                     const Tensor& targets);
+
+// Makes the replicas of ZeRO-1, whose optimizer is distributed.
+tp::DistributedDataParallel<ModelHolder> make_zero1(RuntimeContext& torch, const StepInput& input,
+                                                    const ModelHolder& holder);
+// Makes what updates a rank's parts of the parameters.
+std::unique_ptr<optim::Optimizer> make_adamw(std::vector<Tensor> shards);
 
 // A stage of the pipeline for itself.
 StepInput stage_of(const StepInput& input, int stage);
@@ -63,6 +74,9 @@ struct PassInstants {
   Span backward = {};
   Span input = {};
   Span weight = {};
+
+  // REQUIRES: a stage's pass, which the device has done
+  Time end() const { return (weight.end == nullptr ? backward : weight).end->at; }
 };
 
 // Runs `work` on a device that has done all before it, and is busy for `hold` more.
@@ -82,6 +96,7 @@ Bytes measure_pass(const RuntimeContext& torch, Bytes held, Bytes gradients);
 // A step of a stage.
 struct StageSpans {
   std::vector<PassInstants> passes = {};
+  Time reduction{0};    // what the gradients' collectives take beyond the last pass
   Span gradients = {};  // what is left to do with them after the last pass
   Span optimizer = {};
 };

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "sim_engine/base/check.h"
 
@@ -38,8 +39,12 @@ struct Message {
 class Program {
  public:
   Program(const ActionLists& lists, const std::vector<CostsOfStage>& stages,
-          const MessageTimes& message, std::size_t replicas)
-      : lists_(lists), stages_(stages), message_(message), replicas_(replicas) {
+          const MessageTimes& message, std::size_t replicas, bool optimizers_meet)
+      : lists_(lists),
+        stages_(stages),
+        message_(message),
+        replicas_(replicas),
+        optimizers_meet_(optimizers_meet) {
     for (std::size_t rank = 0; rank < lists.size(); ++rank) {
       for (std::size_t replica = 0; replica < replicas; ++replica) {
         members_.push_back(
@@ -60,9 +65,17 @@ class Program {
     } while (move_message());
     ProgramTimes times;
     Time computing{0};
-    for (const Member& own : members_) {
+    Time all_reduced{0};
+    for (Member& own : members_) {
       KB_CHECK(own.next == lists_[own.rank].size(), "rank {} waits", own.rank);
-      times.step = std::max(times.step, end_of(own) - message_.host_leg);
+      reduce_gradients(own);
+      all_reduced = std::max(all_reduced, own.clocks.device);
+    }
+    for (const Member& own : members_) {
+      Clocks clocks = own.clocks;
+      if (optimizers_meet_) clocks.device = all_reduced;
+      for (const int stage : stages_of(own)) clocks = this->stage(stage).optimizer.after(clocks);
+      times.step = std::max(times.step, clocks.device - message_.host_leg);
       times.computed = std::max(times.computed, own.computed - message_.host_leg);
       computing += own.computing;
     }
@@ -173,24 +186,34 @@ class Program {
     return true;
   }
 
-  Time end_of(const Member& own) const {
-    Clocks clocks = own.clocks;
+  std::vector<int> stages_of(const Member& own) const {
+    std::vector<int> stages;
+    for (const auto& [index, rank] : rank_of_) {
+      if (rank == own.rank) stages.push_back(index);
+    }
+    return stages;
+  }
+
+  // Waits for all that the member has sent, and for its gradients' collectives.
+  void reduce_gradients(Member& own) const {
+    Clocks& clocks = own.clocks;
     for (const Action& action : lists_[own.rank]) {
       const auto arrival = arrivals_.find({action, own.replica});
       if (arrival != arrivals_.end()) clocks.host = std::max(clocks.host, arrival->second);
     }
-    for (const Cost CostsOfStage::*part : {&CostsOfStage::gradients, &CostsOfStage::optimizer}) {
-      for (const auto& [index, rank] : rank_of_) {
-        if (rank == own.rank) clocks = (stage(index).*part).after(clocks);
+    for (const int index : stages_of(own)) {
+      for (const auto& [replica, end] : ends_of_replicas_.at(last_of_.at(index))) {
+        clocks.device = std::max(clocks.device, end + stage(index).reduction);
       }
+      clocks = stage(index).gradients.after(clocks);
     }
-    return clocks.device;
   }
 
   const ActionLists& lists_;
   const std::vector<CostsOfStage>& stages_;
   const MessageTimes message_;
   const std::size_t replicas_;
+  const bool optimizers_meet_;
   int microbatches_ = 0;
   std::map<int, std::size_t> rank_of_;  // of a stage
   std::map<int, Action> last_of_;       // of a stage: its last computation
@@ -216,8 +239,8 @@ Cost Cost::then(const Cost& next) const {
 }
 
 ProgramTimes run_program(const ActionLists& lists, const std::vector<CostsOfStage>& stages,
-                         const MessageTimes& message, int replicas) {
-  return Program(lists, stages, message, static_cast<std::size_t>(replicas)).run();
+                         const MessageTimes& message, int replicas, bool optimizers_meet) {
+  return Program(lists, stages, message, static_cast<std::size_t>(replicas), optimizers_meet).run();
 }
 
 }  // namespace kernbench::benches::pipeline

@@ -43,6 +43,7 @@ struct CostsOfStage {
   CostsOfPass first;
   CostsOfPass later;
   CostsOfPass last;
+  Time reduction{0};  // what the gradients' collectives take beside what comes after the last
   Cost gradients;
   Cost optimizer;
 };
@@ -64,9 +65,11 @@ struct ProgramTimes {
 // waits for its device before it begins to send or to receive, for a message before the computation
 // that needs it, and at the end for all messages that it has sent.  The replicas of a rank share
 // its links: one that has waited for the others' messages is later than they are from then on.
+// If optimizers meet, as those do that need the norm of all gradients, none runs before all ranks
+// have their gradients.
 // REQUIRES: check_schedule() accepts the lists with their messages
 ProgramTimes run_program(const distributed::pipelining::ActionLists& lists,
                          const std::vector<CostsOfStage>& stages, const MessageTimes& message,
-                         int replicas = 1);
+                         int replicas = 1, bool optimizers_meet = false);
 
 }  // namespace kernbench::benches::pipeline

@@ -73,7 +73,9 @@ std::vector<double> different_caps(std::vector<double> caps, const ddp::StepInpu
 // Says why so many ranks have no steps of the scheme, or none that are not those of ddp.
 std::optional<std::string> reason_against(const ddp::StepInput& input, ddp::Scheme scheme) {
   if (scheme == ddp::Scheme::ddp) return {};
-  if (input.pp > 1) return fmt::format("pp {} has ddp, not {}", input.pp, name_of(scheme));
+  if (input.pp > 1 && scheme == ddp::Scheme::fsdp2) {
+    return fmt::format("pp {} has ddp or zero1, not fsdp2", input.pp);
+  }
   if (input.dp() == 1) return fmt::format("dp 1 has ddp, not {}", name_of(scheme));
   if (input.is_mesh && scheme == ddp::Scheme::fsdp2) {
     return fmt::format("tp {} has ddp or zero1, not fsdp2", input.tp);

@@ -105,7 +105,9 @@ StepFigures compose(const ddp::StepInput& input, const std::vector<StepFigures>&
     // Stages have two steps of one pass and two of three; the pipeline has three of all.
     step.events += 3 * figures.events * input.microbatches / (input.microbatches + 5);
   }
-  const pipeline::ProgramTimes program = pipeline::run_program(lists, costs, message, input.dp());
+  const bool needs_norm = input.scheme == ddp::Scheme::zero1;
+  const pipeline::ProgramTimes program =
+      pipeline::run_program(lists, costs, message, input.dp(), needs_norm);
   step.step_ns = to_ns(program.step);
   step.bubble_ns = to_ns(program.bubble);
   const auto message_bytes = static_cast<double>(ddp::bytes_between(input));

@@ -56,6 +56,8 @@ void for_each_cost(const Visit& visit) {
       {{"first", &Stage::first}, {"later", &Stage::later}, {"last", &Stage::last}}};
   constexpr std::array<std::pair<std::string_view, Cost Stage::*>, 2> kEnds = {
       {{"gradients", &Stage::gradients}, {"optimizer", &Stage::optimizer}}};
+  visit(
+      std::string("reduction_ns"), [](auto& costs) -> auto& { return costs.reduction; });
   for (const auto& [name, time] : kTimes) {
     for (const auto& [of_part, part] : kParts) {
       for (const auto& [of_pass, pass] : kPasses) {

@@ -48,12 +48,12 @@ struct ReplicaCalls {
 class PipelineStage {
  public:
   // The submodule takes a tensor and returns one: a holder of a module, a DistributedDataParallel,
-  // or a function, which has no parameters.  The gradients of a DistributedDataParallel, and of a
-  // module that fully_shard was called with, are added up over a step's micro-batches and reduced
-  // once, with or after the last backward of the stage.  As in torch a no_sync() of the user's
-  // around step() changes nothing then, and buffers are broadcast in the first step alone; a
-  // set_requires_gradient_sync(false) is obeyed.  A function's modules are not seen: give
-  // the module itself.
+  // or a function, which has no parameters.  The gradients of a DistributedDataParallel, torch's or
+  // Megatron's (tp/distributed_data_parallel.h), and of a module that fully_shard was called with,
+  // are added up over a step's micro-batches and reduced once, with or after the last backward of
+  // the stage.  As in torch a no_sync() of the user's around step() changes nothing then, and
+  // buffers are broadcast in the first step alone; a set_requires_gradient_sync(false) is obeyed.
+  // A function's modules are not seen: give the module itself.
   // Throws CollectiveError KB-C024, in torch's words, if there is no such stage, or the group has
   // more ranks than there are stages.
   template <class Submodule>

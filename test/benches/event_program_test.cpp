@@ -86,6 +86,24 @@ TEST_CASE("replicas that have missed each other share no link", "[pipeline]") {
         run_program(lists, alike(size), message, 1).step + p * message.occupied);
 }
 
+// In gpipe the last stage's gradients are there first, by a backward for each stage before it.
+TEST_CASE("gradients are reduced after their stage's last backward, and optimizers may meet",
+          "[pipeline]") {
+  const int p = GENERATE(2, 3, 4);
+  const PipelineSize size{.stages = p, .ranks = p, .microbatches = 4};
+  constexpr Time kReduction{11};
+  constexpr Time kOptimizer{500};  // of the last stage
+  std::vector<CostsOfStage> stages = alike(size);
+  for (CostsOfStage& stage : stages) stage.reduction = kReduction;
+  const ActionLists lists = add_messages(gpipe(size));
+  const Time computed = run(gpipe, size).step;
+  CHECK(run_program(lists, stages, {}).step == computed + kReduction);
+  stages.back().optimizer = cost_of(kOptimizer, {});
+  CHECK(run_program(lists, stages, {}).step ==
+        computed + kReduction + kOptimizer - (p - 1) * kBackward);
+  CHECK(run_program(lists, stages, {}, 1, true).step == computed + kReduction + kOptimizer);
+}
+
 TEST_CASE("a whole backward takes its halves one after the other", "[pipeline]") {
   const Cost input{.launching = Time{4}, .idle = Time{9}, .queued = Time{8}};
   const Cost weight{.launching = Time{10}, .idle = Time{12}, .queued = Time{3}};

@@ -122,7 +122,7 @@ TEST_CASE("pipelines by their stages are those of full runs", "[cli][plan]") {
                  "checkpoint=none", "heads=1",   "schedule=1f1b,interleaved,zb_h1"};
   words.insert(words.end(), keys.begin(), keys.end());
   const std::vector<Json> plans = plans_both_ways(words, "8");
-  CHECK(plans.size() == 2 * 3);  // dp 4 x pp 2 and dp 2 x pp 4
+  CHECK(plans.size() == 2 * 3 * 2);  // dp 4 x pp 2 and dp 2 x pp 4, by ddp and zero1
   check_composed(plans);
 }
 
@@ -137,7 +137,7 @@ TEST_CASE("pipelines that run ahead of their devices are those of full runs", "[
   const std::vector<Json> plans = plans_both_ways(words, "4");
   check_composed(plans);
   if (keys.front() == "pp=2") {
-    CHECK(plans.size() == 2 * 2);  // tp 1 and 2
+    CHECK(plans.size() == 2 * 3);  // tp 1 by ddp and zero1, and tp 2
     return;
   }
   REQUIRE(plans.size() == 1);
@@ -173,7 +173,8 @@ TEST_CASE("a pipeline's run needs no more memory than its stages say", "[cli][pl
   Words words = {"hidden=128", "seq=64", "bucket_cap_mb=25"};
   words.insert(words.end(), keys.begin(), keys.end());
   const std::vector<Json> plans = plans_both_ways(words, "4");
-  CHECK(plans.size() == (keys.front() == "layers=4" ? 2 * 2 * 2 * 2 : 1));  // tp 1 and 2, or 1
+  // There are tp 1 by ddp and zero1, and tp 2; or tp 1 without others.
+  CHECK(plans.size() == (keys.front() == "layers=4" ? 2 * 2 * 2 * 3 : 1));
   for (const Json& plan : plans) {
     CAPTURE(plan.dump());
     CHECK(plan["by_layers_peak_bytes"] >= plan["peak_bytes"]);
@@ -358,7 +359,8 @@ TEST_CASE("a refusal names each axis that has no plan", "[cli][plan]") {
         "dual_pipe_v of pp 2 does not take 2 micro-batches");
   CHECK(refusal({"schedule=zb_h1", "scheme=ddp", "checkpoint=all"}) ==
         "zb_h1 of pp 2 has halves of backward, and so no checkpoint=all");
-  CHECK(refusal({"scheme=zero1"}) == "pp 2 has ddp, not zero1");
+  CHECK(refusal({"scheme=zero1"}) == "dp 1 has ddp, not zero1");
+  CHECK(refusal({"scheme=fsdp2"}) == "pp 2 has ddp or zero1, not fsdp2");
   CHECK(refusal({"pp=1", "heads=2", "scheme=fsdp2", "batch=4", "microbatches=4"}) ==
         "4 micro-batches do not divide the samples of a rank with tp 1 x pp 1, which are 2; "
         "dp 1 has ddp, not fsdp2");
