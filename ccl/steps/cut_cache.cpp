@@ -70,7 +70,7 @@ std::vector<int> channels_of_lanes(const Cut& cut, int channels_of_plan) {
 // True if each of the plan's channels gets equally many lanes, or so many that one more is little;
 // where channels share ports, if each gets a lane.
 bool has_lanes_for_channels(const std::vector<Slice>& slices, const CutSizes& sizes) {
-  constexpr int kMany = 16;  // of a channel: one more is a sixteenth
+  constexpr int kMany = 20;  // of a channel: one more is a twentieth
   std::set<Lane> lanes;
   for (const Slice& slice : slices) lanes.insert(slice.lane);
   const auto count = static_cast<int>(lanes.size());
