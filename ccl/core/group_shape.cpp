@@ -350,7 +350,10 @@ GroupShape shape_of_sips(const Topology& topology, const std::vector<int>& of_gr
   if (!is_rectangle(shape)) make_one_row(shape);
   add_tree_over_grid(shape);
   MemberBox box = box_of_sips(topology, network, sips);
-  if (box.dimension_count() > 2) shape.box = std::move(box);
+  // A column through two dimensions of two members each has all of their links.
+  const bool is_more =
+      box.dimension_count() > 2 && box.dimension(1).size() * box.dimension(2).size() > 4;
+  if (is_more) shape.box = std::move(box);
   add_disjoint_trees(shape);
   shape.ways = ways_of_sips(topology, sips);
   if (grid.wraps) {
