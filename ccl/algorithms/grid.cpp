@@ -5,13 +5,15 @@
 #include <tuple>
 #include <utility>
 
+#include "ccl/algorithms/box.h"
+
 namespace kernbench::ccl {
 
 namespace {
 
 // Chunks of a block that travel in one order of dimensions.
 struct GridChannel {
-  bool rows_first = true;  // rows carry several chunks at a time, columns one
+  std::vector<int> order;  // the first dimension carries several chunks at a time, the last one
   bool ties_ahead = true;  // whoever is as far either way is reached ahead
   int begin = 0;
   int end = 1;
@@ -51,8 +53,8 @@ std::vector<GridChannel> split_into_channels(const GroupShape& shape, bool sums)
   std::int64_t by_rows = of_column - of_row / column.size();
   std::int64_t by_columns = of_row - of_column / row.size();
   if (shape.column_slowness != 1) {
-    std::tie(by_rows, by_columns) = shares_of_unlike(shape, static_cast<double>(of_row),
-                                                     static_cast<double>(of_column));
+    std::tie(by_rows, by_columns) =
+        shares_of_unlike(shape, static_cast<double>(of_row), static_cast<double>(of_column));
   }
   if (row.size() == 1 || column.size() == 1) {
     by_rows = column.size() == 1 ? 1 : 0;
@@ -67,9 +69,19 @@ std::vector<GridChannel> split_into_channels(const GroupShape& shape, bool sums)
     const int chunks = static_cast<int>(share / common);
     for (const bool ahead : {true, false}) {
       if (chunks == 0 || (!ahead && !in_halves)) continue;
-      channels.push_back({rows_first, ahead, begin, begin + chunks});
+      const std::vector<int> order = rows_first ? std::vector{0, 1} : std::vector{1, 0};
+      channels.push_back({order, ahead, begin, begin + chunks});
       begin += chunks;
     }
+  }
+  return channels;
+}
+
+std::vector<GridChannel> split_box(const MemberBox& box) {
+  std::vector<GridChannel> channels;
+  for (const Passage& passage : list_passages(box)) {
+    const auto begin = static_cast<int>(channels.size());
+    channels.push_back({passage.order, passage.ties_ahead, begin, begin + 1});
   }
   return channels;
 }
@@ -79,136 +91,153 @@ bool are_equal(const std::vector<GridChannel>& channels) {
       channels, [&](const GridChannel& one) { return one.size() == channels.front().size(); });
 }
 
-// One channel as one member sees it: its place in the dimension that comes first, and in the other.
+// The lines of a member: its row and its column, or those along all dimensions of a box.
+std::vector<Row> lines_through(const GroupShape& shape, int member) {
+  if (shape.is_box()) return shape.box.lines_through(member);
+  return {shape.rows[static_cast<std::size_t>(shape.row_of(member))],
+          shape.columns[static_cast<std::size_t>(shape.column_of(member))]};
+}
+
+// One channel as one member sees it: its lines along the dimensions, in the order in which it
+// passes them.
 class Passes {
  public:
   Passes(const PlanRequest& request, Plan& plan, const GridChannel& channel)
-      : plan_(plan), channel_(channel) {
-    const GroupShape& shape = request.shape;
-    const Row& row = shape.rows[static_cast<std::size_t>(shape.row_of(request.self))];
-    const Row& column = shape.columns[static_cast<std::size_t>(shape.column_of(request.self))];
+      : plan_(plan), channel_(channel), shape_(request.shape) {
+    const std::vector<Row> lines = lines_through(shape_, request.self);
+    for (const int dimension : channel.order) {
+      lines_.push_back(lines[static_cast<std::size_t>(dimension)]);
+    }
     // A block travels along the dimension first that carries less.
-    const bool rows_first = channel.rows_first == (request.kind == Plan::Kind::all_reduce);
-    first_ = rows_first ? &row : &column;
-    second_ = rows_first ? &column : &row;
-    others_ = rows_first ? &shape.columns : &shape.rows;
-    at_first_ = first_->position_of(request.self);
-    at_second_ = second_->position_of(request.self);
+    const bool sums = request.kind == Plan::Kind::all_reduce;
+    if (!sums) std::ranges::reverse(lines_);
+    rows_last_ = sums == (channel.order.back() == 0);
+    for (const Row& line : lines_) at_.push_back(line.position_of(request.self));
+    shares_ = plan.chunk_count / (sums ? shape_.size : 1);
   }
 
   // The chunks of the first dimension are added up and gathered whole; each member of it has some
-  // of them, which are added up one by one along the second dimension in between.
+  // of them, which are added up along the further dimensions in between.
   void all_reduce() {
-    int time = first_->depth();
-    int sum = kNobody;
-    for (int target = 0; target < first_->size(); ++target) {
-      if (second_->size() == 1) {
-        const std::size_t before = plan_.moves.size();
-        plan_.all_reduce(chunks_of_first(target), first_branch(target), first_branch(target), time);
-        set_stage(before, 0, order_in_first(target));
-        continue;
-      }
-      Move& move = plan_.reduce(chunks_of_first(target), first_branch(target), time);
-      set_stage(plan_.moves.size() - 1, 0, order_in_first(target));
-      if (target != at_first_) continue;
-      move.is_complete = move.stores = false;
-      sum = static_cast<int>(plan_.moves.size()) - 1;
-    }
-    if (second_->size() == 1) return;
-    const std::vector<int> sums = reduce_along_second(sum, time + second_->depth());
-    time += 2 * second_->depth();
-    for (int target = 0; target < first_->size(); ++target) {
-      Move& move = plan_.broadcast(chunks_of_first(target), first_branch(target), time);
-      set_stage(plan_.moves.size() - 1, 2, order_in_first(target));
-      if (target != at_first_) continue;
-      move.has_source = false;
-      move.held = sums;
-    }
+    int time = 0;
+    all_reduce(0, channel_.begin * shape_.size, kNobody, time);
   }
 
   // Blocks travel along the first dimension, and from each member of it along the second.
   void move_blocks() {
-    for (int i = 0; i < first_->size(); ++i) {
-      for (int k = 0; k < second_->size(); ++k) {
-        const Row& line = (*others_)[static_cast<std::size_t>(i)];
-        const int target = line.at(k);
+    const std::vector<Row>& others = rows_last_ ? shape_.rows : shape_.columns;
+    const int width = lines_.front().size();
+    for (int i = 0; i < width; ++i) {
+      for (int k = 0; k < lines_.back().size(); ++k) {
+        const int target = others[static_cast<std::size_t>(i)].at(k);
         const std::size_t before = plan_.moves.size();
         plan_.along(target, {channel_.begin, channel_.end}, joined_branch(i, k),
-                    joined_branch(i, k), first_->depth() + second_->depth());
-        set_stage(before, 0, 2 * first_->size() * order_in_second(k) + order_in_first(i));
+                    joined_branch(i, k), lines_.front().depth() + lines_.back().depth());
+        set_stage(before, 0, 2 * width * order(1, k) + order(0, i));
       }
     }
   }
 
  private:
-  // The chunks of a target in the first dimension, and in the second those of this member's.
-  ChunkRange chunks_of_first(int target) const {
-    const int whole = channel_.size() * second_->size();
-    const int begin = channel_.begin * first_->size() * second_->size() + target * whole;
-    return {begin, begin + whole};
-  }
-  ChunkRange chunks_of_second(int target) const {
-    const int begin = chunks_of_first(at_first_).begin + target * channel_.size();
-    return {begin, begin + channel_.size()};
+  // Adds up this member's chunks from `begin` on, along the dimensions from `level` on: its input,
+  // or what the move `held` has of them.  Returns the moves that have the results.
+  std::vector<int> all_reduce(std::size_t level, int begin, int held, int& time) {
+    const bool is_last = level + 1 == lines_.size() || lines_[level + 1].size() == 1;
+    const int depth = lines_[level].depth();
+    int sum = kNobody;
+    time += depth;
+    std::vector<int> results;
+    for (int target = 0; target < lines_[level].size(); ++target) {
+      const std::size_t before = plan_.moves.size();
+      const Branch branch = branch_along(level, target);
+      const ChunkRange chunks = chunks_of(level, begin, target);
+      if (is_last) {
+        results.push_back(plan_.all_reduce(chunks, branch, branch, time));
+      } else {
+        plan_.reduce(chunks, branch, time);
+      }
+      set_stage(before, static_cast<int>(level), order(level, target));
+      if (held != kNobody) take_held(before, {held});
+      if (is_last || target != at_[level]) continue;
+      sum = static_cast<int>(before);
+      plan_.moves[before].is_complete = plan_.moves[before].stores = false;
+    }
+    if (!is_last) {
+      const int own = chunks_of(level, begin, at_[level]).begin;
+      const std::vector<int> sums = all_reduce(level + 1, own, sum, time);
+      results = broadcast(level, begin, sums, time);
+    }
+    time += depth;
+    if (held == kNobody) return results;
+    for (const int result : results) plan_.moves[static_cast<std::size_t>(result)].stores = false;
+    return results;
   }
 
-  Branch first_branch(int target) const {
-    return first_->branch(at_first_, target, first_->nearest_ahead(target, channel_.ties_ahead));
+  // Results of a level's chunks go back to all members of the line, which the moves `sums` have.
+  std::vector<int> broadcast(std::size_t level, int begin, const std::vector<int>& sums, int time) {
+    std::vector<int> results;
+    const auto turn = static_cast<int>(2 * (lines_.size() - 1) - level);
+    for (int target = 0; target < lines_[level].size(); ++target) {
+      const std::size_t before = plan_.moves.size();
+      plan_.broadcast(chunks_of(level, begin, target), branch_along(level, target), time);
+      set_stage(before, turn, order(level, target));
+      if (target == at_[level]) take_held(before, sums);
+      results.push_back(static_cast<int>(before));
+    }
+    return results;
   }
-  Branch second_branch(int target) const {
-    return second_->branch(at_second_, target, second_->nearest_ahead(target, channel_.ties_ahead));
+
+  void take_held(std::size_t move, const std::vector<int>& held) {
+    plan_.moves[move].has_source = false;
+    plan_.moves[move].held = held;
+  }
+
+  // The chunks of a target on the line of a level, of those from `begin` on.
+  ChunkRange chunks_of(std::size_t level, int begin, int target) const {
+    int whole = channel_.size();
+    for (std::size_t i = level + 1; i < lines_.size(); ++i) whole *= lines_[i].size();
+    return {begin + target * whole, begin + (target + 1) * whole};
+  }
+
+  Branch branch_along(std::size_t level, int target) const {
+    const Row& line = lines_[level];
+    return line.branch(at_[level], target, line.nearest_ahead(target, channel_.ties_ahead));
   }
 
   // Moves of a channel, at one time in one pass, have the order of their targets as the member sees
   // them, which is the same on all members that stand alike, and on both ends of a link.
-  int order_in_first(int target) const { return order(*first_, at_first_, target); }
-  int order_in_second(int target) const { return order(*second_, at_second_, target); }
-  int order(const Row& row, int position, int target) const {
-    const int ahead = row.nearest_ahead(target, channel_.ties_ahead);
-    return row.size() + row.offset(position, target, ahead);
+  int order(std::size_t level, int target) const {
+    const Row& line = lines_[level];
+    const int ahead = line.nearest_ahead(target, channel_.ties_ahead);
+    return line.size() + line.offset(at_[level], target, ahead);
   }
   void set_stage(std::size_t first_move, int pass, int order) {
-    const int orders = 4 * (first_->size() + 1) * (second_->size() + 1);  // more than there are
-    const int stage = (pass * plan_.chunk_count + channel_.begin) * orders + order;
+    int orders = 4;  // more than there are
+    for (const Row& line : lines_) orders *= line.size() + 1;
+    const int stage = (pass * shares_ + channel_.begin) * orders + order;
     for (std::size_t i = first_move; i < plan_.moves.size(); ++i) plan_.moves[i].stage = stage;
   }
 
   // The branch of a member in the tree to the member at (i, k), which leads along the second
   // dimension to the line of the target and then along the first.
   Branch joined_branch(int i, int k) const {
-    Branch branch = second_branch(k);
-    if (at_second_ != k) {
-      branch.distance += distance_in_first(i);
+    Branch branch = branch_along(1, k);
+    Branch along = branch_along(0, i);
+    if (at_[1] != k) {
+      branch.distance += along.distance;
       return branch;
     }
-    Branch along = first_branch(i);
     along.outer.insert(along.outer.end(), branch.outer.begin(), branch.outer.end());
     return along;
-  }
-  int distance_in_first(int target) const { return first_branch(target).distance; }
-
-  std::vector<int> reduce_along_second(int sum, int time) {
-    std::vector<int> sums;
-    for (int target = 0; target < second_->size(); ++target) {
-      const std::size_t before = plan_.moves.size();
-      const Branch branch = second_branch(target);
-      const int result = plan_.all_reduce(chunks_of_second(target), branch, branch, time);
-      set_stage(before, 1, order_in_second(target));
-      plan_.moves[before].has_source = false;
-      plan_.moves[before].held = {sum};
-      plan_.moves[static_cast<std::size_t>(result)].stores = false;
-      sums.push_back(result);
-    }
-    return sums;
   }
 
   Plan& plan_;
   const GridChannel& channel_;
-  const Row* first_;
-  const Row* second_;
-  const std::vector<Row>* others_;  // lines of the second dimension
-  int at_first_ = 0;
-  int at_second_ = 0;
+  const GroupShape& shape_;
+  std::vector<Row> lines_;
+  std::vector<int> at_;     // this member's position on each
+  bool rows_last_ = false;  // of two
+  int shares_ = 1;          // of a member's part of a block
 };
 
 }  // namespace
@@ -216,9 +245,12 @@ class Passes {
 void plan_grid(const PlanRequest& request, Plan& plan) {
   const GroupShape& shape = request.shape;
   const bool sums = request.kind == Plan::Kind::all_reduce;
-  const std::vector<GridChannel> channels = split_into_channels(shape, sums);
+  if (shape.is_box() && !sums) return plan_box(request, plan);
+  const std::vector<GridChannel> channels =
+      shape.is_box() ? split_box(shape.box) : split_into_channels(shape, sums);
   plan.chunk_count = channels.back().end * (sums ? shape.size : 1);
-  plan.length = (shape.rows.front().depth() + shape.columns.front().depth()) * (sums ? 2 : 1) + 1;
+  for (const Row& line : lines_through(shape, request.self))
+    plan.length += line.depth() * (sums ? 2 : 1);
   plan.width = 4 * static_cast<int>(channels.size());
   if (are_equal(channels)) plan.channels = static_cast<int>(channels.size());
   for (const GridChannel& channel : channels) {
@@ -229,6 +261,7 @@ void plan_grid(const PlanRequest& request, Plan& plan) {
 
 void plan_mesh(const PlanRequest& request, Plan& plan) {
   GroupShape lines = request.shape;
+  lines.box = {};
   for (auto* dimension : {&lines.rows, &lines.columns}) {
     for (Row& row : *dimension) row = row.as_line();
   }

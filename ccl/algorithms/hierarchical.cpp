@@ -1,8 +1,9 @@
 #include "ccl/algorithms/hierarchical.h"
 
 #include <algorithm>
-#include <numeric>
 #include <vector>
+
+#include "ccl/algorithms/box.h"
 
 namespace kernbench::ccl {
 
@@ -13,77 +14,6 @@ constexpr int kDepth = 2;  // of a tree of data that are not cut: to the node's 
 void add_others(const Row& row, int self, std::vector<int>& members) {
   const int own = row.position_of(self);
   for (int i = 1; i < row.size(); ++i) members.push_back(row.at(own + i));
-}
-
-// An order in which dimensions of the box are passed, and who is reached ahead on rings.
-struct Passage {
-  std::vector<int> order;
-  bool ties_ahead = true;
-};
-
-// Each dimension of a grid in nodes is passed first by an equal share of the data, whose halves go
-// either way to the opposite side of a ring.
-std::vector<Passage> list_passages(const MemberBox& box) {
-  int of_grid = 0;
-  bool has_ties = false;
-  for (int i = 0; i < box.dimension_count(); ++i) {
-    const MemberBox::Dimension& dimension = box.dimension(i);
-    if (dimension.joins_all) continue;
-    ++of_grid;
-    has_ties = has_ties || (dimension.row.wraps() && dimension.size() % 2 == 0);
-  }
-  std::vector<int> order(static_cast<std::size_t>(box.dimension_count()));
-  std::iota(order.begin(), order.end(), 0);
-  std::vector<Passage> passages;
-  for (int first = 0; first < std::max(of_grid, 1); ++first) {
-    for (const bool ahead : {true, false}) {
-      if (ahead || has_ties) passages.push_back({order, ahead});
-    }
-    std::rotate(order.begin(), order.begin() + std::min(of_grid, 1), order.begin() + of_grid);
-  }
-  return passages;
-}
-
-int depth_of(const MemberBox& box) {
-  int depth = 0;
-  for (int i = 0; i < box.dimension_count(); ++i) depth += box.dimension(i).depth();
-  return depth;
-}
-
-// A member's place in the tree of a target.  Data go away from it along the dimensions in the
-// reverse of their order, so that those of the outermost level, which takes longest, go first.
-Branch branch_towards(const MemberBox& box, const Passage& passage, int self, int target) {
-  Branch branch;
-  for (const int dimension : passage.order) {
-    const int to = box.place_of(target, dimension);
-    const Branch along =
-        box.dimension(dimension).branch(box.place_of(self, dimension), to, passage.ties_ahead);
-    branch.distance += along.distance;
-    if (branch.inner != kNobody) continue;
-    std::vector<int> outer;
-    for (const int place : along.outer) outer.push_back(box.with_place(self, dimension, place));
-    branch.outer.insert(branch.outer.begin(), outer.begin(), outer.end());
-    if (along.inner != kNobody) branch.inner = box.with_place(self, dimension, along.inner);
-  }
-  return branch;
-}
-
-// The order of a target's moves among those of one time.  Both ends of a link agree on it: on a
-// ring targets are counted without a wrap between the two.
-int order_of(const MemberBox& box, const Passage& passage, int self, int target) {
-  int order = 0;
-  int stride = 1;
-  for (int i = 0; i < box.dimension_count(); ++i) {
-    const MemberBox::Dimension& dimension = box.dimension(i);
-    const int at = box.place_of(self, i);
-    const int to = box.place_of(target, i);
-    const int size = dimension.size();
-    const int ahead = dimension.row.nearest_ahead(to, passage.ties_ahead);
-    order += stride * (dimension.joins_all ? (to - at + size) % size
-                                           : size + dimension.row.offset(at, to, ahead));
-    stride *= dimension.joins_all ? size : 2 * size;
-  }
-  return order;
 }
 
 // Members by node, counted from the root's, and by their place in it.
@@ -192,7 +122,11 @@ void plan_to_root(const PlanRequest& request, Plan& plan) {
     if (own == stops.end()) continue;
     Move& move = plan.moves.emplace_back();
     move.time = static_cast<int>(own - stops.begin());
-    move.stage = (member - request.root + request.shape.size) % request.shape.size;
+    // Links between nodes take longest, so blocks for the root's node, which is 0, are sent last,
+    // and those of its node, which come first, are taken first.
+    const int first = is_gather ? 0 : 1;
+    const int node = (nodes.node_of(member) + nodes.count() - first) % nodes.count();
+    move.stage = node * nodes.places() + nodes.place_of(member);
     move.chunks = {0, 1, stops.front(), stops.back()};
     move.has_source = own == stops.begin();
     if (!move.has_source) move.from = {*(own - 1)};
@@ -208,32 +142,7 @@ void plan_hierarchical(const PlanRequest& request, Plan& plan) {
   if (traits_of(request.kind).root != distributed::Root::none) {
     return plan_from_root(request, plan);
   }
-  const MemberBox& box = request.shape.box;
-  const int size = request.shape.size;
-  const bool sums = request.kind == Plan::Kind::all_reduce;
-  const std::vector<Passage> passages = list_passages(box);
-  const auto passage_count = static_cast<int>(passages.size());
-  const int depth = depth_of(box);
-  plan.chunk_count = passage_count * (sums ? size : 1);
-  plan.channels = passage_count;
-  plan.length = (sums ? 2 : 1) * depth + 1;
-  plan.width = size * passage_count;
-  plan.slices_at_once = 4;  // so that links within nodes and between them are busy together
-  plan.slice_interval = 1;
-  for (int i = 0; i < passage_count; ++i) {
-    for (int target = 0; target < size; ++target) {
-      const int chunk = sums ? i * size + target : i;
-      const std::size_t before = plan.moves.size();
-      const Passage& passage = passages[static_cast<std::size_t>(i)];
-      const Branch branch = branch_towards(box, passage, request.self, target);
-      Branch up = branch;
-      std::ranges::reverse(up.outer);  // sums come from the nearest behind first, as it sends first
-      plan.along(target, {chunk, chunk + 1}, up, branch, depth);
-      const int stage = box.dimension(0).joins_all ? (target - request.self + size) % size
-                                                   : order_of(box, passage, request.self, target);
-      for (std::size_t k = before; k < plan.moves.size(); ++k) plan.moves[k].stage = stage;
-    }
-  }
+  plan_box(request, plan);
 }
 
 void plan_hierarchical_whole(const PlanRequest& request, Plan& plan) {

@@ -96,7 +96,8 @@ void plan_packed_trees(const PlanRequest& request, Plan& plan) {
 }
 
 std::string_view misfit_of_packed(const GroupShape& shape) {
-  return shape.ways == nullptr ? "it needs 2 to 8 SIPs of a grid" : "";
+  const bool fits = shape.ways != nullptr && shape.size <= Ways::kMostMembers;
+  return fits ? "" : "it needs 2 to 8 SIPs of a grid";
 }
 
 }  // namespace kernbench::ccl

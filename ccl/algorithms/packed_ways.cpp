@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "ccl/algorithms/pairs.h"
 #include "ccl/core/ways.h"
 
 namespace kernbench::ccl {
@@ -48,10 +49,12 @@ struct Sending {
   const Route* route;
   ChunkRange chunks;
   int time = 0;
+  int order = 0;  // among those of one time
 };
 
-// The longest first, since they fit nowhere later.
-std::vector<Sending> list_sendings(const Ways& ways, const Packing& packing) {
+// The longest first, since they fit nowhere later.  Where blocks have one root, a member sends what
+// it has at once, in the order of the timetable: it would wait too long for its times.
+std::vector<Sending> list_sendings(const Ways& ways, const Packing& packing, bool at_once) {
   const auto shares = packing.routes.size() / static_cast<std::size_t>(packing.chunk_count);
   std::vector<Sending> sendings;
   for (std::size_t i = 0; i < packing.routes.size(); ++i) {
@@ -68,7 +71,9 @@ std::vector<Sending> list_sendings(const Ways& ways, const Packing& packing) {
   };
   std::ranges::stable_sort(sendings, std::ranges::greater{}, length);
   Timetable timetable(ways);
-  for (Sending& sending : sendings) sending.time = timetable.take(*sending.route);
+  for (Sending& sending : sendings) {
+    (at_once ? sending.order : sending.time) = timetable.take(*sending.route);
+  }
   return sendings;
 }
 
@@ -79,10 +84,11 @@ void add_moves(const Sending& sending, int self, Plan& plan) {
     Move& move = plan.moves.emplace_back();
     move.time = sending.time + static_cast<int>(i);
     move.chunks = sending.chunks;
+    move.stage = sending.order;
     move.has_source = i == 0;
     if (i > 0) {
       move.from = {stops[i - 1]};
-      move.stage = 1;  // all send before they wait for what is sent to them
+      ++move.stage;  // all send before they wait for what is sent to them
     }
     move.stores = i + 1 == stops.size();
     if (!move.stores) move.to = {stops[i + 1]};
@@ -93,20 +99,28 @@ void add_moves(const Sending& sending, int self, Plan& plan) {
 
 void plan_packed_ways(const PlanRequest& request, Plan& plan) {
   const Ways& ways = *request.shape.ways;
+  if (!ways.serves(request.kind)) return plan_pairs(request, plan);
   const Packing& packing = ways.packing(request.kind, request.root);
   plan.chunk_count = packing.chunk_count;
-  plan.width = 4;
+  const bool at_once = ways.has_flow(request.kind);
+  plan.width = at_once ? request.shape.size : 4;
+  if (at_once) plan.slices_at_once = 1;
   const bool keeps_own = request.kind == Plan::Kind::all_to_all || request.self == request.root;
   if (keeps_own) {
     Move& own = plan.moves.emplace_back();
     own.chunks = {0, packing.chunk_count, request.self, request.self};
     own.has_source = own.stores = true;
   }
-  for (const Sending& sending : list_sendings(ways, packing)) {
+  for (const Sending& sending : list_sendings(ways, packing, at_once)) {
     plan.length =
         std::max(plan.length, sending.time + static_cast<int>(sending.route->stops.size()));
     add_moves(sending, request.self, plan);
   }
+}
+
+std::string_view misfit_of_packed_ways(const GroupShape& shape) {
+  return shape.ways == nullptr ? "it needs 2 to 64 SIPs of a grid, and neighbours if more than 8"
+                               : "";
 }
 
 }  // namespace kernbench::ccl

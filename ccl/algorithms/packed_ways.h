@@ -7,10 +7,15 @@
 
 #pragma once
 
+#include <string_view>
+
 #include "ccl/core/plan.h"
 
 namespace kernbench::ccl {
 
+// An all_to_all of a larger group than Ways::kMostMembers is that of `pairs`.
 void plan_packed_ways(const PlanRequest& request, Plan& plan);
+
+std::string_view misfit_of_packed_ways(const GroupShape& shape);
 
 }  // namespace kernbench::ccl

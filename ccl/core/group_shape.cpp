@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include "ccl/core/edge_disjoint_trees.h"
 #include "ccl/core/plan.h"
@@ -54,7 +55,10 @@ constexpr int kMostMembersOfTrees = 1024;
 void add_disjoint_trees(GroupShape& shape) {
   if (shape.rows.size() == 1 || shape.columns.size() == 1) return;
   if (shape.size > kMostMembersOfTrees) return;
-  shape.trees = std::make_shared<EdgeDisjointTrees>(shape.size, shape.rows, shape.columns);
+  std::vector<Row> lines = shape.rows;
+  lines.insert(lines.end(), shape.columns.begin(), shape.columns.end());
+  if (shape.is_box()) lines = shape.box.lines();
+  shape.trees = std::make_shared<EdgeDisjointTrees>(shape.size, lines);
 }
 
 // True if members fill a rectangle: as many in each row, and each column, as there are.
@@ -96,14 +100,15 @@ void add_lines(GroupShape& shape, const sim::SipNetwork& network, const std::vec
   shape.columns = make_lines(shape, ys, xs, flat.grid.h, grid.wraps);
 }
 
-// Columns of three dimensions go along two of them.  A PE's way to its SIP's links bounds both.
-double column_slowness(const Topology& topology, const sim::SipNetwork& network) {
+// The time of bytes on the slowest link along a dimension over that along the first one.  A PE's
+// way to its SIP's links bounds both.
+double slowness(const Topology& topology, const sim::SipNetwork& network, int dimension) {
   if (!network.has_unlike_links()) return 1;
   const Bandwidth inside = std::min(topology.cube.noc.bandwidth, topology.sip.ucie.bandwidth);
-  const auto rate = [&](Bandwidth link) {
-    return static_cast<double>(std::min(link, inside).per_second);
+  const auto rate = [&](int of) {
+    return static_cast<double>(std::min(network.slowest(of), inside).per_second);
   };
-  return rate(network.slowest(0)) / rate(std::min(network.slowest(1), network.slowest(2)));
+  return rate(0) / rate(dimension);
 }
 
 void add_tree_over_grid(GroupShape& shape) {
@@ -153,7 +158,8 @@ Row number_places(std::vector<std::vector<int>>& places, std::size_t dimension, 
   return {std::move(numbers), is_ring};
 }
 
-MemberBox box_of_nodes(const sim::SipNetwork& network, const std::vector<int>& sips) {
+MemberBox box_of_sips(const Topology& topology, const sim::SipNetwork& network,
+                      const std::vector<int>& sips) {
   const sim::Grid& grid = network.grid();
   std::vector<std::vector<int>> places;
   for (const int sip : sips) places.push_back(places_of(network, sip));
@@ -166,8 +172,10 @@ MemberBox box_of_nodes(const sim::SipNetwork& network, const std::vector<int>& s
   for (const int size : sizes) {
     const bool is_of_nodes = std::ssize(dimensions) >= of_grid;
     const bool joins_all = is_of_nodes || network.joins_all();
+    const auto dimension = static_cast<int>(dimensions.size());
     dimensions.push_back({number_places(places, dimensions.size(), size, joins_all || grid.wraps),
-                          joins_all, is_of_nodes});
+                          joins_all, is_of_nodes,
+                          joins_all ? 1 : slowness(topology, network, dimension)});
   }
   return {std::move(dimensions), places};
 }
@@ -178,7 +186,7 @@ MemberBox box_of_rows(const GroupShape& shape) {
   for (const Row& line : {shape.rows.front(), shape.columns.front()}) {
     std::vector<int> numbers(static_cast<std::size_t>(line.size()));
     std::iota(numbers.begin(), numbers.end(), 0);
-    dimensions.push_back({Row(std::move(numbers), true), true, !dimensions.empty()});
+    dimensions.push_back({Row(std::move(numbers), true), true, !dimensions.empty(), 1});
   }
   std::vector<std::vector<int>> places;
   for (int member = 0; member < shape.size; ++member) {
@@ -189,7 +197,8 @@ MemberBox box_of_rows(const GroupShape& shape) {
 
 // Any order of nodes, and of SIPs that all join, is a ring; one that has those of a node together
 // goes between nodes least.
-GroupShape shape_of_nodes(const sim::SipNetwork& network, const std::vector<int>& sips) {
+GroupShape shape_of_nodes(const Topology& topology, const sim::SipNetwork& network,
+                          const std::vector<int>& sips) {
   GroupShape shape;
   shape.size = static_cast<int>(sips.size());
   shape.node_count = network.sips_in_node(network.level_count() + 1);
@@ -222,7 +231,7 @@ GroupShape shape_of_nodes(const sim::SipNetwork& network, const std::vector<int>
   shape.spans_nodes = shape.rows.size() > 1 && shape.columns.size() > 1 && is_rectangle(shape);
   if (!shape.spans_nodes) make_one_row(shape);
   if (shape.spans_nodes) {
-    shape.box = box_of_nodes(network, sips);
+    shape.box = box_of_sips(topology, network, sips);
     if (!shape.box.is_filled()) shape.box = box_of_rows(shape);
   }
   add_binomial_tree(shape);
@@ -312,7 +321,7 @@ GroupShape shape_of_sips(const Topology& topology, const std::vector<int>& of_gr
   const sim::SipNetwork network(topology);
   const bool spans_nodes = std::ranges::any_of(
       sips, [&](int sip) { return network.node_of(sip) != network.node_of(sips.front()); });
-  if (network.joins_all() || spans_nodes) return shape_of_nodes(network, sips);
+  if (network.joins_all() || spans_nodes) return shape_of_nodes(topology, network, sips);
   const sim::Grid& grid = network.grid();
   const int first = network.node_of(sips.front()) * network.sips_in_node();
   GroupShape shape;
@@ -336,9 +345,15 @@ GroupShape shape_of_sips(const Topology& topology, const std::vector<int>& of_gr
   shape.ring = {std::move(ring), wraps};
 
   add_lines(shape, network, sips);
-  shape.column_slowness = column_slowness(topology, network);
+  // Columns of three dimensions go along two of them.
+  shape.column_slowness = std::max(slowness(topology, network, 1), slowness(topology, network, 2));
   if (!is_rectangle(shape)) make_one_row(shape);
   add_tree_over_grid(shape);
+  MemberBox box = box_of_sips(topology, network, sips);
+  // A column through two dimensions of two members each has all of their links.
+  const bool is_more =
+      box.dimension_count() > 2 && box.dimension(1).size() * box.dimension(2).size() > 4;
+  if (is_more) shape.box = std::move(box);
   add_disjoint_trees(shape);
   shape.ways = ways_of_sips(topology, sips);
   if (grid.wraps) {

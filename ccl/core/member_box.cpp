@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "ccl/core/plan.h"
 
@@ -47,6 +49,30 @@ int MemberBox::with_place(int member, int dimension, int place) const {
   const int index = indices_[static_cast<std::size_t>(member)] +
                     (place - place_of(member, dimension)) * stride(dimension);
   return members_[static_cast<std::size_t>(index)];
+}
+
+Row MemberBox::line(int member, int dimension) const {
+  std::vector<int> members;
+  for (int place = 0; place < this->dimension(dimension).size(); ++place) {
+    members.push_back(with_place(member, dimension, place));
+  }
+  return {std::move(members), this->dimension(dimension).row.wraps()};
+}
+
+std::vector<Row> MemberBox::lines() const {
+  std::vector<Row> lines;
+  for (int i = 0; i < dimension_count(); ++i) {
+    for (const int member : members_) {
+      if (place_of(member, i) == 0) lines.push_back(line(member, i));
+    }
+  }
+  return lines;
+}
+
+std::vector<Row> MemberBox::lines_through(int member) const {
+  std::vector<Row> lines;
+  for (int i = 0; i < dimension_count(); ++i) lines.push_back(line(member, i));
+  return lines;
 }
 
 }  // namespace kernbench::ccl

@@ -4,6 +4,10 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <span>
+#include <utility>
+
+#include "ccl/core/flow_graph.h"
 
 namespace kernbench::ccl {
 
@@ -239,10 +243,45 @@ double least_load_of_cuts(const Ways& ways, Kind kind, const std::vector<Demand>
   return least;
 }
 
+// Leaves stops out where the message from the one before to the one behind goes by them anyway.
+std::vector<int> list_stops(const Ways& ways, const std::vector<int>& members) {
+  std::vector<int> stops = {members.front()};
+  std::vector<int> passed;  // since the last stop
+  for (std::size_t i = 1; i < members.size(); ++i) {
+    const std::span<const int> link = ways.links(members[i - 1], members[i]);
+    passed.insert(passed.end(), link.begin(), link.end());
+    if (std::ranges::equal(passed, ways.links(stops.back(), members[i]))) continue;
+    stops.push_back(members[i - 1]);
+    passed.assign(link.begin(), link.end());
+  }
+  stops.push_back(members.back());
+  return stops;
+}
+
+constexpr double kBetter = 0.99;  // more chunks are more messages
+
+// The routes between a root and all others.
+Packing pack_flow(const Ways& ways, Kind kind, int root) {
+  SpreadWays best;
+  double least = 0;
+  for (const int chunks : {1, 2, 3, 4, 5, 6}) {
+    SpreadWays spread = spread_ways(*ways.joins(), root, chunks);
+    least = std::max(least, spread.least_load);
+    if (chunks == 1 || spread.load() < kBetter * best.load()) best = std::move(spread);
+    if (kBetter * best.load() <= least) break;
+  }
+  Packing packing{best.chunk_count, {}, best.load(), least};
+  for (std::vector<int>& way : best.ways) {
+    if (kind == Kind::gather) std::ranges::reverse(way);
+    packing.routes.emplace_back().stops = list_stops(ways, way);
+  }
+  return packing;
+}
+
 }  // namespace
 
 Packing pack(const Ways& ways, Kind kind, int root) {
-  constexpr double kBetter = 0.99;  // more chunks are more messages
+  if (ways.has_flow(kind)) return pack_flow(ways, kind, root);
   const std::vector<Demand> demands = list_demands(kind, ways.size(), root);
   const double least = least_load_of_cuts(ways, kind, demands);
   Packing best;
@@ -266,6 +305,7 @@ double find_least_load(const Ways& ways, Kind kind, int root, const Packing& pac
   constexpr double kSteepness = 60;
   constexpr double kRoundsOfPacking = 10;
   if (ways.size() < 2) return 0;
+  if (packing.least_load > 0) return packing.least_load;
   const std::vector<Demand> demands = list_demands(kind, ways.size(), root);
   Loads loads(ways);
   // The packing is a good first guess of the loads, and counts as much as some rounds of the

@@ -94,6 +94,7 @@ class MemberBox {
     Row row;                   // of places along it, from 0
     bool joins_all = false;    // any two of them are neighbours
     bool is_of_nodes = false;  // each lies in a node of its own
+    double slowness = 1;       // the time of bytes on its links over that on the first dimension's
 
     int size() const { return row.size(); }
     int depth() const { return joins_all ? 1 : row.depth(); }
@@ -112,9 +113,13 @@ class MemberBox {
   int place_of(int member, int dimension) const;
   // The member that differs in one place alone.
   int with_place(int member, int dimension, int place) const;
+  // The rows of members along each dimension, and those of one member.
+  std::vector<Row> lines() const;
+  std::vector<Row> lines_through(int member) const;
 
  private:
   int stride(int dimension) const;
+  Row line(int member, int dimension) const;
 
   std::vector<Dimension> dimensions_;  // inner to outer
   std::vector<int> members_;           // by place in the box
@@ -135,13 +140,17 @@ struct GroupShape {
   std::vector<Branch> tree;  // by member: the tree that reaches all in the fewest steps
   bool joins_all = false;    // any two members are neighbours: a switch or a full mesh
   bool spans_nodes = false;  // rows are nodes, with the same places in each
-  MemberBox box;             // of members that span nodes
+  // Of members that span nodes, or fill a box of three dimensions, of which rows and columns show
+  // only two.
+  MemberBox box;
   bool is_of_pes = false;
   // Null of a line, and of too many members.
   std::shared_ptr<const EdgeDisjointTrees> trees;
   std::shared_ptr<const Ways> ways;  // null of groups whose members are not told apart by links
   // As place_of(), on a grid that closes; empty of other groups.
   std::function<int(int from, int member)> place_on_grid;
+
+  bool is_box() const { return box.is_filled() && !spans_nodes; }
 
   // Returns the place of a member as counted from another one: along the ring, or forward in each
   // dimension of a grid that closes.  Members that stand alike see each other in one order.

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "ccl/core/flow_graph.h"
 #include "ccl/core/least_tree.h"
 #include "runtime/distributed/options.h"
 #include "sim_engine/topology/topology.h"
@@ -33,14 +34,18 @@ struct Packing {
   int chunk_count = 1;
   std::vector<Route> routes;
   double load = 0;  // blocks that the busiest link carries
+  // What it carries by any algorithm, as far as the search for the routes tells.
+  double least_load = 0;
 };
 
 class Ways {
  public:
   using Kind = distributed::CollectiveKind;
 
-  // Larger groups would take long to look at.
+  // Larger groups would take long to look at, and others than those of joins() for what has one
+  // root.
   static constexpr int kMostMembers = 8;
+  static constexpr int kMostJoined = 64;
 
   Ways(const Topology& topology, std::span<const int> sips);
 
@@ -52,16 +57,26 @@ class Ways {
   // Returns what messages cost if a link costs so much.
   MessageCosts costs(const std::vector<double>& by_link) const;
 
-  // Found when it is first asked for.
+  // The links between members, by which messages between any two of them go; null if messages pass
+  // links of others, too.
+  const FlowGraph* joins() const { return joins_.get(); }
+  // True if what a collective moves is a flow over joins(), out of its root or into it.
+  bool has_flow(Kind kind) const;
+  // True if the group is small enough for the collective.
+  bool serves(Kind kind) const { return size_ <= kMostMembers || has_flow(kind); }
+
+  // Found when it is first asked for.  REQUIRES: serves(kind)
   const Packing& packing(Kind kind, int root) const;
 
-  // The blocks that the busiest link carries by any algorithm, if all blocks have one size.
+  // The blocks that the busiest link carries by any algorithm, if all blocks have one size; 0 where
+  // it is not known.
   double least_load(Kind kind, int root) const;
 
  private:
   int size_;
   int link_count_ = 0;
   std::vector<std::vector<int>> links_;
+  std::shared_ptr<const FlowGraph> joins_;
   mutable std::map<std::pair<Kind, int>, Packing> packings_;
   mutable std::map<std::pair<Kind, int>, double> least_loads_;
 };

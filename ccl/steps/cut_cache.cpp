@@ -67,14 +67,16 @@ std::vector<int> channels_of_lanes(const Cut& cut, int channels_of_plan) {
   return channels;
 }
 
-// True if each of the plan's channels gets equally many lanes; where channels share ports, if each
-// gets a lane.
+// True if each of the plan's channels gets equally many lanes, or so many that one more is little;
+// where channels share ports, if each gets a lane.
 bool has_lanes_for_channels(const std::vector<Slice>& slices, const CutSizes& sizes) {
+  constexpr int kMany = 20;  // of a channel: one more is a twentieth
   std::set<Lane> lanes;
   for (const Slice& slice : slices) lanes.insert(slice.lane);
   const auto count = static_cast<int>(lanes.size());
   return sizes.channels > 1 &&
-         (sizes.share_ports ? count >= sizes.channels : count % sizes.channels == 0);
+         (sizes.share_ports ? count >= sizes.channels
+                            : count % sizes.channels == 0 || count >= kMany * sizes.channels);
 }
 
 // Cuts a row between units of as many elements as there are chunks, so that no slice has a rest.

@@ -8,6 +8,8 @@
 #include <catch2/catch.hpp>
 #include <numeric>
 #include <random>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "runtime/torch/run_ranks.h"
@@ -75,6 +77,47 @@ TEST_CASE("on a mesh a corner's two links carry the others' blocks alike", "[ccl
           all, [](const ccl::Candidate& one) { return one.algorithm->name == "torus"; });
       CHECK(grid->walk.load_of_block() == 2.5);
     }
+  }
+}
+
+// What a SIP's links carry of a block, if they all carry as much.
+TEST_CASE("on a torus of three dimensions all links of a SIP carry alike", "[ccl][auto]") {
+  const auto [w, links, within] =
+      GENERATE(std::tuple{3, 6, 1e-9}, std::tuple{4, 6, 1e-9}, std::tuple{2, 5, 0.02});
+  const Topology torus = joined_topology(SipTopology::torus_3d, w, w == 2 ? 3 : w, w == 2 ? 4 : w);
+  auto choice = ccl::AlgorithmChoice::of_all(torus, kAuto);
+  const auto load = [&](std::string_view algorithm, CollectiveKind kind) {
+    const auto& all = choice.candidates(kind);
+    const auto found = std::ranges::find_if(
+        all, [&](const ccl::Candidate& one) { return one.algorithm->name == algorithm; });
+    return found->walk.load_of_block();
+  };
+  const double size = torus.system.sip_count;
+  const double blocks = (size - 1) / links;
+  CHECK(load("torus", CollectiveKind::all_gather) == Approx(blocks).epsilon(within));
+  CHECK(load("torus", CollectiveKind::reduce_scatter) == Approx(blocks).epsilon(within));
+  CHECK(load("intercube_allreduce", CollectiveKind::all_reduce) ==
+        Approx(2 * blocks / size).epsilon(within));
+  for (const CollectiveKind kind : {CollectiveKind::broadcast, CollectiveKind::reduce}) {
+    CHECK(load("disjoint_trees", kind) == Approx(1.0 / links));
+  }
+  for (const CollectiveKind kind : {CollectiveKind::gather, CollectiveKind::scatter}) {
+    CHECK(load("packed_ways", kind) == Approx(blocks).epsilon(0.011));
+  }
+}
+
+// A corner of a mesh has two links, and sends 15 blocks; the SIP beside the centre has four.
+TEST_CASE("on a mesh all links of a root carry alike", "[ccl][auto]") {
+  const Topology mesh = link_topology(SipTopology::mesh_2d_no_wrap, 4, 4);
+  auto choice = ccl::AlgorithmChoice::of_all(mesh, kAuto);
+  for (const CollectiveKind kind : {CollectiveKind::gather, CollectiveKind::scatter}) {
+    for (const auto& [root, links] : {std::pair{0, 2}, {5, 4}, {15, 2}}) {
+      const auto& all = choice.candidates(kind, root);
+      const auto found = std::ranges::find_if(
+          all, [](const ccl::Candidate& one) { return one.algorithm->name == "packed_ways"; });
+      CHECK(found->walk.load_of_block() == Approx(15.0 / links).epsilon(0.011));
+    }
+    CHECK(choice.choose(kind, {.bytes = Bytes{1} << 20}).name == "packed_ways");
   }
 }
 

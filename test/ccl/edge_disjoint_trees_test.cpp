@@ -19,6 +19,12 @@ using ccl::Row;
 struct Grid {
   std::vector<Row> rows;
   std::vector<Row> columns;
+
+  std::vector<Row> lines() const {
+    std::vector<Row> all = rows;
+    all.insert(all.end(), columns.begin(), columns.end());
+    return all;
+  }
 };
 
 Grid make_grid(int w, int h, bool wraps) {
@@ -49,7 +55,7 @@ bool are_neighbours(int w, int h, bool wraps, int a, int b) {
 void check_trees(int w, int h, bool wraps, int root, std::size_t count) {
   CAPTURE(w, h, wraps, root);
   const Grid grid = make_grid(w, h, wraps);
-  const EdgeDisjointTrees of_grid(w * h, grid.rows, grid.columns);
+  const EdgeDisjointTrees of_grid(w * h, grid.lines());
   const EdgeDisjointTrees::Trees& trees = of_grid.of_root(root);
   REQUIRE(trees.inner.size() == count);
   std::set<std::pair<int, int>> links;

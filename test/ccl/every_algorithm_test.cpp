@@ -28,6 +28,10 @@ struct Shape {
   bool has_powers_of_two;  // its rows and its columns have 1, 2, 4 ... SIPs
   bool is_small_grid;      // it has 2 to 8 SIPs, joined in rows and columns
   bool adds_up = false;    // its switch does
+
+  bool is_grid() const {
+    return !joins_all(topology.system.topology) && topology.system.nodes.count <= 1;
+  }
 };
 
 // The topology with these links at 10 GB/s and 2 us.
@@ -81,7 +85,7 @@ std::vector<Shape> every_shape() {
 
 // The table says, as `kernbench list` does, which collectives the library's algorithms are for, and
 // which groups can run them.
-enum class Needs { nothing, powers_of_two, sides_of_4, small_grid, nodes, sums };
+enum class Needs { nothing, powers_of_two, sides_of_4, small_grid, grid, nodes, sums };
 struct Served {
   std::vector<CollectiveKind> kinds;
   Needs needs = Needs::nothing;
@@ -114,7 +118,7 @@ const std::map<std::string_view, Served>& served() {
       {"disjoint_trees", {{broadcast, reduce}}},
       {"packed_trees",
        {{all_reduce, all_gather, reduce_scatter, broadcast, reduce}, Needs::small_grid}},
-      {"packed_ways", {{all_to_all, gather, scatter}, Needs::small_grid}},
+      {"packed_ways", {{all_to_all, gather, scatter}, Needs::grid}},
       {"pairs", {{all_to_all, gather, scatter}}},
       {"pairs_at_once", {{all_to_all, gather, scatter}}},
       {"pairs_spread", {{all_to_all, gather, scatter}}},
@@ -250,6 +254,8 @@ std::string refusal(const Shape& shape, const Algorithm& algorithm, CollectiveKi
       return shape.has_powers_of_two && !has_more_than_4_in_a_row(shape) ? "" : "KB-Y047";
     case Needs::small_grid:
       return shape.is_small_grid ? "" : "KB-Y047";
+    case Needs::grid:
+      return is_alone || !shape.is_grid() ? "KB-Y047" : "";
     case Needs::nodes:
       return shape.topology.system.nodes.count > 1 ? "" : "KB-Y047";
     case Needs::sums:

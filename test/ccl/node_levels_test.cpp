@@ -35,6 +35,26 @@ TEST_CASE("on three levels of links, hierarchical takes twice the latency of eac
   CHECK(kernels.run(256) == 2 * messages);
 }
 
+TEST_CASE("a root sends blocks for other nodes before those for its own", "[ccl][network]") {
+  const Topology topology = in_nodes(joined_topology(SipTopology::switched, 12), 4);
+  std::vector<int> sips(12);
+  std::iota(sips.begin(), sips.end(), 0);
+  const ccl::GroupShape shape = ccl::shape_of_sips(topology, sips);
+  for (const int root : {0, 6}) {
+    ccl::Plan plan(CollectiveKind::scatter, root);
+    ccl::find_algorithm("hierarchical")
+        ->plan({shape, CollectiveKind::scatter, root, root, {}}, plan);
+    std::map<int, int> takers;  // by stage
+    for (const ccl::Move& move : plan.moves) {
+      CHECK(move.time == 0);
+      takers.emplace(move.stage, move.chunks.taker);
+    }
+    CHECK(takers.size() == 12);
+    int sent = 0;
+    for (const auto& [stage, taker] : takers) CHECK((taker / 4 == root / 4) == (sent++ >= 8));
+  }
+}
+
 TEST_CASE("each level's links carry 2 (N - 1)/P n of an all_reduce", "[ccl][network]") {
   const Topology topology = in_boards(joined_topology(SipTopology::switched, 32), 4, 2);
   std::vector<int> sips(32);

@@ -3,8 +3,10 @@
 #include "ccl/core/packing.h"
 
 #include <algorithm>
+#include <bit>
 #include <catch2/catch.hpp>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <random>
 
@@ -142,6 +144,54 @@ TEST_CASE("two members have one way each way, however many links their SIPs have
   }
 }
 
+// The largest of all sets of members without the root over the links into it.
+double largest_cut(const ccl::FlowGraph& graph, int root) {
+  double largest = 0;
+  for (unsigned set = 1; set < 1U << graph.size(); ++set) {
+    const auto has = [&](int member) { return (set >> member & 1) != 0; };
+    if (has(root)) continue;
+    int links = 0;
+    for (int number = 0; number < graph.arc_count(); ++number) {
+      links += !has(graph.arc(number).from) && has(graph.arc(number).to) ? 1 : 0;
+    }
+    largest = std::max(largest, static_cast<double>(std::popcount(set)) / links);
+  }
+  return largest;
+}
+
+TEST_CASE("what one root spreads over links between members is the flow that their cuts allow",
+          "[ccl][packing]") {
+  for (const Topology& topology :
+       {link_topology(SipTopology::mesh_2d_no_wrap, 4, 3),
+        link_topology(SipTopology::torus_2d, 3, 3), link_topology(SipTopology::ring_1d, 9),
+        joined_topology(SipTopology::torus_3d, 3, 2, 2)}) {
+    std::vector<int> sips(static_cast<std::size_t>(topology.system.sip_count));
+    std::iota(sips.begin(), sips.end(), 0);
+    const Ways ways(topology, sips);
+    for (const int root : sips) {
+      const double largest = largest_cut(*ways.joins(), root);
+      for (const CollectiveKind kind : {CollectiveKind::gather, CollectiveKind::scatter}) {
+        const Packing& packing = ways.packing(kind, root);
+        CAPTURE(topology.system.w, topology.system.h, root, static_cast<int>(kind));
+        CHECK(ways.least_load(kind, root) <= largest);
+        CHECK(packing.load >= largest);
+        // Fewer whole shares over a link would not fit.
+        CHECK(packing.load < largest + 1.0 / packing.chunk_count);
+        CHECK(packing.load == counted_load(ways, packing));
+        std::map<std::pair<int, int>, int> shares;
+        for (const Route& route : packing.routes) {
+          ++shares[{route.stops.front(), route.stops.back()}];
+        }
+        CHECK(std::ssize(shares) == std::ssize(sips) - 1);
+        for (const auto& [ends, count] : shares) {
+          CHECK(count == packing.chunk_count);
+          CHECK((kind == CollectiveKind::gather ? ends.second : ends.first) == root);
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("a group that lies apart is bound by the links that its messages can pass",
           "[ccl][packing][bound]") {
   // SIPs 0, 2 and 5 of a torus that is 2 wide and 3 high: 5 sends to either by its west link alone,
@@ -155,15 +205,20 @@ TEST_CASE("a group that lies apart is bound by the links that its messages can p
         Time{500'000 + kBytes * 20});
 }
 
-TEST_CASE("only SIPs of a grid, and few, have ways to choose from", "[ccl][packing]") {
+TEST_CASE("only SIPs of a grid, and few or neighbours, have ways to choose from",
+          "[ccl][packing]") {
   const auto ways_of = [](const Topology& topology, int count) {
     std::vector<int> sips(static_cast<std::size_t>(count));
     std::iota(sips.begin(), sips.end(), 0);
     return ccl::shape_of_sips(topology, sips).ways;
   };
   CHECK(ways_of(link_topology(SipTopology::ring_1d, 8), 8) != nullptr);
-  CHECK(ways_of(link_topology(SipTopology::ring_1d, 9), 9) == nullptr);
   CHECK(ways_of(link_topology(SipTopology::ring_1d, 9), 1) == nullptr);
+  CHECK(ways_of(link_topology(SipTopology::ring_1d, 64), 64) != nullptr);
+  CHECK(ways_of(link_topology(SipTopology::ring_1d, 65), 65) == nullptr);
+  // Messages between the first and the last pass links of those that are left out.
+  CHECK(ways_of(link_topology(SipTopology::ring_1d, 12), 9) == nullptr);
+  CHECK(ways_of(link_topology(SipTopology::mesh_2d_no_wrap, 3, 5), 9) != nullptr);
   CHECK(ways_of(link_topology(SipTopology::full_mesh, 4), 4) == nullptr);
   CHECK(ccl::shape_of_pes(4).ways == nullptr);
 }
