@@ -64,6 +64,8 @@ class Members {
       expect(messages.empty(), fmt::format("{} are left", ends.first));
     }
     for (int self = 0; self < size_; ++self) check_stored(self);
+    // Blocks that travel in pairs have more times than members where they go either way round.
+    if (!ccl::has_pairs(plans_.front().kind())) check_length();
     return wrong_;
   }
 
@@ -84,6 +86,14 @@ class Members {
       expect(move.time >= 0, "a time before the first one");
       expect(move.chunks.end <= plan.chunk_count, "a chunk beyond the last one");
     }
+  }
+
+  void check_length() {
+    int last = 0;
+    for (const Plan& plan : plans_) {
+      for (const Move& move : plan.moves) last = std::max(last, move.time);
+    }
+    expect(plans_.front().length == last + 1, "the length is not when the last move is done");
   }
 
   std::vector<std::pair<int, std::size_t>> moves_in_order() const {
