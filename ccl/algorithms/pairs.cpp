@@ -88,7 +88,8 @@ class Pairs {
   // True if members are all nodes of a grid on which a message goes along the row first, and to the
   // opposite side of a ring always ahead.
   bool has_rings() const {
-    const bool is_ring = shape_.rows.size() == 1 && shape_.ring.wraps() && !shape_.is_of_pes;
+    const bool is_line = shape_.rows.size() == 1 || shape_.columns.size() == 1;
+    const bool is_ring = is_line && shape_.ring.wraps() && !shape_.is_of_pes;
     return (is_torus_ || is_ring) && !shape_.joins_all && !shape_.spans_nodes &&
            shape_.size == shape_.node_count;
   }

@@ -98,7 +98,6 @@ class Layout {
   template <class Visit>
   void for_each_queue_of_cubes(const Visit& visit) const;
   int count_queues() const;
-  void check_are_alike(const sim::Folding& folding) const;
 
   const Topology topology_;
   const Participants participants_;

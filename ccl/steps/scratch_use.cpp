@@ -38,7 +38,6 @@ class KeptChunks {
 std::int64_t most_chunks_kept(const Plan& plan, std::size_t summands) {
   KeptChunks kept(plan);
   std::vector<int> last_use(plan.moves.size());
-  for (std::size_t i = 0; i < plan.moves.size(); ++i) last_use[i] = plan.moves[i].time;
   for (const Move& move : plan.moves) {
     for (const int held : move.held) {
       int& last = last_use[static_cast<std::size_t>(held)];

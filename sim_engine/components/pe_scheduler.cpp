@@ -181,11 +181,9 @@ Event PeScheduler::end_of_transfer(const Path& path, Command& command) {
 
 void PeScheduler::transferred(Command& command) {
   const auto [link, hbm] = services_.fabric.waiting_of_delivered();
-  if (link + hbm > Time{0}) {
-    Waits& waits = command.issuer->waits();
-    waits[WaitCause::link] += link;
-    waits[WaitCause::hbm] += hbm;
-  }
+  Waits& waits = command.issuer->waits();
+  waits[WaitCause::link] += link;
+  waits[WaitCause::hbm] += hbm;
   finish(command);
 }
 

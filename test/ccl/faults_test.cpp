@@ -230,8 +230,9 @@ TEST_CASE("a flipped bit of a kernel's result is in memory", "[ccl][faults]") {
   const auto [dtype, bit, gives] =
       GENERATE(Flip{DType::f32, 31, -2}, Flip{DType::f32, 22, 3}, Flip{DType::f16, 15, -2},
                Flip{DType::bf16, 6, 3}, Flip{DType::i32, 4, 18});
-  RuntimeContext torch(
-      with_faults(free_topology(), {fmt::format("rank=0 flip={} element=5 result=2", bit)}));
+  const std::size_t element = GENERATE(0, 1, 5, 7);
+  RuntimeContext torch(with_faults(
+      free_topology(), {fmt::format("rank=0 flip={} element={} result=2", bit, element)}));
   const auto twice = [](tl::Context& tl, tl::Pointer p) {
     const tl::Tensor a = tl.load(p, {8}, p.dtype());
     tl.store(p, a + a);
@@ -243,7 +244,7 @@ TEST_CASE("a flipped bit of a kernel's result is in memory", "[ccl][faults]") {
   }
   const std::vector<float> fine(8, 2);
   std::vector<float> flipped = fine;
-  flipped[5] = gives;
+  flipped[element] = gives;
   CHECK(results[0].to_vector() == fine);
   CHECK(results[1].to_vector() == flipped);
   CHECK(results[2].to_vector() == fine);

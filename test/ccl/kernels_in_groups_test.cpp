@@ -143,5 +143,25 @@ TEST_CASE("a port that the group does not have is told with those that it has",
              Catch::Contains("there is no neighbour at north[7]; there are: east, west"));
 }
 
+TEST_CASE("the queues of all ranks stay when a group that ran a kernel goes", "[ccl][groups]") {
+  RuntimeContext torch(round_topology(SipTopology::ring_1d, 4),
+                       {.ccl = config_of("test_rotate_on_ring", true)});
+  torch.distributed.init_process_group("ahbm");
+  const auto group = torch.distributed.new_group({0, 1});
+  run_on_devices(torch, 4, [&](int rank) {
+    const auto sum_in = [&](const distributed::CollectiveOptions& options) {
+      const Tensor x = torch.full({3}, 1, {.dp = DPPolicy::on_one_pe()});
+      torch.distributed.all_reduce(x, ReduceOp::sum, options);
+      return x.at({0});
+    };
+    if (rank < 2) {
+      CHECK(sum_in({.group = group}) == 2);
+      torch.distributed.destroy_process_group(group);
+    }
+    torch.distributed.barrier();
+    CHECK(sum_in({}) == 4);
+  });
+}
+
 }  // namespace
 }  // namespace kernbench::test::kernels_in_groups_test

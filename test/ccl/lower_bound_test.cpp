@@ -85,6 +85,38 @@ TEST_CASE("between few bytes and many: the longer of the way and of the busiest 
   CHECK(bound(SipTopology::ring_1d, 8, 1, kEven + 8) == kAlpha + Time{(kEven + 8) * 20 * 7 / 8});
 }
 
+// Blocks of p members go p/4 SIPs on the average, so that each of 2 p links carries p^2/8 of them.
+TEST_CASE("an all_to_all on a ring must move p^2/8 blocks over each link", "[ccl][bound]") {
+  for (const int p : {4, 8, 16, 64}) {
+    const Topology ring = link_topology(SipTopology::ring_1d, p);
+    CAPTURE(p);
+    CHECK(ccl::collective_lower_bound(ring, distributed::CollectiveKind::all_to_all, kMiB) ==
+          kAlpha + p * p / 8 * Time{20'971'520});
+  }
+}
+
+// Two nodes of 4.  Each SIP has a link of 10 GB/s and 1 us out of its node, and one into it: a byte
+// takes 100 ps.
+TEST_CASE("what one node needs of another must pass the links between them", "[ccl][bound]") {
+  using enum distributed::CollectiveKind;
+  const Topology nodes = in_nodes(joined_topology(SipTopology::full_mesh, 8), 4);
+  const auto bound_of = [&](distributed::CollectiveKind kind) {
+    return ccl::collective_lower_bound(nodes, kind, kMiB);
+  };
+  constexpr Time kOutAndIn{2'000'000};
+  constexpr Time kBlock{100 * kMiB};
+  CHECK(bound_of(all_gather) == kOutAndIn + 4 * kBlock / 4);
+  CHECK(bound_of(reduce_scatter) == kOutAndIn + 4 * kBlock / 4);
+  CHECK(bound_of(all_to_all) == kOutAndIn + 4 * 4 * kBlock / 4);
+}
+
+TEST_CASE("sums of nodes need not pass the core of one switch", "[ccl][bound]") {
+  Topology nodes = in_nodes(joined_topology(SipTopology::switched, 8), 4);
+  const Time bound = ccl::all_reduce_lower_bound(nodes, kMiB);
+  nodes.system.network_switch.core.bandwidth = Bandwidth{10'000'000'000};
+  CHECK(ccl::all_reduce_lower_bound(nodes, kMiB) == bound);
+}
+
 TEST_CASE("few bytes are bound by the diameter", "[ccl][bound]") {
   CHECK(bound(SipTopology::ring_1d, 8, 1, 1) == 4 * kAlpha);
   CHECK(bound(SipTopology::ring_1d, 7, 1, 1) == 3 * kAlpha);

@@ -74,5 +74,25 @@ TEST_CASE("each level's links carry 2 (N - 1)/P n of an all_reduce", "[ccl][netw
   CHECK(chunks[2] == 2 * 3 * 1);  // 2 (4 - 1)/4 of n/8
 }
 
+TEST_CASE("messages between boards go by another node where that takes less", "[ccl][network]") {
+  Topology topology = in_boards(joined_topology(SipTopology::switched, 16), 4, 2);
+  const auto latency = [&] { return sim::SipNetwork(topology).latency(0, 4); };
+  CHECK(latency() == 2 * Time{700'000});  // out of a board, and into the other
+  topology.system.nodes.inner.front().link.latency = Time{5'000'000};
+  CHECK(latency() == 2 * 2 * Time{1'000'000});  // out of the node, in, out and in again
+}
+
+// Where several SIPs have a link to another board together, those beside it stand elsewhere.
+TEST_CASE("a group is moved to the first SIPs only where each has links of its own",
+          "[ccl][network]") {
+  Topology topology = in_boards(joined_topology(SipTopology::switched, 16), 4, 2);
+  CHECK(ccl::shift_to_first(topology, {6, 7}) == std::vector{0, 1});
+  topology.system.nodes.inner.front().sips_per_link = 2;
+  CHECK(ccl::shift_to_first(topology, {6, 7}) == std::vector{6, 7});
+  topology.system.nodes.inner.front().sips_per_link = 1;
+  topology.system.nodes.sips_per_link = 2;
+  CHECK(ccl::shift_to_first(topology, {6, 7}) == std::vector{6, 7});
+}
+
 }  // namespace
 }  // namespace kernbench::test::node_levels_test

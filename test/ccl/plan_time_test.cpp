@@ -61,6 +61,10 @@ TEST_CASE("where all messages have one size the model is the closed form", "[ccl
       grids.push_back(link_topology(kind, w, h));
     }
   }
+  // Of these the model walks over the moves of some members alone.
+  grids.push_back(link_topology(SipTopology::ring_1d, 128));
+  grids.push_back(link_topology(SipTopology::torus_2d, 12, 12));
+  for (Topology& topology : grids) topology.sip.io_cpu_dispatch = Time{30'000};
   std::vector<Topology> joined;
   for (const int p : {2, 3, 8, 16}) {
     joined.push_back(joined_topology(SipTopology::full_mesh, p));
@@ -75,6 +79,23 @@ TEST_CASE("where all messages have one size the model is the closed form", "[ccl
   CHECK(count_forms("swing_whole_allreduce", grids) > 4);
   CHECK(count_forms("direct_allreduce", joined) > 20);
   CHECK(count_forms("switch_allreduce", joined) > 10);
+}
+
+// Blocks go h/4 rows down or up on the average, so that each of 2 w h links along columns carries
+// w h^2/8 of them, more than those along rows carry.
+TEST_CASE("the model of an all_to_all on a long torus is no shorter than its columns take",
+          "[ccl][plan_time]") {
+  constexpr Bytes kBlock = 1 << 20;
+  for (const auto& [w, h] : {std::pair{2, 8}, {4, 8}, {4, 16}, {8, 32}}) {
+    const auto choice =
+        ccl::AlgorithmChoice::of_all(link_topology(SipTopology::torus_2d, w, h), deep("auto"));
+    CAPTURE(w, h);
+    for (const auto* const name : {"pairs", "pairs_at_once", "pairs_spread"}) {
+      const auto time =
+          choice.time_of(*ccl::find_algorithm(name), CollectiveKind::all_to_all, {.bytes = kBlock});
+      CHECK(time.value() >= w * h * h / 8 * Time{20 * kBlock});
+    }
+  }
 }
 
 // The ratios of the model to the simulated kernels, the smaller over the larger.

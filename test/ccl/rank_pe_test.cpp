@@ -248,6 +248,15 @@ TEST_CASE("queues that leave no room for values are refused when the group is ma
   CHECK(simulation_of(driver.torch).machine().channels().empty());
 }
 
+// Four ranks need eight f32 in a third of what queues leave: 96 B of 2 MiB.
+TEST_CASE("queues may leave just the room that values need", "[ccl][rank_pe][errors]") {
+  DriverUnderTest just(4, "ring_allreduce", "depth: 2, slot: 524264 B");
+  CHECK_NOTHROW(just.torch.distributed.init_process_group("ahbm"));
+  DriverUnderTest more(4, "ring_allreduce", "depth: 2, slot: 524265 B");
+  CHECK_THAT(config_error_of([&] { more.torch.distributed.init_process_group("ahbm"); }),
+             test::Says("KB-Y044", "leave no room"));
+}
+
 // This kernel asks for its place in a ring, a grid or a tree.
 template <class Place>
 void asks_for_its_place(tl::Context&, const ccl::KernelArgs& args) {

@@ -4,6 +4,9 @@
 
 #include <catch2/catch.hpp>
 
+#include "ccl/steps/cut_sizes.h"
+#include "test/support/small_topology.h"
+
 namespace kernbench::test::scratch_use_test {
 namespace {
 
@@ -76,6 +79,21 @@ TEST_CASE("slices that are under way at once are kept together", "[ccl][scratch]
   CHECK(ccl::most_chunks_kept(plan, 1) == 3 * 4);
   plan.slice_interval = 2;
   CHECK(ccl::most_chunks_kept(plan, 1) == 3 * 2);
+}
+
+// A third of TCM, or less if less is left to collectives.
+TEST_CASE("messages have the scratch that collectives have", "[ccl][scratch]") {
+  constexpr std::int64_t kKept = 4;
+  Topology topology = small_topology();
+  topology.pe.tcm.capacity = 3 << 20;
+  const auto bytes = [&](Bytes of_collectives) {
+    topology.communication.scratch = of_collectives;
+    return 4 * kKept *
+           ccl::most_message_elements(topology, DType::f32, lone_slice({adds(0)}), kKept) / 2;
+  };
+  CHECK(bytes(0) == 1 << 20);
+  CHECK(bytes(256 << 10) == 256 << 10);
+  CHECK(bytes(2 << 20) == 1 << 20);
 }
 
 }  // namespace

@@ -104,6 +104,7 @@ TEST_CASE("a tensor that lies alike on both sides is cut by shards, each of one 
   const auto slices =
       ccl::cut_into_slices(std::vector<BlockLayout>{{tensor, 0}, {tensor, 0}}, 48, DType::f32);
   REQUIRE(slices.size() == 4);
+  CHECK(tensor->shard_count() == 4);
   for (const Slice& slice : slices) {
     CHECK(slice.rows == 1);
     CHECK(slice.columns == 12);

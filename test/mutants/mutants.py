@@ -10,6 +10,11 @@ survived: it is printed as a line to judge.  Results are kept in WORK/mutants-SE
 second call with the same seed goes on where the first has ended; with a longer --longest it runs
 the longer tests for what has survived.  Tests that take little time run first, and before them
 those that have noticed changes of the same folder.
+
+    test/mutants/mutants.py --again ../mutants/mutants-1.csv --work ../mutants-again
+
+judges again, with the tests of today, what has survived there: a change is found by its line's
+text, and where several lines or places have that, each is one.
 """
 
 import argparse
@@ -147,6 +152,34 @@ def times_of_tests():
     return times
 
 
+def survivors_of(path, files):
+    """Lists the places of the changes that have survived in a journal and are in the sources yet."""
+    found = []
+    for row in Journal(path).rows.values():
+        if row["fate"] != "survived":
+            continue
+        file, number = row["place"].split(":")
+        alike = [place for place in places(each for each in files if str(each) == file)
+                 if text_of(place) == row["line"] and describe(place) == row["change"]]
+        least = min((abs(place[1] + 1 - int(number)) for place in alike), default=0)
+        found += [place for place in alike if abs(place[1] + 1 - int(number)) == least]
+    return found
+
+
+def line_of(place):
+    return (ROOT / place[0]).read_text().splitlines()[place[1]]
+
+
+def text_of(place):
+    return line_of(place).strip()
+
+
+def describe(place):
+    _, _, begin, end, new = place
+    old = line_of(place)[begin:end].strip() or text_of(place)
+    return f"{old} -> {new.strip()}"
+
+
 class Mutant:
     """One changed file, in the folder of the thread that judges it."""
 
@@ -158,10 +191,6 @@ class Mutant:
         self.folder = work / f"job-{threading.get_ident()}"
         self.object = self.folder / "mutant.o"
         self.work = work
-
-    def describe(self):
-        old = self.line[self.begin:self.end].strip() or self.line.strip()
-        return f"{old} -> {self.new.strip()}"
 
     def compile(self, compiler):
         """Returns why it is no mutant; None if it is one."""
@@ -341,7 +370,7 @@ class Campaign:
             fate, by = self.judge.judge(mutant, self.compiler,
                                         float(before["longest"]) if before else 0)
             row = dict(zip(FIELDS, (draw, f"{mutant.file}:{mutant.number + 1}", fate,
-                                    mutant.describe(), mutant.line.strip(), by,
+                                    describe(self.drawn[draw]), mutant.line.strip(), by,
                                     self.options.longest)))
             with self.lock:
                 self.journal.add(row)
@@ -359,6 +388,7 @@ def read_options():
                                      formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--count", type=int, default=400, help="mutants that are other programs")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--again", type=pathlib.Path, help="a journal, whose survivors are judged")
     parser.add_argument("--work", type=pathlib.Path, required=True, help="folder of the results")
     parser.add_argument("--longest", type=float, default=STAGES_S[-1], help="seconds of a test")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
@@ -372,18 +402,21 @@ def main():
     check_sources(work, files)
     for room in ROOMS:
         make_library(work, room, files[room], compiler, options.jobs)
-    drawn = places(file for room in ROOMS for file in files[room] if file.parts[0] == room)
-    random.Random(options.seed).shuffle(drawn)
-    journal = Journal(work / f"mutants-{options.seed}.csv")
+    written = [file for room in ROOMS for file in files[room] if file.parts[0] == room]
+    drawn = survivors_of(options.again, written) if options.again else places(written)
+    if not options.again:
+        random.Random(options.seed).shuffle(drawn)
+    of = options.again.stem if options.again else f"mutants-{options.seed}"
+    journal = Journal(work / f"{of}.csv")
     judge = Judge(options.longest)
-    of_all_programs = next(file for file, *_ in drawn if file.parts[0] == "sim_engine")
+    of_all_programs = next(file for file in written if file.parts[0] == "sim_engine")
     check_tests(work, of_all_programs, compiler, judge)
     for row in journal.rows.values():
         judge.remember(pathlib.Path(row["place"]).parent, row["by"])
     Campaign(options, work, drawn, journal, judge, compiler).run()
     mutants = journal.mutants(options.count)
     survivors = [row for row in mutants if row["fate"] == "survived"]
-    print(f"\nseed {options.seed}: {len(mutants)} mutants, {len(survivors)} survived "
+    print(f"\n{of}: {len(mutants)} mutants, {len(survivors)} survived "
           f"({100 - 100 * len(survivors) / max(len(mutants), 1):.1f} % are killed)")
     for row in survivors:
         print("  ".join((row["place"], row["change"], row["line"])))

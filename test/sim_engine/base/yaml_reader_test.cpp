@@ -184,6 +184,7 @@ TEST_CASE("a quantity out of range says the range, however large", "[yaml]") {
   CHECK_THAT(bandwidth("-5 GB/s"),
              Says("KB-Y020", "-5 GB/s", "[1 MB/s, 1000 TB/s]", "`unlimited`"));
   CHECK_THAT(frequency("999 kHz"), Says("KB-Y020", "999 kHz", "[1 MHz, 1000 GHz]", "`unlimited`"));
+  CHECK(bytes("123456789012345678 B", 1, kMax) == "123456789012345678");
   for (const char* huge : {"9223372036854775807", "9223372036854775808", "18446744073709551616",
                            "999999999999999999", "99999999999999999999999999999999999999999"}) {
     CHECK_THAT(time(fmt::format("{} s", huge)), Says("KB-Y020", huge, "[0 ps, 1 s]"));
@@ -283,6 +284,14 @@ TEST_CASE("a rule about several values is checked only if they are right", "[yam
   CHECK_THAT(errors_of("{a: 2, b: 1}", read), Says("KB-Y030", "1:1", "a must be less than b"));
   CHECK_THAT(errors_of("{a: 2, b: 0}", read), !Contains("KB-Y030"));
   CHECK_THAT(errors_of("{a: 2}", read), !Contains("KB-Y030"));
+  const auto of_parts = [](YamlMap& map) {
+    map.map("m").integer("a", 1, 9);
+    if (map.is_fine({"m"})) map.fail("KB-Y030", "its parts are right");
+  };
+  CHECK_THAT(errors_of("m: {a: 1}", of_parts), Says("KB-Y030", "its parts are right"));
+  for (const char* wrong : {"m: {}", "m: {a: 0}", "m: {a: 1, b: 2}"}) {
+    CHECK_THAT(errors_of(wrong, of_parts), !Contains("KB-Y030"));
+  }
   const std::string both = errors_of("{a: 9, b: 0}", read);
   CHECK_THAT(both, Says("KB-Y031", "1:5", "a: nine"));
   CHECK_THAT(both, Says("KB-Y020", "1:11", "b: 0", "[1, 9]"));

@@ -51,6 +51,18 @@ TEST_CASE("products on the array are its own cycles", "[busiest_unit][gemm]") {
   CHECK(busiest_of(dut).busy == 5 * kProduct);
 }
 
+TEST_CASE("the use of each class of units is of the time that kernels ran", "[busiest_unit]") {
+  MachineUnderTest dut(gemm_topology());
+  KernelUnderTest kernel(dut, kPe1);
+  multiply(kernel, dut.buffer(kPe1, 256), 5);
+  kernel.end();
+  const Time kernel_time = dut.machine.busiest_unit().kernel_time;
+  CHECK(kernel_time > 5 * kProduct);
+  for (const UnitClassUse& use : dut.machine.unit_classes()) {
+    CHECK(use.busiest.kernel_time == kernel_time);
+  }
+}
+
 TEST_CASE("what a unit has before it does not count until it is served", "[busiest_unit]") {
   MachineUnderTest dut(gemm_topology());
   KernelUnderTest kernel(dut, kPe0);

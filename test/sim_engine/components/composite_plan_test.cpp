@@ -1,12 +1,16 @@
 #include "sim_engine/components/composite_plan.h"
 
 #include <algorithm>
+#include <array>
 #include <catch2/catch.hpp>
 #include <memory>
 #include <vector>
 
+#include "sim_engine/components/machine.h"
 #include "sim_engine/components/tile_choices.h"
 #include "sim_engine/components/tile_estimate.h"
+#include "sim_engine/components/tile_traffic.h"
+#include "test/support/small_topology.h"
 
 namespace kernbench::sim::composite_plan_test {
 
@@ -187,6 +191,10 @@ TEST_CASE("one step takes its loads, its product and its store", "[composite]") 
   shared.hbm.share = Bandwidth{kWay.hbm.alone.bandwidth.per_second / 2};
   shared.pes_in_cube = 2;
   CHECK(estimate_time(plan, kPe, shared) == 4 * kTile + kLatency + kProduct + kTile + kLatency);
+  // One that begins when the other has ended has a load, the product and the store before it still.
+  shared.launch_spread = Time{1'000'000};
+  CHECK(estimate_time(plan, kPe, shared) >=
+        1'000'000 + kTile + kLatency + kProduct + kTile + kLatency);
 }
 
 TEST_CASE("an estimate that breaks off is longer than what it may be", "[composite]") {
@@ -238,6 +246,78 @@ TEST_CASE("SRAM's port keeps up with the tiles of a product on a whole SIP", "[c
   CHECK(passed / kShareOfPort < least_of_array);
 }
 
+TEST_CASE("a composite uses memory as often as is counted", "[composite]") {
+  const auto in_blocks = [](OperandAt& operand, std::int64_t count) {
+    auto list = std::make_shared<FurtherBlocks>();
+    for (std::int64_t i = 1; i < count; ++i) list->blocks.push_back({100 * i, {}});
+    operand.list = std::move(list);
+  };
+  const auto [of_a, of_b, of_c, has_bias] = GENERATE(table<int, int, int, bool>(
+      {{1, 1, 1, false}, {3, 1, 1, false}, {1, 4, 1, true}, {1, 1, 2, false}, {5, 3, 7, true}}));
+  CompositePlan plan = plan_of({1000, 1000, 1000});
+  in_blocks(plan.a, of_a);
+  in_blocks(plan.b, of_b);
+  in_blocks(plan.c, of_c);
+  if (has_bias) plan.bias.emplace().buffer.dtype = DType::f32;
+  int uses = 0;
+  for_each_memory_use(plan, [&](const MemoryUse&) { ++uses; });
+  CHECK(uses == of_a + of_b + of_c + (has_bias ? 1 : 0));
+  CHECK(static_cast<int>(count_memory_uses(plan)) == uses);
+}
+
+// A new tile is written once for the PEs of its cube that read it, and sent once to each other
+// cube.
+TEST_CASE("a tile passes SRAM's port once for each reader, and once for each that brings it",
+          "[composite]") {
+  const auto [in_cube, cubes] = GENERATE(table<int, int>({{1, 16}, {8, 1}, {8, 4}, {2, 3}}));
+  CompositePlan plan = plan_of({256, 512, 4096}, {64, 64, 384});
+  plan.a.readers = {8, 8 * cubes};
+  plan.b.readers = {in_cube, in_cube * cubes};
+  const WaysOfTiles ways{.hbm = {{Bandwidth{92'160'000'000}, Time{140'000}}, {11'520'000'000}},
+                         .sram = {{Bandwidth{256'000'000'000}, Time{40'000}}, {1'000'000'000}},
+                         .sram_capacity = 16 << 20,
+                         .pes_in_cube = 8};
+  constexpr Bytes kTile = 64 * 384 * 2;
+  const TileLoad load = TileTraffic(plan, ways).cost_of(plan.b, 64, 384);
+  CAPTURE(in_cube, cubes);
+  CHECK(load.sram_kept.together == kTile * 1000);
+  CHECK(load.sram_new.together ==
+        (kTile + kTile / in_cube + kTile * (cubes - 1) / (in_cube * cubes)) * 1000);
+}
+
+// Messages go along the row first, and then along the column.
+TEST_CASE("cubes send to all others at the rate of each one's busiest link", "[composite]") {
+  const auto [w, h] = GENERATE(table<int, int>({{2, 1}, {1, 4}, {4, 4}, {5, 2}, {2, 5}, {3, 7}}));
+  const Topology topology = test::round_topology(SipTopology::ring_1d, 2, 1, w, h);
+  Machine machine(topology, {});
+  std::int64_t busiest = 0;
+  for (int from = 0; from < w * h; ++from) {
+    std::array<std::int64_t, 4> takers{};  // by link: east, west, south, north
+    for (int to = 0; to < w * h; ++to) {
+      const int ahead = to % w - from % w;
+      const int down = to / w - from / w;
+      if (to != from) ++takers[ahead != 0 ? (ahead > 0 ? 0 : 1) : (down > 0 ? 2 : 3)];
+    }
+    busiest += *std::ranges::max_element(takers);
+  }
+  const WaysOfTiles ways = find_ways_of_tiles(topology, machine.fabric(), {0, 0, 0}, {0, 0, 0}, {});
+  CHECK(ways.to_all_cubes.per_second ==
+        topology.sip.ucie.bandwidth.per_second * w * h * (w * h - 1) / busiest);
+}
+
+TEST_CASE("no depth that is asked for is faster than the one that is chosen", "[composite]") {
+  for (const std::int64_t k : {33, 63, 100, 250, 500, 1000}) {
+    for (const Bytes scratch : {Bytes{1} << 15, Bytes{1} << 17, Bytes{1} << 20}) {
+      const auto time_with = [&](std::int64_t depth) {
+        const auto tile = choose_tile(plan_of({64, 64, k}), {0, 0, depth}, kPe, kWay, scratch);
+        return tile ? estimate_time(plan_of({64, 64, k}, *tile), kPe, kWay) : kNoLimit;
+      };
+      CAPTURE(k, scratch);
+      CHECK(time_with(0) * 256 <= time_with(k) * 257);  // the tolerance of choose_tile()
+    }
+  }
+}
+
 // Each differs from the first in one of the arguments that change the tile.
 TEST_CASE("tile sizes that are looked up are those that are chosen", "[composite]") {
   struct Asked {
@@ -262,7 +342,24 @@ TEST_CASE("tile sizes that are looked up are those that are chosen", "[composite
     plan.b.readers = {readers_of_b, readers_of_b};
     return plan;
   };
+  // Rows in eight slices of HBM, which all PEs of a cube read.
+  const auto in_slices = [&](bool a_is_transposed, bool b_is_transposed) {
+    auto list = std::make_shared<FurtherBlocks>();
+    for (std::int64_t i = 1; i < 8; ++i) list->blocks.push_back({125 * i, {}});
+    CompositePlan plan = shared(8, 8);
+    plan.a.list = plan.b.list = list;
+    plan.a.is_transposed = a_is_transposed;
+    plan.b.is_transposed = b_is_transposed;
+    return plan;
+  };
+  const auto of_cube = with_ways([](WaysOfTiles& ways) {
+    ways.hbm = {{Bandwidth{20'000'000'000}, Time{100'000}}, {20'000'000'000}};
+    ways.pes_in_cube = ways.slices_in_cube = 8;
+  });
   const std::vector<Asked> all = {
+      {in_slices(false, false), {}, of_cube},
+      {in_slices(true, false), {}, of_cube},
+      {in_slices(false, true), {}, of_cube},
       {plan_of({1000, 1000, 1000})},
       {plan_of({999, 1000, 1000})},
       {plan_of({1000, 999, 1000})},

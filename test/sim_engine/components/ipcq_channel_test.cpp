@@ -228,4 +228,29 @@ TEST_CASE("random operations keep every slot in exactly one place", "[ipcq][rand
   }
 }
 
+TEST_CASE("who waits for the last credit waits for what has emptied its slot", "[ipcq][causes]") {
+  const int depth = GENERATE(1, 2, 3);
+  MachineUnderTest dut(overhead_topology(), {.profile = true});
+  IpcqChannel& channel = dut.machine.connect(
+      {kPe0, Direction::global_east, kFarPe0, Direction::global_west}, {.depth = depth});
+  for (int i = 0; i < depth; ++i) {
+    channel.deliver(channel.take_credit(dut.now()), ChannelUnderTest::message(i));
+  }
+  channel.pop();
+  dut.advance(ns(1000));
+  const Time emptied = dut.now();
+  CauseLog& causes = *dut.machine.engine().causes();
+  causes.set_current(causes.add(CauseLog::Id::begin, emptied, Cause::dma, 7));
+  channel.release_slot();
+  causes.set_current(CauseLog::Id::begin);
+  const Time there = channel.next_credit().value();
+  const auto path = causes.critical_path(channel.cause_of_credit(there), Time{0}, there);
+  REQUIRE(path.size() == 2);
+  CHECK(path[0].why == Cause::dma);
+  CHECK(path[0].place == 7);
+  CHECK(path[1].why == Cause::credit);
+  CHECK(path[1].start == emptied);
+  CHECK(path[1].end == there);
+}
+
 }  // namespace kernbench::sim::ipcq_channel_test

@@ -220,4 +220,16 @@ TEST_CASE("counters that wrap around change neither times nor what is exchanged"
   }
 }
 
+TEST_CASE("a message wakes the kernel that waits for it, and no other", "[ipcq][posts]") {
+  PostsUnderTest q;
+  const auto awaited = q.post();
+  const auto other = q.post();
+  KernelRun::find_post(awaited).wakes = true;
+  q.deliver(q.channel.take_credit(Time{0}));
+  CHECK(q.receiver.woken.exchange(false));
+  q.deliver(q.channel.take_credit(Time{0}));
+  CHECK(PostsUnderTest::state(other) != State::open);
+  CHECK_FALSE(q.receiver.woken);
+}
+
 }  // namespace kernbench::sim::ipcq_posts_test

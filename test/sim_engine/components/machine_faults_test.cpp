@@ -180,6 +180,14 @@ TEST_CASE("a fault that names no part of the machine is refused with the nearest
   CHECK_THAT(refusal_of("pe=sip0.cube0.pe9 clock=x0.5"), Says("KB-Y051", "'sip0.cube0.pe0'"));
   CHECK_THAT(refusal_of("rank=4 start=1us"), Says("KB-Y051", "rank 4", "0 to 3"));
   CHECK(refusal_of("link=sip3.east bandwidth=x0.5") == "no error");
+  Topology nodes = test::in_nodes(test::joined_topology(SipTopology::switched, 8), 4);
+  nodes.system.network_switch.core = {Bandwidth{10'000'000'000}, Time{100'000}};
+  const auto refusal_in_nodes = [&](std::string_view fault) {
+    return test::config_error_of([&] { Machine(with_fault(nodes, fault), {}); });
+  };
+  CHECK(refusal_in_nodes("link=node1.switch.core bandwidth=x0.5") == "no error");
+  CHECK_THAT(refusal_in_nodes("link=node2.switch.core bandwidth=x0.5"),
+             Says("KB-Y051", "'node2.switch.core'", "'node0.switch.core'"));
   Topology part = with_fault(topology, "link=sip3.link.east bandwidth=x0.5");
   CHECK_NOTHROW(Machine(in_ring(part, 2), {}));
 }

@@ -31,6 +31,8 @@ TEST_CASE("rows outside the region are an error of ours", "[memory_store][rows]"
   CHECK_THROWS_AS(memory.store.load(memory.region, {0, 6, 2, 5}), InternalError);
   CHECK_THROWS_AS(memory.store.store(memory.region, {0, 2, 3, 6}, memory.literal({1, 2})),
                   InternalError);
+  const Value six = memory.literal({1, 2, 3, 4, 5, 6});
+  CHECK_THROWS_AS(memory.store.store(memory.region, {12, 2, 3, 6}, six), InternalError);
 }
 
 TEST_CASE("a product reads rows where they lie, with the same bits", "[memory_store][rows][gemm]") {
