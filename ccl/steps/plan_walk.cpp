@@ -277,7 +277,11 @@ class Walk {
     walk_.memory = *std::ranges::max_element(memory_);
     walk_.added = *std::ranges::max_element(added_);
     walk_.idle_times = walk_.times - links_.busy_times();
-    if (!are_all_) walk_.load = std::max(walk_.load, links_.most_by_direction(kMostMembers));
+    if (!are_all_) {
+      walk_.load = std::max(walk_.load, links_.most_by_direction(kMostMembers));
+      // The times together cannot have less than one link has in all of them.
+      walk_.fill = std::max(walk_.fill, walk_.load);
+    }
     if (are_all_ && plans_.size() > 1) walk_.kept = find_kept();
     walk_.plan = std::move(plans_.front());
     return std::move(walk_);
