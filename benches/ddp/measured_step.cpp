@@ -68,8 +68,7 @@ std::vector<PassInstants> run_passes(RuntimeContext& torch, const StepInput& inp
           torch, input, [&](const Tensor& x) { return model(x); }, tokens, between,
           before.empty() ? PassInstants() : before[passes.size() - 1], instants);
     }
-    const Tensor loss = loss_of(torch, input, model(tokens), tokens);
-    (input.microbatches == 1 ? loss : loss / input.microbatches).backward();
+    part_of_loss(input, loss_of(torch, input, model(tokens), tokens)).backward();
   };
   for (int i = 1; i < count; ++i) {
     const auto held = hold();

@@ -72,7 +72,7 @@ class PipelineRanks {
       for (const Tensor& each : models_.back().ptr()->parameters()) parameters.push_back(each);
       flops_ += train::count_flops(*models_.back().ptr(), part.size, input.tp);
       work_.emplace(stage, count_work(part, *models_.back().ptr()));
-      stages.push_back(make_stage(stage, {.group = group}));
+      stages.push_back(make_stage(stage, group));
     }
     if (zero1_.empty()) {
       optimizer_.emplace(std::move(parameters));
@@ -97,7 +97,11 @@ class PipelineRanks {
     meter_.begin();
     const auto began = nn::parallel::device_instant(torch_, torch_.ahbm.current_device());
     schedule_->step(tokens_, tokens_);
-    zero1_.empty() ? update() : update_zero1();
+    if (zero1_.empty()) {
+      update();
+    } else {
+      update_zero1();
+    }
     const auto ended = nn::parallel::device_instant(torch_, torch_.ahbm.current_device());
     torch_.ahbm.synchronize();
     return {.times = nn::parallel::step_between(*began, *ended),
@@ -110,7 +114,8 @@ class PipelineRanks {
 
  private:
   // Makes a stage of the last model's replicas.
-  PipelineStage make_stage(int stage, const PipelineStageOptions& options) {
+  PipelineStage make_stage(int stage, const distributed::ProcessGroup& group) {
+    const PipelineStageOptions options{.group = group};
     if (input_.scheme == Scheme::zero1) {
       zero1_.push_back(make_zero1(torch_, input_, models_.back()));
       return PipelineStage(torch_, zero1_.back(), stage, input_.stages(), options);
@@ -138,9 +143,9 @@ class PipelineRanks {
   const StepInput& input_;
   MeshMeter meter_;
   std::vector<ModelHolder> models_;
-  std::vector<tp::DistributedDataParallel<ModelHolder>> zero1_;  // of the models; else empty
+  std::vector<tp::DistributedDataParallel<ModelHolder>> zero1_;  // replicas of the models, or none
   std::optional<optim::AdamW> optimizer_;
-  std::optional<tp::MegatronOptimizer> distributed_optimizer_;  // in its place
+  std::optional<tp::MegatronOptimizer> distributed_optimizer_;  // with ZeRO-1
   std::optional<PipelineScheduleRuntime> schedule_;
   std::vector<Tensor> tokens_;
   double flops_ = 0;

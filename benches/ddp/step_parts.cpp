@@ -56,10 +56,14 @@ Tensor loss_of(RuntimeContext& torch, const StepInput& input, const Tensor& logi
                        : nn::functional::cross_entropy(logits, targets);
 }
 
+Tensor part_of_loss(const StepInput& input, const Tensor& loss) {
+  return input.microbatches == 1 ? loss : loss / input.microbatches;
+}
+
 Tensor stage_loss_of(RuntimeContext& torch, const StepInput& input, const Tensor& logits,
                      const Tensor& targets) {
   const Tensor loss = loss_of(torch, input, logits, targets);
-  return input.scheme == Scheme::zero1 ? loss / input.microbatches : loss;
+  return input.scheme == Scheme::zero1 ? part_of_loss(input, loss) : loss;
 }
 
 tp::DistributedDataParallel<ModelHolder> make_zero1(RuntimeContext& torch, const StepInput& input,

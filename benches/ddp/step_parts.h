@@ -36,6 +36,8 @@ void run_on_ranks(PointContext& point, const StepInput& input, const Topology& t
 train::LanguageModel make_model(RuntimeContext& torch, const StepInput& input);
 Tensor loss_of(RuntimeContext& torch, const StepInput& input, const Tensor& logits,
                const Tensor& targets);
+// A micro-batch's part of the step's loss.
+Tensor part_of_loss(const StepInput& input, const Tensor& loss);
 // The last stage's loss of a micro-batch: with ZeRO-1 a part of the step's, as Megatron's is, and
 // else its mean, since the schedule divides gradients.
 Tensor stage_loss_of(RuntimeContext& torch, const StepInput& input, const Tensor& logits,

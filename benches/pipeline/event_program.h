@@ -43,7 +43,7 @@ struct CostsOfStage {
   CostsOfPass first;
   CostsOfPass later;
   CostsOfPass last;
-  Time reduction{0};  // what the gradients' collectives take beside what comes after the last
+  Time reduction{0};  // from the last backward's end to that of the gradients' collectives
   Cost gradients;
   Cost optimizer;
 };

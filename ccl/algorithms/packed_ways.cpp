@@ -1,9 +1,10 @@
 #include "ccl/algorithms/packed_ways.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <functional>
-#include <set>
-#include <utility>
+#include <span>
+#include <vector>
 
 #include "ccl/algorithms/pairs.h"
 #include "ccl/core/ways.h"
@@ -15,34 +16,40 @@ namespace {
 // Times at which links are free, if a message takes each of its links for one time.
 class Timetable {
  public:
-  explicit Timetable(const Ways& ways) : ways_(ways) {}
+  explicit Timetable(const Ways& ways)
+      : ways_(ways), taken_(static_cast<std::size_t>(ways.link_count())) {}
 
   // The first time at which the route's messages, each a time after the one before, pass nobody
   // else's.
   int take(const Route& route) {
-    int time = 0;
+    std::size_t time = 0;
     while (!is_free(route, time)) ++time;
-    visit(route, time, [&](int link, int at) { taken_.emplace(link, at); });
-    return time;
+    for (std::size_t i = 1; i < route.stops.size(); ++i) {
+      for (const int link : links(route, i)) {
+        std::vector<bool>& taken = taken_[static_cast<std::size_t>(link)];
+        taken.resize(std::max(taken.size(), time + i));
+        taken[time + i - 1] = true;
+      }
+    }
+    return static_cast<int>(time);
   }
 
  private:
-  template <class Visit>
-  void visit(const Route& route, int time, Visit visit) const {
+  std::span<const int> links(const Route& route, std::size_t i) const {
+    return ways_.links(route.stops[i - 1], route.stops[i]);
+  }
+  bool is_free(const Route& route, std::size_t time) const {
     for (std::size_t i = 1; i < route.stops.size(); ++i) {
-      for (const int link : ways_.links(route.stops[i - 1], route.stops[i])) {
-        visit(link, time + static_cast<int>(i) - 1);
+      for (const int link : links(route, i)) {
+        const std::vector<bool>& taken = taken_[static_cast<std::size_t>(link)];
+        if (time + i - 1 < taken.size() && taken[time + i - 1]) return false;
       }
     }
-  }
-  bool is_free(const Route& route, int time) const {
-    bool is_free = true;
-    visit(route, time, [&](int link, int at) { is_free &= !taken_.contains({link, at}); });
-    return is_free;
+    return true;
   }
 
   const Ways& ways_;
-  std::set<std::pair<int, int>> taken_;  // links and times
+  std::vector<std::vector<bool>> taken_;  // by link and time
 };
 
 struct Sending {
@@ -52,8 +59,8 @@ struct Sending {
   int order = 0;  // among those of one time
 };
 
-// The longest first, since they fit nowhere later.  Where blocks have one root, a member sends what
-// it has at once, in the order of the timetable: it would wait too long for its times.
+// The longest routes come first, since they fit nowhere later.  If blocks have one root, a member
+// sends all that it has at once, in the order of the timetable: to wait for its times takes longer.
 std::vector<Sending> list_sendings(const Ways& ways, const Packing& packing, bool at_once) {
   const auto shares = packing.routes.size() / static_cast<std::size_t>(packing.chunk_count);
   std::vector<Sending> sendings;

@@ -21,8 +21,8 @@ class FlowGraph {
     int to = 0;
     int twin = 0;  // the arc in the opposite direction
   };
-  // What each arc can still carry: a unit less for each way over it, and one more for each way that
-  // goes against it.
+  // The units that each arc can still carry: one less for each way over it, and one more for each
+  // way that goes against it.
   using Capacities = std::vector<int>;
 
   // `links` are pairs of members, in both directions.

@@ -264,7 +264,8 @@ std::optional<tl::Port> Layout::port_between(const sim::PeLocation& from,
 }
 
 void Layout::install(sim::Machine& machine, const sim::IpcqParams& params) const {
-  // Where ranks stand for others SIPs have queues alike: a grid that closes has a ring through all.
+  // SIPs of ranks that stand for others have the queues alike that plans need; kernels by hand,
+  // which may use others, are refused there.
   if (machine.folding().is_on() && is_rank_pe_) {
     distributed::refuse_unlike("the backend ahbm", "its ranks are PEs, which have one driver");
   }

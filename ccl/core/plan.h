@@ -140,8 +140,8 @@ struct GroupShape {
   std::vector<Branch> tree;  // by member: the tree that reaches all in the fewest steps
   bool joins_all = false;    // any two members are neighbours: a switch or a full mesh
   bool spans_nodes = false;  // rows are nodes, with the same places in each
-  // Of members that span nodes, or fill a box of three dimensions, of which rows and columns show
-  // only two.
+  // The box that members fill if they span nodes, or if it has three dimensions, of which rows and
+  // columns show only two.
   MemberBox box;
   bool is_of_pes = false;
   // Null of a line, and of too many members.

@@ -34,7 +34,7 @@ struct Packing {
   int chunk_count = 1;
   std::vector<Route> routes;
   double load = 0;  // blocks that the busiest link carries
-  // What it carries by any algorithm, as far as the search for the routes tells.
+  // The load that it carries by any algorithm, as far as the search for the routes tells.
   double least_load = 0;
 };
 

@@ -267,8 +267,10 @@ class Walk {
       const int time = eager_.move_at(at).time;
       if (time != std::exchange(now, time)) {
         end_time();
-        if (are_all_) eager_.begin_time(time);
-        if (are_all_) posted_.begin_time(time);
+        if (are_all_) {
+          eager_.begin_time(time);
+          posted_.begin_time(time);
+        }
       }
       pass(at);
     }
@@ -294,8 +296,10 @@ class Walk {
     Chain eager;
     Chain posted;
     if (are_all_) {
-      walk_.eager = std::max(walk_.eager, eager = eager_.begin(at));
-      walk_.posted = std::max(walk_.posted, posted = posted_.begin(at));
+      eager = eager_.begin(at);
+      posted = posted_.begin(at);
+      walk_.eager = std::max(walk_.eager, eager);
+      walk_.posted = std::max(walk_.posted, posted);
     }
     for (const int to : move.to) {
       const LinkLoads::Passed passed = links_.add(at.member, to, move.chunks.count());

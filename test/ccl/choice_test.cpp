@@ -80,7 +80,7 @@ TEST_CASE("on a mesh a corner's two links carry the others' blocks alike", "[ccl
   }
 }
 
-// What a SIP's links carry of a block, if they all carry as much.
+// Returns the share of a block that a SIP's links carry, if they all carry as much.
 TEST_CASE("on a torus of three dimensions all links of a SIP carry alike", "[ccl][auto]") {
   const auto [w, links, within] =
       GENERATE(std::tuple{3, 6, 1e-9}, std::tuple{4, 6, 1e-9}, std::tuple{2, 5, 0.02});

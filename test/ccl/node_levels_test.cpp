@@ -82,7 +82,7 @@ TEST_CASE("messages between boards go by another node where that takes less", "[
   CHECK(latency() == 2 * 2 * Time{1'000'000});  // out of the node, in, out and in again
 }
 
-// Where several SIPs have a link to another board together, those beside it stand elsewhere.
+// SIPs that have a link to another board together stand elsewhere than those beside it.
 TEST_CASE("a group is moved to the first SIPs only where each has links of its own",
           "[ccl][network]") {
   Topology topology = in_boards(joined_topology(SipTopology::switched, 16), 4, 2);

@@ -32,7 +32,7 @@ using ccl::Plan;
 using distributed::CollectiveKind;
 using distributed::CollectiveTraits;
 
-// How often it has each member's summand.
+// The number of times that it has each member's summand.
 using Value = std::vector<std::uint8_t>;
 
 // One chunk on its way.
@@ -147,7 +147,7 @@ class Members {
     return message.value;
   }
 
-  // What the one earlier move that has the chunk holds of it.
+  // The part of the chunk that the one earlier move with it holds.
   Value held(int self, const Move& move, int chunk) {
     const auto& of_member = held_[static_cast<std::size_t>(self)];
     std::vector<Value> found;
@@ -171,7 +171,7 @@ class Members {
     return move.chunks.giver == kNobody ? root_ : move.chunks.giver;
   }
 
-  // What members are to have in the end: all summands once, or the giver's.
+  // Members are to have this in the end: all summands once, or the giver's.
   Value result_of(const Move& move) const {
     if (traits_.reduces) return Value(plans_.size(), 1);
     Value result(plans_.size(), 0);
@@ -201,7 +201,7 @@ class Members {
   const int size_;
   const int root_;
   std::vector<Plan> plans_;
-  // By member: what its moves hold, by move and chunk.
+  // The parts that each member's moves hold, by move and chunk.
   std::vector<std::map<std::pair<std::size_t, int>, Value>> held_;
   std::map<std::pair<int, int>, std::deque<Message>> messages_;  // by sender and receiver
   std::map<std::tuple<int, int, int>, int> stored_;  // how often, by member, giver and chunk

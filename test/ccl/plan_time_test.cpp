@@ -61,7 +61,7 @@ TEST_CASE("where all messages have one size the model is the closed form", "[ccl
       grids.push_back(link_topology(kind, w, h));
     }
   }
-  // Of these the model walks over the moves of some members alone.
+  // The model walks over the moves of some members of these alone.
   grids.push_back(link_topology(SipTopology::ring_1d, 128));
   grids.push_back(link_topology(SipTopology::torus_2d, 12, 12));
   for (Topology& topology : grids) topology.sip.io_cpu_dispatch = Time{30'000};
