@@ -11,8 +11,8 @@ namespace {
 
 using Order = std::vector<int>;
 
-// Equal shares of the data in so many orders of dimensions, such that the busiest links carry
-// little.  Rings of a box may have unlike sizes, and two in a row have one link either way.
+// Finds the orders of dimensions in which equal shares of the data load the busiest links least.
+// Rings of a box may have unlike sizes, and two members in a row have one link either way.
 class OrderSearch {
  public:
   explicit OrderSearch(const MemberBox& box) {
@@ -51,7 +51,7 @@ class OrderSearch {
 
   // Tries all orders from `first` on for the shares that are to come.
   void add_shares(std::size_t first, int to_come, const std::vector<double>& loads) {
-    constexpr double kBetter = 0.97;
+    constexpr double kBetter = 0.97;  // one more share is more messages, so it must gain that much
     if (to_come == 0) {
       const double load = std::ranges::max(loads) / static_cast<double>(shares_.size());
       if (!best_.empty() && load >= (shares_.size() > best_.size() ? kBetter : 1) * least_) return;
@@ -165,7 +165,7 @@ void plan_box(const PlanRequest& request, Plan& plan) {
   plan.channels = passage_count;
   plan.length = (sums ? 2 : 1) * depth + 1;
   plan.width = size * passage_count;
-  plan.slices_at_once = 4;  // so that links within nodes and between them are busy together
+  plan.slices_at_once = 4;  // links of dimensions that come one after the other are busy together
   plan.slice_interval = 1;
   for (int i = 0; i < passage_count; ++i) {
     for (int target = 0; target < size; ++target) {

@@ -2,7 +2,8 @@
 // block has a tree, which leads along one dimension after the other.  Shares of the data pass the
 // dimensions in different orders at once, so that links along all of them are busy.
 //
-// Steps:                 the sum over the dimensions, 1 or half of a ring; twice for all_reduce
+// Steps:                 the sum over the dimensions of 1, where all are neighbours, or else half a
+//                        ring; twice for all_reduce
 // Bytes over a link:     a torus of equal sides, all_gather: (P - 1)/(2 D) blocks along each of D
 //                        dimensions, which is the least
 // Best for:              large tensors on tori of three dimensions, and between nodes

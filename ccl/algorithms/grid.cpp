@@ -111,7 +111,6 @@ class Passes {
     // A block travels along the dimension first that carries less.
     const bool sums = request.kind == Plan::Kind::all_reduce;
     if (!sums) std::ranges::reverse(lines_);
-    rows_last_ = sums == (channel.order.back() == 0);
     for (const Row& line : lines_) at_.push_back(line.position_of(request.self));
     shares_ = plan.chunk_count / (sums ? shape_.size : 1);
   }
@@ -125,7 +124,8 @@ class Passes {
 
   // Blocks travel along the first dimension, and from each member of it along the second.
   void move_blocks() {
-    const std::vector<Row>& others = rows_last_ ? shape_.rows : shape_.columns;
+    const bool are_rows_last = channel_.order.back() != 0;  // blocks pass the order in reverse
+    const std::vector<Row>& others = are_rows_last ? shape_.rows : shape_.columns;
     const int width = lines_.front().size();
     for (int i = 0; i < width; ++i) {
       for (int k = 0; k < lines_.back().size(); ++k) {
@@ -235,9 +235,8 @@ class Passes {
   const GridChannel& channel_;
   const GroupShape& shape_;
   std::vector<Row> lines_;
-  std::vector<int> at_;     // this member's position on each
-  bool rows_last_ = false;  // of two
-  int shares_ = 1;          // of a member's part of a block
+  std::vector<int> at_;  // this member's position on each
+  int shares_ = 1;       // of a member's part of a block
 };
 
 }  // namespace

@@ -122,8 +122,8 @@ void plan_to_root(const PlanRequest& request, Plan& plan) {
     if (own == stops.end()) continue;
     Move& move = plan.moves.emplace_back();
     move.time = static_cast<int>(own - stops.begin());
-    // Links between nodes take longest, so blocks for the root's node, which is 0, are sent last,
-    // and those of its node, which come first, are taken first.
+    // Links between nodes take longest.  A scatter therefore sends to the root's own node, which is
+    // 0, last; a gather takes that node's blocks first, since they come first.
     const int first = is_gather ? 0 : 1;
     const int node = (nodes.node_of(member) + nodes.count() - first) % nodes.count();
     move.stage = node * nodes.places() + nodes.place_of(member);

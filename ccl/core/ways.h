@@ -42,9 +42,10 @@ class Ways {
  public:
   using Kind = distributed::CollectiveKind;
 
-  // Larger groups would take long to look at, and others than those of joins() for what has one
-  // root.
+  // The most members of a group whose ways are searched for any collective.
   static constexpr int kMostMembers = 8;
+  // The most members for collectives with one root, of groups that have joins(): a flow is found
+  // faster.
   static constexpr int kMostJoined = 64;
 
   Ways(const Topology& topology, std::span<const int> sips);
