@@ -198,11 +198,12 @@ struct DistributedContext::State {
   // The caller's next call takes longer than usual.
   void delay_call() const;
   void observe(const CollectiveCall& call) const;
-  // The message is in the group's mailbox, or will be.
-  void note_message(const Group& group, const Message& message) const;
-  // Puts a receive from any rank aside until all else of this moment has happened.  Returns false,
-  // and does nothing, for another message.
-  bool put_aside(Group& group, Message& message);
+  // The message is in the group's mailbox, or will be.  Returns true for a receive from any rank
+  // that is to wait until nothing else can go on.
+  bool note_message(const Group& group, const Message& message) const;
+  void note_match(const Group& group, const Message& receive, const Message& send) const;
+  // Lets such a receive get its message then, if there is one by now.
+  void settle_at_standstill(Group& group, const Mailbox::Address& address);
   struct SettleLater;
 
   DistributedContext& context;

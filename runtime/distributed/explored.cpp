@@ -1,5 +1,7 @@
 // What torch.distributed asks and tells what explores schedules (ScheduleChoices).
 
+#include <fmt/format.h>
+
 #include <memory>
 #include <string>
 #include <utility>
@@ -46,14 +48,25 @@ void DistributedContext::State::observe(const CollectiveCall& call) const {
   }
 }
 
-void DistributedContext::State::note_message(const Group& group, const Message& message) const {
+bool DistributedContext::State::note_message(const Group& group, const Message& message) const {
   ScheduleChoices* const choices = simulation->choices();
-  if (choices == nullptr || !message.is_send) return;
+  if (choices == nullptr) return false;
+  if (!message.is_send) return message.event.peer < 0 && choices->defers_matches();
   choices->touches(mailbox_object(group, Mailbox::make_address(message)),
                    ScheduleChoices::Touch::gives);
+  return false;
 }
 
-// Matches one receive that was put aside, at the end of its moment.
+void DistributedContext::State::note_match(const Group& group, const Message& receive,
+                                           const Message& send) const {
+  ScheduleChoices* const choices = simulation->choices();
+  if (choices == nullptr || receive.event.peer >= 0) return;
+  choices->sees(mailbox_object(group, Mailbox::make_address(receive)), [&] {
+    return fmt::format("rank {}'s {} gets rank {}'s message", receive.own, describe(receive),
+                       send.own);
+  });
+}
+
 struct DistributedContext::State::SettleLater {
   State& state;
   const std::shared_ptr<Group> group;
@@ -65,22 +78,23 @@ struct DistributedContext::State::SettleLater {
     const auto matches = group->mailbox.settle(
         address, [&](std::span<const int> senders) { return choices.choose_match(senders); });
     for (const auto& [receive, send] : matches) state.deliver(*group, receive, send);
+    state.settle_at_standstill(*group, address);
+    state.simulation->standstill_ends();
     state.simulation->release(this);
   }
 };
 
-bool DistributedContext::State::put_aside(Group& group, Message& message) {
-  ScheduleChoices* const choices = simulation->choices();
-  const bool is_from_any = !message.is_send && message.event.peer < 0;
-  if (choices == nullptr || !is_from_any || !choices->defers_matches()) return false;
-  const auto later = std::make_shared<SettleLater>(
-      SettleLater{*this, group.shared_from_this(), Mailbox::make_address(message)});
+void DistributedContext::State::settle_at_standstill(Group& group,
+                                                     const Mailbox::Address& address) {
+  constexpr std::uint64_t kSettling = 4;
+  const auto number = group.mailbox.begin_settling(address);
+  if (!number) return;
+  const auto later =
+      std::make_shared<SettleLater>(SettleLater{*this, group.shared_from_this(), address});
   simulation->keep(later);
-  simulation->machine().engine().schedule_last(
-      sim::Engine::call<&SettleLater::settle>(later.get()));
-  message.is_deferred = true;
-  group.mailbox.put(std::move(message));
-  return true;
+  simulation->machine().engine().schedule_at_standstill(
+      sim::Engine::call<&SettleLater::settle>(later.get()),
+      runtime::shared_object(kSettling, mailbox_object(group, address), *number));
 }
 
 }  // namespace kernbench::distributed

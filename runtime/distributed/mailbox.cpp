@@ -61,20 +61,29 @@ std::optional<Message> Mailbox::take_match(const Message& message) {
   return match;
 }
 
+std::optional<std::uint64_t> Mailbox::begin_settling(const Address& address) {
+  const auto at = waiting_.find(address);
+  if (at == waiting_.end() || at->second.is_settling || at->second.sends.empty()) {
+    return std::nullopt;
+  }
+  if (std::ranges::none_of(at->second.receives, &Message::is_deferred)) return std::nullopt;
+  at->second.is_settling = true;
+  return settlings_[address]++;
+}
+
 std::vector<Mailbox::Match> Mailbox::settle(
     const Address& address, runtime::FunctionRef<std::size_t(std::span<const int>)> choose) {
-  auto& [sends, receives] = waiting_[address];
-  const auto deferred = std::ranges::find_if(receives, &Message::is_deferred);
   std::vector<Match> matches;
-  if (deferred == receives.end()) return matches;
-  deferred->is_deferred = false;
+  const auto at = waiting_.find(address);
+  if (at == waiting_.end()) return matches;  // a failure has taken all
+  auto& [sends, receives, is_settling] = at->second;
+  is_settling = false;
   const auto senders = first_sends(sends);
-  if (!senders.empty()) {
-    std::vector<int> ranks;
-    for (const auto& send : senders) ranks.push_back(send->own);
-    Message send = take(sends, senders[ranks.size() == 1 ? 0 : choose(ranks)]);
-    matches.push_back({take(receives, deferred), std::move(send)});
-  }
+  std::vector<int> ranks;
+  for (const auto& send : senders) ranks.push_back(send->own);
+  Message chosen = take(sends, senders[choose(ranks)]);
+  const auto deferred = std::ranges::find_if(receives, &Message::is_deferred);
+  matches.push_back({take(receives, deferred), std::move(chosen)});
   for (auto receive = receives.begin(); receive != receives.end() && !receive->is_deferred;) {
     const auto send =
         std::ranges::find_if(sends, [&](const Message& one) { return fits(*receive, one); });
@@ -86,7 +95,7 @@ std::vector<Mailbox::Match> Mailbox::settle(
     matches.push_back({std::move(*receive), std::move(taken)});
     receive = receives.erase(receive);
   }
-  if (sends.empty() && receives.empty()) waiting_.erase(address);
+  if (sends.empty() && receives.empty()) waiting_.erase(at);
   return matches;
 }
 

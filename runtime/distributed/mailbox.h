@@ -8,6 +8,7 @@
 
 #include <any>
 #include <compare>
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
@@ -32,7 +33,7 @@ struct Message {
   int own = 0;  // global rank
   Block block = {};
   std::shared_ptr<std::any> objects = nullptr;  // replaces the block: the objects
-  bool is_deferred = false;                     // a receive that waits for settle()
+  bool is_deferred = false;                     // a receive from any rank waits for settle()
   std::shared_ptr<Work::State> work = nullptr;  // finishes when the message has arrived
 };
 
@@ -57,9 +58,11 @@ class Mailbox {
     Message receive;
     Message send;
   };
-  // Ends the deferral of the earliest deferred receive at this address: it takes the earliest send
-  // of the sender that choose() says, of the ranks, ascending, of two or more.  Without a sender it
-  // waits on.  Returns all matches that then follow.
+  // If a deferred receive at this address could take a send, and no settling is under way, one
+  // begins; returns its number at the address, from 0.
+  std::optional<std::uint64_t> begin_settling(const Address& address);
+  // Ends the settling: the earliest deferred receive takes the earliest send of the sender that
+  // choose() says, of the ranks, ascending.  Returns all matches that then follow.
   std::vector<Match> settle(const Address& address,
                             runtime::FunctionRef<std::size_t(std::span<const int>)> choose);
 
@@ -67,9 +70,11 @@ class Mailbox {
   struct Waiting {  // in the order of their calls
     std::deque<Message> sends;
     std::deque<Message> receives;
+    bool is_settling = false;
   };
 
   std::map<Address, Waiting> waiting_;
+  std::map<Address, std::uint64_t> settlings_;  // begun so far
 };
 
 // The arguments of a send or receive.

@@ -123,12 +123,14 @@ Work DistributedContext::State::post(const MessageCall& wanted, const Tensor& x,
     message.work->keep(x, !wanted.is_send);
   }
   const Work work(message.work, wanted.is_send ? std::vector<Tensor>() : std::vector{x});
-  note_message(*group, message);
-  if (put_aside(*group, message)) return work;
-  if (const auto earlier = group->mailbox.take_match(message)) {
+  message.is_deferred = note_message(*group, message);
+  const Mailbox::Address address = Mailbox::make_address(message);
+  const auto earlier = message.is_deferred ? std::nullopt : group->mailbox.take_match(message);
+  if (earlier) {
     deliver(*group, message, *earlier);
   } else {
     group->mailbox.put(std::move(message));
+    settle_at_standstill(*group, address);
   }
   return work;
 }
@@ -138,6 +140,7 @@ void DistributedContext::State::deliver(Group& group, const Message& later,
                                         const Message& earlier) {
   const Message& send = later.is_send ? later : earlier;
   const Message& receive = later.is_send ? earlier : later;
+  note_match(group, receive, send);
   runtime::RunLog* const run_log = simulation->run_log();
   const std::uint64_t flow = run_log == nullptr ? 0 : run_log->next_flow();
   for (const Message* side : {&send, &receive}) {

@@ -17,21 +17,30 @@ namespace kernbench::distributed {
 struct Store::State {
   std::map<std::string, std::string> values;
   runtime::Event changed;  // a key has been set
+  std::uint64_t number;    // which no schedule changes
 };
 
-// The stores that ranks share by name.
-struct Store::Named : runtime::Attachment {
-  std::map<std::string, std::shared_ptr<State>> by_name;
+struct Store::Stores : runtime::Attachment {
+  std::map<std::string, std::shared_ptr<State>> by_name;  // those that ranks share
+  std::map<int, std::uint64_t> made;                      // the others, by the rank that made them
   void forget_ranks() override { by_name.clear(); }
 };
 
-Store::Store(std::shared_ptr<runtime::Simulation> simulation)
-    : simulation_(std::move(simulation)), state_(std::make_shared<State>()) {}
+Store::Store(std::shared_ptr<runtime::Simulation> simulation) : simulation_(std::move(simulation)) {
+  constexpr std::uint64_t kStores = 5;
+  const int rank = simulation_->local().rank;
+  const std::uint64_t number = simulation_->attachments().get<Stores>().made[rank]++;
+  state_ = std::make_shared<State>();
+  state_->number = runtime::shared_object(kStores, static_cast<std::uint64_t>(rank), number);
+}
 
 Store::Store(std::shared_ptr<runtime::Simulation> simulation, const std::string& name)
     : simulation_(std::move(simulation)) {
-  std::shared_ptr<State>& state = simulation_->attachments().get<Named>().by_name[name];
-  if (state == nullptr) state = std::make_shared<State>();
+  std::shared_ptr<State>& state = simulation_->attachments().get<Stores>().by_name[name];
+  if (state == nullptr) {
+    state = std::make_shared<State>();
+    state->number = std::hash<std::string>()(name);
+  }
   state_ = state;
 }
 
@@ -45,9 +54,14 @@ void Store::touch(std::string_view key, bool writes) const {
   constexpr std::uint64_t kKeys = 2;
   runtime::ScheduleChoices* const choices = simulation_->choices();
   if (choices == nullptr) return;
-  const std::uint64_t object = runtime::shared_object(kKeys, std::hash<std::string>()(full(key)));
+  const std::uint64_t object =
+      runtime::shared_object(kKeys, std::hash<std::string>()(full(key)), state_->number);
   choices->touches(object, writes ? runtime::ScheduleChoices::Touch::writes
                                   : runtime::ScheduleChoices::Touch::reads);
+  choices->sees(object, [&] {
+    return fmt::format("rank {} {} the key '{}' of a Store", simulation_->local().rank,
+                       writes ? "changes" : "reads", full(key));
+  });
 }
 
 Store::State& Store::checked() const {

@@ -53,7 +53,7 @@ class Store {
   Store(const Store& of, std::string prefix);
 
  private:
-  struct Named;
+  struct Stores;
   State& checked() const;
   void touch(std::string_view key, bool writes) const;
   std::string full(std::string_view key) const { return prefix_ + std::string(key); }

@@ -38,7 +38,7 @@ bool Work::State::will_write(const Tensor& tensor) const {
 }
 
 void Work::State::finish(std::exception_ptr how) {
-  touch(runtime::ScheduleChoices::Touch::writes);
+  touch(runtime::ScheduleChoices::Touch::gives);  // two ends may change places
   is_done = true;
   failure = std::move(how);
   ended = simulation.now();
@@ -59,12 +59,28 @@ void Work::State::finish(std::exception_ptr how) {
   done.notify_all();
 }
 
+namespace {
+
+std::uint64_t works_object(int rank) {
+  constexpr std::uint64_t kWorks = 1;
+  return runtime::shared_object(kWorks, static_cast<std::uint64_t>(rank));
+}
+
+}  // namespace
+
 // Whether a rank's works are done depends on the order of events.
 void Work::State::touch(runtime::ScheduleChoices::Touch how) const {
-  constexpr std::uint64_t kWorks = 1;
+  runtime::ScheduleChoices* const choices = simulation.choices();
+  if (choices != nullptr) choices->touches(works_object(record.rank()), how);
+}
+
+void Work::State::note_look() const {
   runtime::ScheduleChoices* const choices = simulation.choices();
   if (choices == nullptr) return;
-  choices->touches(runtime::shared_object(kWorks, static_cast<std::uint64_t>(record.rank())), how);
+  choices->sees(works_object(record.rank()), [&] {
+    return fmt::format("rank {} sees that its {} is {}", record.rank(), description,
+                       is_done ? "done" : "not done");
+  });
 }
 
 void Work::State::release() {
@@ -173,6 +189,7 @@ bool Work::is_completed() const {
         state_->simulation, [this] { return state_->is_done; },
         [this] { return state_->description; });
   }
+  state_->note_look();
   if (state_->failure == nullptr) state_->is_waited_for |= state_->is_done;
   if (state_->is_done) state_->know();
   return state_->is_done;

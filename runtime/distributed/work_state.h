@@ -47,6 +47,7 @@ struct Work::State final : runtime::Activity {
   void finish(std::exception_ptr how);
   // Tells what explores schedules.
   void touch(runtime::ScheduleChoices::Touch how) const;
+  void note_look() const;
   // Ends the use of all tensors: the work is done, or the run is over.
   void release();
   std::string describe() const override { return description; }

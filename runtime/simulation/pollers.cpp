@@ -32,6 +32,7 @@ void Pollers::wake() {
   const sim::Engine& engine = simulation_.machine().engine();
   const Time now = engine.now();
   is_scheduled_ = false;
+  if (engine.is_at_standstill()) return;
   if (!engine.is_idle() && engine.next_time() == now) return schedule(Time{0});
   const bool is_idle = engine.is_idle();
   std::vector<Poller> woken;
@@ -42,6 +43,10 @@ void Pollers::wake() {
   });
   for (const Poller& poller : woken) poller.may_look->signal();
   if (!waiting_.empty()) schedule(engine.next_time() - now);
+}
+
+void Pollers::standstill_ends() {
+  if (!waiting_.empty() && !is_scheduled_) schedule(Time{0});
 }
 
 // Nothing else happens during one turn of a fiber, so a second look in that turn would find the

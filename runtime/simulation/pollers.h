@@ -25,6 +25,9 @@ class Pollers {
   // turn.  Throws what Simulation::wait() throws.
   void wait();
 
+  // Called by what was scheduled for a standstill of the engine, at which pollers wait.
+  void standstill_ends();
+
   // Called when a failed run ends and the engine has dropped its events.
   void forget_event() { is_scheduled_ = false; }
 

@@ -7,8 +7,10 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
+#include "runtime/fiber/function_ref.h"
 #include "sim_engine/base/units.h"
 #include "sim_engine/core/event_queue.h"
 #include "sim_engine/values/value.h"
@@ -29,8 +31,8 @@ class ScheduleChoices : public sim::TieChooser {
   virtual Time start_of(int rank) = 0;
   virtual Time delay_of_call(int rank) = 0;
 
-  // True if a receive from any rank gets its message only when nothing else is left to do at that
-  // moment; then choose_match() says which of the senders it gets, of two or more ranks, ascending.
+  // True if a receive from any rank gets its message only when nothing else can go on; then
+  // choose_match() says which of the senders it gets, of one or more ranks, ascending.
   virtual bool defers_matches() const = 0;
   virtual std::size_t choose_match(std::span<const int> senders) = 0;
 
@@ -42,6 +44,9 @@ class ScheduleChoices : public sim::TieChooser {
     writes,
   };
   virtual void touches(std::uint64_t object, Touch how) = 0;
+
+  // A rank sees something of an object that other schedules may show differently; what() says it.
+  virtual void sees(std::uint64_t object, FunctionRef<std::string()> what) = 0;
 
   // A rank has a value, or elements, that must not depend on the schedule.  A rank's values of one
   // name have numbers that no schedule changes; its elements of one name are numbered as they come.

@@ -106,6 +106,8 @@ class Simulation {
   // Runs what is due next and lets time advance to it, as a rank that polls does (Pollers).
   // Returns false if no event is left, or in a kernel, where polling is not allowed.
   bool yield();
+  // Called by what Engine::schedule_at_standstill() runs.
+  void standstill_ends() { pollers_.standstill_ends(); }
 
   // Ends the run with a failure: whoever drives the engine stops, unwinds all fibers and throws
   // it.  Only the first failure counts.

@@ -4,9 +4,15 @@
 // A run is a path through a tree: at each state, an event is taken from those that are due.  When
 // a run has ended, two of its events race if they touch the same object in a way whose order
 // matters, and nothing else orders them.  Then another run is needed in which the later one, or
-// what it comes of, goes first.  An event that has been taken at a state sleeps in the runs that
-// take another one there, until an event is taken that races with it: without that, the runs would
-// differ in order alone.
+// what it comes of, goes first.  What has been taken at a state sleeps in the runs that take
+// something else there, until an event is taken that its order with matters: without that, the runs
+// would differ in order alone.
+//
+// A receive from any rank gets its message when nothing else can go on (Vakkalanka et al., "Dynamic
+// verification of MPI programs with reductions in presence of split operations and relaxed
+// orderings", CAV 2008): one event, which is taken once with each sender that there is.  Each of
+// these sleeps by itself, since a further sender does not change what the message of another one
+// leads to.
 
 #include <algorithm>
 #include <cstddef>
@@ -33,22 +39,39 @@ struct Access {
 };
 using Footprint = std::vector<Access>;
 
-// True if another order of the two would be another result.  What was given before something is
-// taken could as well come after it, which offers less, so that order is not needed.
-bool is_race(const Footprint& earlier, const Footprint& later) {
-  for (const Access& a : earlier) {
-    for (const Access& b : later) {
-      if (a.object != b.object) continue;
-      const bool both_give = a.how == Touch::gives && b.how == Touch::gives;
-      const bool both_read = a.how == Touch::reads && b.how == Touch::reads;
-      const bool is_offered = a.how == Touch::gives && b.how == Touch::takes;
-      if (!both_give && !both_read && !is_offered) return true;
-    }
-  }
-  return false;
+// True if the two do not commute.  Whether a message is there before a receive chooses another one
+// changes nothing.
+bool do_conflict(const Access& a, const Access& b) {
+  const bool both_give = a.how == Touch::gives && b.how == Touch::gives;
+  const bool both_read = a.how == Touch::reads && b.how == Touch::reads;
+  const bool is_offer = (a.how == Touch::gives && b.how == Touch::takes) ||
+                        (a.how == Touch::takes && b.how == Touch::gives);
+  return a.object == b.object && !both_give && !both_read && !is_offer;
+}
+bool do_conflict(const Footprint& some, const Footprint& others) {
+  return std::ranges::any_of(some, [&](const Access& a) {
+    return std::ranges::any_of(others, [&](const Access& b) { return do_conflict(a, b); });
+  });
 }
 
-using Sleeping = std::map<std::uint64_t, Footprint>;  // by the event's name
+// True if the earlier one would have had one more sender to choose from after the later one.
+bool misses_an_offer(const Footprint& earlier, const Footprint& later) {
+  return std::ranges::any_of(earlier, [&](const Access& a) {
+    return a.how == Touch::takes && std::ranges::any_of(later, [&](const Access& b) {
+             return a.object == b.object && b.how == Touch::gives;
+           });
+  });
+}
+
+// What is taken at a state: an event by its name, with one of the senders that it chooses from, or
+// whatever it chooses.
+struct Step {
+  static constexpr int kAnySender = -1;
+  std::uint64_t event = 0;
+  int sender = kAnySender;
+  auto operator<=>(const Step&) const = default;
+};
+using Sleeping = std::map<Step, Footprint>;
 
 // A state of the present run, and the event that was taken there.
 struct State {
@@ -60,8 +83,22 @@ struct State {
   std::size_t pushed_by = 0;  // the number of the state, from 1, whose event has pushed it
   std::uint64_t actor = 0;    // its fiber; 0: none
   Footprint touched = {};
-  // The choices of senders in the event, each with the number of senders.
-  std::vector<std::pair<std::size_t, std::size_t>> matches = {};
+  std::vector<int> senders = {};  // that the event chooses from
+  std::size_t chosen = 0;         // of them
+  // All senders sleep, so that another event is to be taken.
+  bool has_nothing_new = false;
+
+  // Moves on to the next sender that does not sleep, if there is one.
+  void skip_sleeping() {
+    while (chosen < senders.size() && sleeping.contains({taken, senders[chosen]})) ++chosen;
+  }
+  // The first event that is due, does not sleep and has not been taken yet; null: none.
+  const std::uint64_t* find_awake() const {
+    const auto awake = std::ranges::find_if(due, [&](std::uint64_t name) {
+      return !sleeping.contains({name}) && !done.contains({name});
+    });
+    return awake == due.end() ? nullptr : &*awake;
+  }
 };
 
 // The tree as far as the present run, which takes what it says and then goes on by itself.
@@ -73,18 +110,17 @@ class Tree {
   void end_run();
 
   std::size_t choose(std::span<const sim::TieChooser::Due> due);
-  std::size_t choose_match(std::size_t senders);
+  std::size_t choose_match(std::span<const int> senders);
   void touches(std::uint64_t object, Touch how);
 
  private:
   State make_state(std::span<const sim::TieChooser::Due> due) const;
+  static bool next_at(State& state);
   void need_first(std::size_t earlier, std::size_t later);
   void find_races();
 
   std::vector<State> states_;
-  std::size_t depth_ = 0;     // of the present run
-  std::size_t replayed_ = 0;  // states whose choice is given
-  std::size_t match_ = 0;     // of the last state
+  std::size_t depth_ = 0;  // of the present run
 };
 
 std::uint64_t actor_of(const sim::Event& event) {
@@ -101,8 +137,11 @@ State Tree::make_state(std::span<const sim::TieChooser::Due> due) const {
   if (depth_ == 0) return state;
   const State& before = states_[depth_ - 1];
   for (const Sleeping* const asleep : {&before.sleeping, &before.done}) {
-    for (const auto& [name, touched] : *asleep) {
-      if (name != before.taken && !is_race(touched, before.touched)) state.sleeping[name] = touched;
+    for (const auto& [step, touched] : *asleep) {
+      const bool wakes =
+          step.event == before.taken || do_conflict(touched, before.touched) ||
+          (step.sender == Step::kAnySender && misses_an_offer(touched, before.touched));
+      if (!wakes) state.sleeping[step] = touched;
     }
   }
   return state;
@@ -111,9 +150,8 @@ State Tree::make_state(std::span<const sim::TieChooser::Due> due) const {
 std::size_t Tree::choose(std::span<const sim::TieChooser::Due> due) {
   if (depth_ == states_.size()) {
     State state = make_state(due);
-    const auto awake = std::ranges::find_if(
-        state.due, [&](std::uint64_t name) { return !state.sleeping.contains(name); });
-    if (awake == state.due.end()) throw Redundant();
+    const std::uint64_t* const awake = state.find_awake();
+    if (awake == nullptr) throw Redundant();
     state.taken = *awake;
     states_.push_back(std::move(state));
   }
@@ -123,14 +161,18 @@ std::size_t Tree::choose(std::span<const sim::TieChooser::Due> due) {
   state.pushed_by = event.pushed_by;
   state.actor = actor_of(*event.event);
   state.touched.clear();
-  match_ = 0;
   return static_cast<std::size_t>(at);
 }
 
-std::size_t Tree::choose_match(std::size_t senders) {
-  auto& matches = states_[depth_ - 1].matches;
-  if (match_ == matches.size()) matches.emplace_back(0, senders);
-  return matches[match_++].first;
+std::size_t Tree::choose_match(std::span<const int> senders) {
+  State& state = states_[depth_ - 1];
+  if (state.senders.empty()) {
+    state.senders.assign(senders.begin(), senders.end());
+    state.skip_sleeping();
+    state.has_nothing_new = state.chosen == senders.size();
+    if (state.has_nothing_new) throw Redundant();
+  }
+  return state.chosen;
 }
 
 void Tree::touches(std::uint64_t object, Touch how) {
@@ -144,8 +186,9 @@ void Tree::need_first(std::size_t earlier, std::size_t later) {
   const std::uint64_t name = states_[ancestor].taken;
   State& state = states_[earlier];
   const bool is_due = std::ranges::find(state.due, name) != state.due.end();
-  if (!is_due || name == state.taken || state.sleeping.contains(name) ||
-      state.done.contains(name) || std::ranges::find(state.to_take, name) != state.to_take.end()) {
+  if (!is_due || name == state.taken || state.sleeping.contains({name}) ||
+      state.done.contains({name}) ||
+      std::ranges::find(state.to_take, name) != state.to_take.end()) {
     return;
   }
   state.to_take.push_back(name);
@@ -172,9 +215,11 @@ void Tree::find_races() {
       last_of[state.actor] = later;
     }
     for (std::size_t earlier = later; !state.touched.empty() && earlier-- > 0;) {
-      if (before[later][earlier] || !is_race(states_[earlier].touched, state.touched)) continue;
-      need_first(earlier, later);
-      follows(later, earlier);
+      if (before[later][earlier]) continue;
+      const Footprint& touched = states_[earlier].touched;
+      const bool conflict = do_conflict(touched, state.touched);
+      if (conflict || misses_an_offer(touched, state.touched)) need_first(earlier, later);
+      if (conflict) follows(later, earlier);
     }
   }
 }
@@ -184,21 +229,29 @@ void Tree::end_run() {
   find_races();
 }
 
-bool Tree::next() {
-  for (; !states_.empty(); states_.pop_back()) {
-    State& state = states_.back();
-    while (!state.matches.empty()) {
-      auto& [chosen, senders] = state.matches.back();
-      if (++chosen < senders) return true;
-      state.matches.pop_back();
-    }
-    state.done[state.taken] = state.touched;
-    if (state.to_take.empty()) continue;
-    state.taken = state.to_take.back();
-    state.to_take.pop_back();
-    return true;
+// Makes the state take what it has not taken yet.  Returns false if it has taken all that is
+// needed.
+bool Tree::next_at(State& state) {
+  if (state.chosen < state.senders.size()) {
+    state.done[{state.taken, state.senders[state.chosen++]}] = state.touched;
+    state.skip_sleeping();
+    if (state.chosen < state.senders.size()) return true;
   }
-  return false;
+  state.done[{state.taken}] = state.touched;
+  state.senders.clear();
+  state.chosen = 0;
+  if (std::exchange(state.has_nothing_new, false) && state.to_take.empty()) {
+    if (const std::uint64_t* const awake = state.find_awake()) state.to_take.push_back(*awake);
+  }
+  if (state.to_take.empty()) return false;
+  state.taken = state.to_take.back();
+  state.to_take.pop_back();
+  return true;
+}
+
+bool Tree::next() {
+  while (!states_.empty() && !next_at(states_.back())) states_.pop_back();
+  return !states_.empty();
 }
 
 // A run's choices, which the tree makes.
@@ -214,8 +267,8 @@ class TreeChoices final : public RunChoices {
     return chosen;
   }
   std::size_t choose_match(std::span<const int> senders) override {
-    const std::size_t chosen = tree_.choose_match(senders.size());
-    take(ChoiceKind::match, matches_++, chosen);
+    const std::size_t chosen = tree_.choose_match(senders);
+    if (senders.size() > 1) take(ChoiceKind::match, matches_++, chosen);
     return chosen;
   }
   void touches(std::uint64_t object, Touch how) override { tree_.touches(object, how); }

@@ -20,7 +20,12 @@ void check_explore_options(const ExploreOptions& options) {
   check_positive("ExploreOptions::depth", options.depth);
   check_positive("ExploreOptions::deepest", options.deepest);
   check_positive("ExploreOptions::slowest_percent", options.slowest_percent);
-  check_positive("ExploreOptions::vary", static_cast<int>(options.vary));
+  const int vary = static_cast<int>(options.vary);
+  check_positive("ExploreOptions::vary", vary);
+  if ((vary & ~static_cast<int>(kVaryAll)) != 0) {
+    throw UsageError("KB-U031", "ExploreOptions::vary is {}; it must be a sum of kinds of Vary",
+                     vary);
+  }
 }
 
 }  // namespace

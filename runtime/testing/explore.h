@@ -112,6 +112,9 @@ ExploreReport exhaust_program(const ExhaustiveOptions& options, const Program& p
 void observe(const RuntimeContext& torch, std::string_view name, const Tensor& tensor);
 void observe(const Tensor& tensor, std::string_view name, std::span<const float> elements);
 
+// Throws UsageError KB-U031, naming the option, if the value is less than 1.
+void check_positive(std::string_view option, std::int64_t value);
+
 // Lets the calling rank begin as late as the schedule wants.
 void wait_for_start(const RuntimeContext& torch);
 

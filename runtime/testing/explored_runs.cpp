@@ -138,12 +138,20 @@ void ExploredRuns::run_usual() {
   }
 }
 
-// A hash of what the usual run did, without values, so that a program can be mended and repeated.
+// A hash of the test and of what its usual run did, without values, so that a program can be mended
+// and repeated.
 std::uint32_t ExploredRuns::program_hash() const {
-  std::uint64_t hash = hash_of(hash_text(options_.backend), usual_.choices->size().ties);
+  std::uint64_t hash = hash_text(KERNBENCH_VERSION);
+  for (const std::string& name : {test_.name, report.call, options_.backend}) {
+    hash = hash_of(hash, hash_text(name));
+  }
+  hash = hash_of(hash, usual_.choices->size().ties);
   hash = hash_of(hash, static_cast<std::uint64_t>(topology_.system.sip_count));
-  for (const auto& [rank, place, bits] : usual_.observed) {
-    hash = hash_of(hash_of(hash, static_cast<std::uint64_t>(rank)), place);
+  for (const Observation& one : usual_.choices->observed()) {
+    for (const std::uint64_t part :
+         {static_cast<std::uint64_t>(one.rank), one.place, std::uint64_t{one.elements.size()}}) {
+      hash = hash_of(hash, part);
+    }
   }
   return static_cast<std::uint32_t>(hash ^ hash >> 32);
 }
@@ -245,6 +253,27 @@ std::string describe_difference(const RunChoices& usual, const RunChoices& other
   return "the runs do not differ";
 }
 
+// Describes the first event of the run, in its order, in which a rank sees something else of an
+// object than in the usual run; empty if there is none.
+std::string describe_first_event(const RunChoices& usual, const RunChoices& other) {
+  std::map<std::uint64_t, std::vector<const Sight*>> expected;
+  for (const Sight& one : usual.seen()) expected[one.object].push_back(&one);
+  std::map<std::uint64_t, std::size_t> counts;
+  const auto at = [](const Sight& sight) {
+    return fmt::format("at t={} {}", to_string(sight.at), sight.text);
+  };
+  for (const Sight& one : other.seen()) {
+    const auto& like = expected[one.object];
+    const std::size_t number = counts[one.object]++;
+    if (number == like.size())
+      return at(one) + "; in the usual schedule nothing more follows there";
+    if (like[number]->text != one.text) {
+      return fmt::format("{}; in the usual schedule {}", at(one), at(*like[number]));
+    }
+  }
+  return "";
+}
+
 std::string shell_quoted(std::string_view text) {
   std::string all = "\"";
   for (const char letter : text) {
@@ -273,6 +302,8 @@ void ExploredRuns::fail(const Schedule& schedule, std::size_t choices_before, st
               ? "what the program computes depends on its schedule\n  " +
                     describe_difference(*usual_.choices, *outcome.choices)
               : "the program fails in one schedule, and not in the usual one\n  " + outcome.error;
+  const std::string first = describe_first_event(*usual_.choices, *outcome.choices);
+  if (!first.empty()) text += "\n  the first event that differs: " + first;
   text += fmt::format("\n  the schedule, which differs from the usual one in {} of {} choices:",
                       schedule.size(), choices_before);
   for (const std::string& line : outcome.choices->described()) text += "\n    " + line;
@@ -284,8 +315,8 @@ void ExploredRuns::check_sometimes() const {
   for (const auto& [name, held] : report.sometimes) {
     if (held > 0) continue;
     throw Error("KB-N062", ExitCode::numerics,
-                "{}: KB_SOMETIMES \"{}\" has not held in any of {} runs", where(), name,
-                report.runs);
+                "{}: KB_SOMETIMES \"{}\" has not held in any of {} run{}", where(), name,
+                report.runs, report.runs == 1 ? "" : "s");
   }
 }
 

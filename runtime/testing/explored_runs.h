@@ -33,9 +33,6 @@ struct Outcome {
 
 inline constexpr std::string_view kExhaustive = "exhaustive()";
 
-// Throws UsageError KB-U031, naming the option.
-void check_positive(std::string_view option, std::int64_t value);
-
 class ExploredRuns {
  public:
   // Conditions of KB_SOMETIMES are counted as long as this lives.

@@ -149,6 +149,7 @@ bool RunChoices::defers_matches() const {
 }
 
 std::size_t RunChoices::choose_match(std::span<const int> senders) {
+  if (senders.size() == 1) return 0;
   const std::uint64_t number = matches_++;
   const std::size_t chosen =
       drawn_.matches ? draws_->below(senders.size())
@@ -237,6 +238,10 @@ Observation& RunChoices::add(int rank, std::string_view what, std::uint64_t numb
   made.place = hash_of(hash_text(what), number);
   if (keeps_text_) made.what = what;
   return made;
+}
+
+void RunChoices::sees(std::uint64_t object, runtime::FunctionRef<std::string()> what) {
+  if (keeps_text_) seen_.push_back({object, now(), what()});
 }
 
 // A run without values has none to compare.

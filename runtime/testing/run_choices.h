@@ -51,6 +51,13 @@ struct RunSize {
   std::int64_t picoseconds = 0;
 };
 
+// What a rank has seen of an object that ranks share.
+struct Sight {
+  std::uint64_t object = 0;
+  Time at{0};
+  std::string text = {};
+};
+
 class RunChoices : public runtime::ScheduleChoices {
  public:
   // Takes a schedule's choices, and the usual ones elsewhere.
@@ -69,6 +76,8 @@ class RunChoices : public runtime::ScheduleChoices {
   // A line for each choice of taken(), if text is kept.
   const std::vector<std::string>& described() const { return described_; }
   const std::vector<Observation>& observed() const { return observed_; }
+  // In the order of the run, if text is kept.
+  const std::vector<Sight>& seen() const { return seen_; }
   const RunSize& size() const { return size_; }
   std::uint64_t match_count() const { return matches_; }
 
@@ -77,9 +86,9 @@ class RunChoices : public runtime::ScheduleChoices {
   Time start_of(int rank) override;
   Time delay_of_call(int rank) override;
   bool defers_matches() const override;
-  bool holds_back_last() const override { return defers_matches(); }
   std::size_t choose_match(std::span<const int> senders) override;
   void touches(std::uint64_t, Touch) override {}
+  void sees(std::uint64_t object, runtime::FunctionRef<std::string()> what) override;
   void observes(int rank, std::string_view what, std::uint64_t number,
                 const sim::Value& value) override;
   void observes(int rank, std::string_view what, std::span<const float> elements) override;
@@ -123,6 +132,7 @@ class RunChoices : public runtime::ScheduleChoices {
   Schedule taken_;
   std::vector<std::string> described_;
   std::vector<Observation> observed_;
+  std::vector<Sight> seen_;
   struct Pending {
     std::size_t at;  // in observed_
     sim::Value value;

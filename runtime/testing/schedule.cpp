@@ -8,6 +8,7 @@
 #include <charconv>
 #include <optional>
 
+#include "runtime/testing/hash.h"
 #include "runtime/testing/machine_parts.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/base/units.h"
@@ -16,7 +17,7 @@ namespace kernbench::testing {
 
 namespace {
 
-constexpr std::string_view kReplayTag = "KBS1:";
+constexpr std::string_view kReplayTag = "KBS2:";       // the number changes with what choices mean
 constexpr std::string_view kKindLetters = "tamscplq";  // by ChoiceKind
 
 template <class Number>
@@ -46,8 +47,12 @@ std::optional<Choice> read_choice(std::string_view text) {
 [[noreturn]] void refuse_replay(std::string_view text, std::string_view part) {
   throw UsageError("KB-U030",
                    "KERNBENCH_REPLAY: '{}' is no part of a schedule; expected the line that a "
-                   "failed exploration has printed, as KBS1:0123abcd:t4=2,m0=1, got '{}'",
+                   "failed exploration has printed, as KBS2:0123abcd:t4=2,m0=1:89ab, got '{}'",
                    part, text);
+}
+
+std::string checksum_of(std::string_view text) {
+  return fmt::format("{:04x}", hash_text(text) & 0xffff);
 }
 
 std::string later(std::uint64_t picoseconds) {
@@ -72,12 +77,26 @@ std::string to_text(const Replay& replay) {
     text += fmt::format("{}{}", comma, to_text(choice));
     comma = ",";
   }
-  return text;
+  return text + ":" + checksum_of(text);
 }
 
 Replay parse_replay(std::string_view text) {
-  if (!text.starts_with(kReplayTag)) refuse_replay(text, text.substr(0, kReplayTag.size()));
-  std::string_view rest = text.substr(kReplayTag.size());
+  if (!text.starts_with(kReplayTag)) {
+    const std::string_view tag = text.substr(0, kReplayTag.size());
+    if (!tag.starts_with("KBS")) refuse_replay(text, tag);
+    throw UsageError("KB-U030",
+                     "KERNBENCH_REPLAY: '{}' is a line of another version of kernbench, whose "
+                     "lines begin with {}; explore again with this one",
+                     text, kReplayTag);
+  }
+  const std::size_t end = text.rfind(':');
+  if (checksum_of(text.substr(0, end)) != text.substr(end + 1)) {
+    throw UsageError("KB-U030",
+                     "KERNBENCH_REPLAY: '{}' is not as it was printed: its checksum, the last four "
+                     "letters, does not fit; give the whole line",
+                     text);
+  }
+  std::string_view rest = text.substr(0, end).substr(kReplayTag.size());
   const std::size_t colon = std::min(rest.find(':'), rest.size());
   const auto program = read_number<std::uint32_t>(rest.substr(0, colon), 16);
   if (!program || colon == rest.size()) refuse_replay(text, rest.substr(0, colon));
@@ -100,7 +119,7 @@ std::string describe(const Choice& choice) {
     case ChoiceKind::tie:
       return fmt::format("tie {}: event {} of those that are due goes first", number, choice.value);
     case ChoiceKind::aside:
-      return "receives from any rank get their messages when nothing else is due";
+      return "receives from any rank get their messages when nothing else can go on";
     case ChoiceKind::match:
       return fmt::format("match {}: sender {} of those that there are", number, choice.value);
     case ChoiceKind::start:

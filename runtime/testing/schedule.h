@@ -1,4 +1,4 @@
-// A schedule: the choices of a run that differ from the usual ones, as text KBS1.
+// A schedule: the choices of a run that differ from the usual ones, as text KBS2.
 
 #pragma once
 
@@ -11,7 +11,7 @@ namespace kernbench::testing {
 
 enum class ChoiceKind : std::uint8_t {
   tie,         // which of the events that are due; by the number of such choices so far
-  aside,       // 1: receives from any rank are put aside, until all else of the moment has happened
+  aside,       // 1: receives from any rank are put aside, until nothing else can go on
   match,       // which of the senders such a receive gets; by the number of such choices so far
   start,       // how late a rank begins, in ps; by rank
   call,        // how much longer a call takes, in ps; by rank and number, as call_number()
@@ -44,7 +44,7 @@ constexpr std::uint64_t number_of_call(std::uint64_t number) {
   return number & 0xffffffff;
 }
 
-// A value of KERNBENCH_REPLAY: "KBS1:9f86d081:t4=2,s1=5000".
+// A value of KERNBENCH_REPLAY: "KBS2:9f86d081:t4=2,s1=5000:1b2c", whose end is a checksum.
 struct Replay {
   std::uint32_t program = 0;  // a hash of the usual run
   Schedule schedule = {};

@@ -146,9 +146,12 @@ void MachineFaults::refuse(const Fault& fault, std::string_view what, const std:
                            const std::vector<std::string>& names) const {
   const std::vector<std::string_view> candidates(names.begin(), names.end());
   const std::string_view near = nearest(name, candidates);
+  const auto like = std::ranges::max_element(candidates, {}, [&](std::string_view candidate) {
+    return std::ranges::mismatch(candidate, name).in1 - candidate.begin();
+  });
   throw ConfigError("KB-Y051", "fault '{}': topology '{}' has no {} {}; {}", shown(fault.text),
                     topology_.name, what, in_quotes(name),
-                    near.empty() ? fmt::format("there is '{}'", names.front())
+                    near.empty() ? fmt::format("there is '{}'", *like)
                                  : fmt::format("did you mean '{}'?", near));
 }
 

@@ -43,6 +43,12 @@ class Engine {
     return queue_.push_last(
         event, causes_ == nullptr ? 0 : static_cast<std::uint32_t>(causes_->current()));
   }
+  // Runs `event` when no other is left, at any time: EventQueue::push_at_standstill().
+  void schedule_at_standstill(const Event& event, std::uint64_t name) {
+    queue_.push_at_standstill(event, name);
+  }
+  // True if only such events are left.
+  bool is_at_standstill() const { return queue_.is_at_standstill(); }
   // As schedule(), where it is known what the event happens after.
   EventHandle schedule_after(CauseLog::Id cause, Time delay, const Event& event) {
     if (causes_ != nullptr) cause = causes_->add(cause, now() + delay, Cause::other);

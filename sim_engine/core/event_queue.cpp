@@ -47,8 +47,8 @@ std::int64_t EventQueue::first_time_in(const Slot& slot) const {
 }
 
 Time EventQueue::next_time() const {
-  const bool is_due_now =
-      current_.head != kNone || lane_.head != kNone || last_.head != kNone || !due_.empty();
+  const bool is_due_now = current_.head != kNone || lane_.head != kNone || last_.head != kNone ||
+                          !due_.empty() || used_levels_ == 0;
   return Time{is_due_now ? now_ : first_time_in(first_slot())};
 }
 
@@ -63,6 +63,15 @@ EventHandle EventQueue::push_last(const Event& event, std::uint32_t cause) {
   ++size_;
   append(last_, index);
   return EventHandle{index};
+}
+
+void EventQueue::push_at_standstill(const Event& event, std::uint64_t name) {
+  const std::uint64_t pushed = pushed_;
+  const std::uint32_t index = make_node(event, 0);
+  node(index).name = name;
+  pushed_ = pushed;  // names of other events do not depend on this one
+  ++size_;
+  append(standstill_, index);
 }
 
 void EventQueue::shuffle_ties(std::uint64_t seed) {
@@ -94,13 +103,13 @@ void EventQueue::name_for_chooser(Node& node) {
   node.pushed_by = choices_;
 }
 
-// Asks the chooser for the next event to run.  The events that are left keep their order.
-void EventQueue::choose_due() {
-  bool are_last = false;
+// Gathers the events that may run next in due_.  Returns true if they have waited for a standstill.
+bool EventQueue::gather_due() {
+  bool at_standstill = false;
   do {
     if (lane_.head != kNone || due_.empty()) {
-      are_last = lane_.head == kNone && last_.head != kNone;
-      find_due();
+      at_standstill = is_at_standstill();
+      at_standstill ? std::swap(current_, standstill_) : find_due();
       for (std::uint32_t i = current_.head; i != kNone; i = node(i).next) due_.push_back(i);
       current_ = {};
     }
@@ -110,6 +119,12 @@ void EventQueue::choose_due() {
       return true;
     });
   } while (due_.empty());
+  return at_standstill;
+}
+
+// Asks the chooser for the next event to run.  The events that are left keep their order.
+void EventQueue::choose_due() {
+  const bool at_standstill = gather_due();
   offered_.clear();
   for (const std::uint32_t index : due_) {
     const Node& due = node(index);
@@ -122,18 +137,15 @@ void EventQueue::choose_due() {
   pushed_ = 0;
   ++choices_;
   due_.erase(at);
-  if (are_last && chooser_->holds_back_last()) put_back_last();
-}
-
-void EventQueue::put_back_last() {
-  for (const std::uint32_t index : due_) {
+  if (!at_standstill) return;
+  for (const std::uint32_t index : std::exchange(due_, {})) {
     node(index).next = kNone;
-    append(last_, index);
+    append(standstill_, index);
   }
-  due_.clear();
 }
 
-// Finds the next events to run: the lane, then the bins of the next time.
+// Finds the next events to run: the lane, then the bins of the next time, then one that has waited
+// for a standstill.
 void EventQueue::find_due() {
   KB_CHECK(size_ > 0, "pop from an empty event queue");
   if (lane_.head != kNone) {
@@ -142,6 +154,13 @@ void EventQueue::find_due() {
   }
   if (last_.head != kNone) {
     current_ = std::exchange(last_, {});
+    return;
+  }
+  if (used_levels_ == 0) {
+    const std::uint32_t index = standstill_.head;
+    standstill_.head = node(index).next;
+    node(index).next = kNone;
+    current_ = {index, index};
     return;
   }
   const Slot first = first_slot();
@@ -173,6 +192,7 @@ void EventQueue::clear() {
   current_ = {};
   lane_ = {};
   last_ = {};
+  standstill_ = {};
   due_.clear();
   nodes_.clear();
   free_node_ = kNone;

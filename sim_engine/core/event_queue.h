@@ -55,8 +55,6 @@ class TieChooser {
   // Returns which of the events happens now; they are in the usual order.  It is called for a
   // single one too.  What it throws leaves EventQueue::pop().
   virtual std::size_t choose(std::span<const Due> due) = 0;
-  // True if an event of push_last() waits for all that its like have caused, too.
-  virtual bool holds_back_last() const { return false; }
 
  protected:
   ~TieChooser() = default;
@@ -78,6 +76,15 @@ class EventQueue {
 
   // Pushes an event for now(), which is popped when no other event of that time is left.
   EventHandle push_last(const Event& event, std::uint32_t cause = 0);
+
+  // Pushes an event that is popped when nothing else is left, at any time: it waits for all that
+  // others of its kind have caused, too.  A chooser knows it by `name`, whatever pushes it.
+  void push_at_standstill(const Event& event, std::uint64_t name);
+  // True if nothing else is left.
+  bool is_at_standstill() const {
+    return standstill_.head != kNone && current_.head == kNone && lane_.head == kNone &&
+           last_.head == kNone && due_.empty() && used_levels_ == 0;
+  }
 
   // Drops a pending event: it never happens, and now() does not stop at its time for it.
   // REQUIRES: it is pending
@@ -165,7 +172,7 @@ class EventQueue {
   void find_due();
   void draw_due();
   void choose_due();
-  void put_back_last();
+  bool gather_due();
   void name_for_chooser(Node& node);
 
   std::int64_t now_ = 0;
@@ -174,6 +181,7 @@ class EventQueue {
   List current_;  // events of the bins being emptied, all at now_
   List lane_;     // events pushed for now_ while it is now
   List last_;     // events pushed for the end of now_
+  List standstill_;
   std::vector<Node> nodes_;
   std::uint32_t free_node_ = kNone;
   TieChooser* chooser_ = nullptr;

@@ -6,9 +6,12 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <regex>
 #include <sstream>
 #include <string>
 
+#include "runtime/testing/hash.h"
+#include "test/support/error_text.h"
 #include "test/support/sanitized.h"
 #include "test/testing/planted_bugs.h"
 
@@ -90,7 +93,8 @@ TEST_CASE("testing.md shows what a failure says, and names the planted bugs") {
       world.observe("difference", x - y);
     });
   });
-  const std::string shown = text.substr(text.find("\n  rank 0"));
+  const std::string shown = std::regex_replace(
+      text.substr(text.find("\n  rank 0")), std::regex("explore_test.cpp:\\d+"), "my_test.cpp:10");
   const std::string replay = "KERNBENCH_REPLAY=" + schedule_in(text) + " ";
   for (const std::string_view name : {"testing.md", "testing.ko.md"}) {
     std::ifstream file(fmt::format("{}/{}", KERNBENCH_ROOT, name));
@@ -145,51 +149,11 @@ TEST_CASE("a failure is shrunk to the choices that it needs, and says which") {
                                    "schedule, 1 (0x3f800000) in this one"));
   CHECK_THAT(text, Catch::Contains("match 0 at t=0 ns: a receive from any rank gets rank 2's "
                                    "message, not rank 1's"));
-  CHECK_THAT(schedule_in(text), Catch::EndsWith(":a0=1,m0=1"));
-}
-
-TEST_CASE("exhaustive runs as many schedules as can be counted by hand") {
-  const auto receive_from_any = [](int messages_of_each) {
-    return [messages_of_each](World& world) {
-      world.run([&](int rank) {
-        const Tensor x = world.torch.full({1}, rank);
-        const int all = messages_of_each * (world.size() - 1);
-        for (int i = 0; rank == 0 && i < all; ++i) world.torch.distributed.recv(x);
-        for (int i = 0; rank != 0 && i < messages_of_each; ++i) {
-          world.torch.distributed.send(x, 0);
-        }
-      });
-    };
-  };
-  // The messages of three ranks come in any of 3! orders.
-  CHECK(exhaustive({.ranks = 4}, receive_from_any(1)).text() == "all 6 schedules");
-  // Two messages of each of two ranks: 4! / (2! 2!).
-  CHECK(exhaustive({.ranks = 3}, receive_from_any(2)).text() == "all 6 schedules");
-  // Two of each of three ranks: 6! / (2! 2! 2!).
-  CHECK(exhaustive({.ranks = 4}, receive_from_any(2)).text() == "all 90 schedules");
-  // Three ranks add to one key: 3! orders.  Each adds to a key of its own: one.
-  const auto add = [](bool shared) {
-    return [shared](World& world) {
-      const distributed::HashStore store(world.torch);
-      world.run([&](int rank) { store.add(shared ? "all" : std::to_string(rank), 1); });
-    };
-  };
-  CHECK(exhaustive({.ranks = 3}, add(true)).text() == "all 6 schedules");
-  CHECK(exhaustive({.ranks = 3}, add(false)).text() == "all 1 schedule");
-}
-
-TEST_CASE("a program without a choice has one schedule, on devices too") {
-  const auto collectives = [](World& world) {
-    world.run([&](int rank) {
-      const Tensor x = world.torch.full({8}, rank);
-      world.torch.distributed.all_reduce(x);
-      world.torch.distributed.broadcast(x, 1);
-      rank % 2 == 0 ? world.torch.distributed.send(x, rank + 1)
-                    : (void)world.torch.distributed.recv(x, rank - 1);
-    });
-  };
-  CHECK(exhaustive({}, collectives).text() == "all 1 schedule");
-  CHECK(exhaustive({.backend = "ahbm"}, collectives).text() == "all 1 schedule");
+  CHECK_THAT(text, Catch::Contains("the first event that differs: at t=0 ns rank 0's recv from any "
+                                   "rank (tag 0) at planted_bugs.cpp:") &&
+                       Catch::Contains(" gets rank 2's message; in the usual schedule at t=0 ns "
+                                       "rank 0's recv from any rank"));
+  CHECK_THAT(schedule_in(text), Catch::Contains(":a0=1,m0=1:"));
 }
 
 TEST_CASE("exhaustive finds what needs one schedule, and its line repeats it") {
@@ -207,17 +171,6 @@ TEST_CASE("exhaustive finds what needs one schedule, and its line repeats it") {
   CHECK(runs_in(text) < 10);
   const ReplaySet replay(schedule_in(text));
   CHECK(schedule_in(text_of()) == schedule_in(text));
-}
-
-TEST_CASE("a limit ends exhaustive early, and its text says so") {
-  const ExploreReport report = exhaustive({.ranks = 4, .limit = 3}, [](World& world) {
-    const distributed::HashStore store(world.torch);
-    world.run([&](int) { store.add("all", 1); });
-  });
-  CHECK(report.runs == 3);
-  CHECK_FALSE(report.is_complete);
-  CHECK_THAT(report.text(), Catch::StartsWith("the first 3 schedules, not all"));
-  CHECK_THROWS_AS(exhaustive({.limit = 0}, sum_by_messages), UsageError);
 }
 
 TEST_CASE("elements of the host are observed, too") {
@@ -248,19 +201,55 @@ TEST_CASE("what never holds fails the test") {
   CHECK_THAT(missing, Catch::Contains("\"a way\""));
 }
 
-TEST_CASE("a line of another program, or none, is refused") {
+// As a line would be printed whose text before the checksum is changed.
+std::string changed_line(const std::string& line, const std::string& from, const std::string& to) {
+  std::string text = line.substr(0, line.rfind(':'));
+  text.replace(text.find(from), from.size(), to);
+  const std::uint64_t hash = testing::hash_text(text);
+  return fmt::format("{}:{:04x}", text, hash & 0xffff);
+}
+
+TEST_CASE("a line of another program, of another version, or none, is refused") {
   const auto bug = planted_bugs::all_bugs()[1];
-  const std::string schedule = schedule_in(failure_of({}, bug.body));
-  for (const std::string& line :
-       {schedule, std::string("KBS1:xyz:t0=1"), std::string("KBS0:01234567:"),
-        std::string("KBS1:01234567:t0=1,z=2"), schedule.substr(0, schedule.rfind(':') + 1)}) {
-    const ReplaySet replay(line);
-    const std::string text = failure_of({}, sum_by_messages);
-    CHECK_THAT(text, Catch::StartsWith("KB-U030 ") && Catch::Contains("KERNBENCH_REPLAY"));
+  const std::string line = schedule_in(failure_of({.vary = Vary::matches}, bug.body));
+  const auto refusal = [&](const std::string& text, const testing::WorldBody& body) {
+    const ReplaySet replay(text);
+    return failure_of({}, body);
+  };
+  CHECK_THAT(refusal(line, sum_by_messages),
+             Says("KB-U030", "KERNBENCH_REPLAY", "of another program"));
+  CHECK_THAT(refusal("KBS1:01234567:m0=1", bug.body),
+             Says("KB-U030", "KERNBENCH_REPLAY", "another version"));
+  CHECK_THAT(refusal("x" + line, bug.body),
+             Says("KB-U030", "KERNBENCH_REPLAY", "is no part of a schedule"));
+  for (std::size_t length = line.size() - 1; length > 5; --length) {
+    CHECK_THAT(refusal(line.substr(0, length), bug.body),
+               Says("KB-U030", "KERNBENCH_REPLAY", "checksum"));
   }
-  const ReplaySet of_the_program(schedule + ",m7777=3");
-  CHECK_THAT(failure_of({}, bug.body),
-             Catch::StartsWith("KB-U030 ") && Catch::Contains("has no choice m7777=3"));
+  CHECK_THAT(refusal(changed_line(line, "m0=1", "m7777=3"), bug.body),
+             Says("KB-U030", "KERNBENCH_REPLAY", "has no choice m7777=3"));
+  CHECK_THAT(refusal(changed_line(line, "m0=1", "z=2"), bug.body),
+             Says("KB-U030", "KERNBENCH_REPLAY", "'z=2' is no part of a schedule"));
+  CHECK(changed_line(line, "m0", "m0") == line);
+}
+
+TEST_CASE("a line is of one test, and of what it observes") {
+  const auto body_with = [](std::int64_t elements) {
+    return [elements](World& world) {
+      world.run([&](int rank) {
+        const Tensor x = world.torch.full({elements}, rank);
+        if (rank > 0) return world.torch.distributed.send(x, 0);
+        for (int i = 1; i < world.size(); ++i) world.torch.distributed.recv(x);
+        world.observe("last", x);
+      });
+    };
+  };
+  const std::string line = schedule_in(failure_of({}, body_with(4)));
+  const ReplaySet replay(line);
+  CHECK_THAT(failure_of({}, body_with(4)), Catch::StartsWith("KB-N060 "));
+  CHECK_THAT(failure_of({}, body_with(5)), Catch::StartsWith("KB-U030 "));
+  CHECK_THAT(failure_of({.ranks = 5}, body_with(4)), Catch::StartsWith("KB-U030 "));
+  CHECK_THROWS_AS(exhaustive({}, body_with(4)), UsageError);
 }
 
 TEST_CASE("a program that depends on more than its schedule is found") {
@@ -287,6 +276,11 @@ TEST_CASE("what fails in the usual schedule is thrown as it is") {
 TEST_CASE("options that mean nothing are refused") {
   CHECK_THAT(failure_of({.runs = 0}, [](World&) {}), Catch::StartsWith("KB-U031 "));
   CHECK_THAT(failure_of({.depth = 0}, [](World&) {}), Catch::StartsWith("KB-U031 "));
+  for (const int vary : {0, 32, 64, 255}) {
+    CHECK_THAT(failure_of({.vary = static_cast<Vary>(vary)}, [](World&) {}),
+               Catch::StartsWith("KB-U031 ") && Catch::Contains("vary"));
+  }
+  CHECK_THROWS_AS(testing::minimum_depth({.deepest = 0}, [](World&) {}), UsageError);
 }
 
 TEST_CASE("the least depth of queues is that with which nothing waits for ever") {

@@ -156,8 +156,10 @@ struct MinimumDepthOptions {
 };
 
 // Returns the smallest depth of queues, up to options.deepest, with which the body does not
-// deadlock on devices; nullopt if it always does.  Throws what else the body throws.
+// deadlock on devices; nullopt if it always does.  Throws UsageError KB-U031 if `deepest` is not
+// positive, and what else the body throws.
 inline std::optional<int> minimum_depth(const MinimumDepthOptions& options, const WorldBody& body) {
+  check_positive("MinimumDepthOptions::deepest", options.deepest);
   const Topology topology = options.topology ? *options.topology : ring_of(options.ranks);
   for (int depth = 1; depth <= options.deepest; ++depth) {
     RuntimeOptions run = options.options;

@@ -177,6 +177,7 @@ TEST_CASE("a fault that names no part of the machine is refused with the nearest
              Says("KB-Y051", "'sip0.link.eest'", "did you mean 'sip0.link.east'?"));
   CHECK_THAT(refusal_of("link=sip0.wst dead=1us"), Says("KB-Y051", "'sip0.west'"));
   CHECK_THAT(refusal_of("link=cable dead=1us"), Says("KB-Y051", "there is", "'sip0.host.down'"));
+  CHECK_THAT(refusal_of("link=sip1.cube0 dead=1us"), Says("KB-Y051", "there is", "sip1.cube0."));
   CHECK_THAT(refusal_of("pe=sip0.cube0.pe9 clock=x0.5"), Says("KB-Y051", "'sip0.cube0.pe0'"));
   CHECK_THAT(refusal_of("rank=4 start=1us"), Says("KB-Y051", "rank 4", "0 to 3"));
   CHECK(refusal_of("link=sip3.east bandwidth=x0.5") == "no error");

@@ -87,9 +87,7 @@ struct ListedChooser final : TieChooser {
   std::vector<std::size_t> choices = {};
   std::vector<std::uint64_t> names = {};  // of what was taken
   std::size_t taken = 0;
-  bool holds_back = false;
 
-  bool holds_back_last() const override { return holds_back; }
   std::size_t choose(std::span<const Due> due) override {
     const std::size_t chosen = taken < choices.size() ? choices[taken] : 0;
     ++taken;
@@ -134,17 +132,31 @@ TEST_CASE("a chooser decides each tie; the first of those that are due is the us
   CHECK(std::ranges::adjacent_find(first.names) == first.names.end());
 }
 
-TEST_CASE("of events for the end of a moment one waits for all that another has caused",
+TEST_CASE("what waits for a standstill waits for all else, and for what its like have caused",
           "[engine][ties]") {
-  std::vector<std::uint64_t> usual = chosen_order(nullptr);
-  ListedChooser holding;
-  holding.holds_back = true;
-  std::vector<std::uint64_t> order = chosen_order(&holding);
-  CHECK(std::ranges::find(usual, 21U) < std::ranges::find(usual, 120U));
-  CHECK(std::ranges::find(order, 120U) < std::ranges::find(order, 21U));
-  std::ranges::sort(usual);
-  std::ranges::sort(order);
-  CHECK(order == usual);
+  const auto run = [](TieChooser* chooser) {
+    Engine engine;
+    if (chooser != nullptr) engine.choose_ties(*chooser, std::nullopt);
+    Recorder recorder{engine, {}};
+    for (std::uint64_t i = 0; i < 3; ++i) {
+      engine.schedule_at_standstill(Engine::call<&Recorder::record_and_follow>(&recorder, i), i);
+    }
+    CHECK(engine.is_at_standstill());
+    engine.schedule<&Recorder::record>(Time{20}, &recorder, 20);
+    engine.cancel(engine.schedule(Time{30}, Engine::call<&Recorder::record>(&recorder, 2000)));
+    CHECK_FALSE(engine.is_at_standstill());
+    engine.run();
+    std::vector<std::uint64_t> order;
+    for (const auto& [time, argument] : recorder.seen) order.push_back(argument);
+    CHECK(engine.is_idle());
+    CHECK_FALSE(engine.is_at_standstill());
+    return order;
+  };
+  using Order = std::vector<std::uint64_t>;
+  ListedChooser chooser;
+  chooser.choices = {0, 2};  // 20, then the last of the three
+  CHECK(run(nullptr) == Order{20, 0, 100, 1, 101, 2, 102});
+  CHECK(run(&chooser) == Order{20, 2, 102, 0, 100, 1, 101});
 }
 
 TEST_CASE("the time of the next event is known, also while events run", "[engine]") {
