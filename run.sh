@@ -18,7 +18,7 @@ if (($# == 0)); then
 fi
 
 step packages >/dev/null
-install_packages
+install_packages run.sh
 step build >/dev/null
 build release "$target"
 end_step

@@ -63,7 +63,7 @@ Tensor loss_of(const Tensor& logits, const Tensor& targets) {
 nn::Sequential make_transformer(const RuntimeContext& torch) {
   return nn::Sequential(nn::Embedding(torch, kWords, kWidth, kOnePe),
                         nn::Linear(torch, kWidth, 3 * kWidth, kOnePe), nn::Functional(attend),
-                        nn::LayerNorm(torch, nn::LayerNormOptions({kWidth}), kOnePe),
+                        nn::LayerNorm(torch, nn::LayerNormOptions(kWidth), kOnePe),
                         nn::Linear(torch, kWidth, 4 * kWidth, kOnePe), nn::GELU(),
                         nn::Linear(torch, 4 * kWidth, kWords, kOnePe));
 }
@@ -114,7 +114,7 @@ struct ParallelLayers {
       : embedding(torch, {.num_embeddings = kWords, .embedding_dim = kWidth, .dtype = DType::f32}),
         qkv(torch, {.in_features = kWidth, .out_features = 3 * kWidth, .dtype = DType::f32}),
         projection(torch, {.in_features = kWidth, .out_features = kWidth, .dtype = DType::f32}),
-        norm(torch, nn::LayerNormOptions({kWidth}), kOnePe),
+        norm(torch, nn::LayerNormOptions(kWidth), kOnePe),
         up(torch, {.in_features = kWidth, .out_features = 4 * kWidth, .dtype = DType::f32}),
         down(torch, {.in_features = 4 * kWidth, .out_features = kWords, .dtype = DType::f32}) {}
 };

@@ -56,7 +56,8 @@ struct GptImpl : nn::Module {
   }
 
   Tensor forward(const Tensor& tokens) const {
-    return head(ln(call_blocks(blocks, wte(tokens) + wpe(positions))));
+    const Tensor added = wpe(positions);  // first: operands of + have no order
+    return head(ln(call_blocks(blocks, wte(tokens) + added)));
   }
 
   std::shared_ptr<RecomputedLayers> recomputed = std::make_shared<RecomputedLayers>();

@@ -94,7 +94,7 @@ std::exception_ptr thrown_by_the_user() {
 
 // Runs on the fiber's stack.  No exception may leave it: there is no frame below to catch one.
 // (A forced unwind has no object behind the reference that catches it.)
-[[gnu::no_sanitize("null")]] void FiberScheduler::run_body(Fiber& fiber) noexcept {
+__attribute__((no_sanitize("null"))) void FiberScheduler::run_body(Fiber& fiber) noexcept {
   fiber.result_ = {};
   try {
     fiber.body_();

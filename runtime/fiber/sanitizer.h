@@ -8,22 +8,6 @@
 
 #include <cstddef>
 
-#if defined(__SANITIZE_ADDRESS__)  // g++
-#define KERNBENCH_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)  // clang++
-#define KERNBENCH_ASAN 1
-#endif
-#endif
-
-#if defined(__SANITIZE_THREAD__)
-#define KERNBENCH_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define KERNBENCH_TSAN 1
-#endif
-#endif
-
 #if defined(KERNBENCH_TSAN)
 #include <sanitizer/tsan_interface.h>
 #endif

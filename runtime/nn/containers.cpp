@@ -105,7 +105,8 @@ void Copies::adopt(const std::string& name, const Tensor& into, const Tensor& fr
 }
 
 void Copies::adopt(const std::shared_ptr<Module>& into, const Module& from) {
-  if (typeid(*into) != typeid(from)) {
+  const Module& target = *into;
+  if (typeid(target) != typeid(from)) {
     refuse_clone(
         "Attempted to clone submodule, but it is of a different type than the submodule it was to "
         "be cloned into");

@@ -170,12 +170,15 @@ class AnyModule : public HolderBase {
 template <class Holder>
 using Named = std::pair<std::string, Holder>;
 
-// A function as a module: `Functional(kb::relu)`, `Functional(F::leaky_relu, 0.1)`.
+// A function as a module: `Functional(kb::relu)`, `Functional(F::leaky_relu, 0.1)`.  Whether a
+// context may be called is not asked, which a holder offers to each module: it is incomplete here.
 class FunctionalImpl : public Layer<FunctionalImpl> {
  public:
   template <class Function, class... Arguments>
-  requires std::is_invocable_r_v<Tensor, Function, const Tensor&, Arguments...>
-  explicit FunctionalImpl(Function function, Arguments... arguments)
+  requires(!std::same_as<Function, RuntimeContext> &&
+           std::is_invocable_r_v<Tensor, Function, const Tensor&,
+                                 Arguments...>) explicit FunctionalImpl(Function function,
+                                                                        Arguments... arguments)
       : function_([function, arguments...](const Tensor& x) { return function(x, arguments...); }) {
   }
   Tensor forward(const Tensor& x) const { return function_(x); }

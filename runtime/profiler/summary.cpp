@@ -104,13 +104,12 @@ std::string rank_wait_table(const Profile& profile) {
 }  // namespace
 
 std::string summary(const Profile& profile) {
-  constexpr std::size_t kMostOperations = 100;
+  constexpr std::size_t kMostRows = 100;
   const auto& operations = profile.by_module.empty() ? profile.operations : profile.by_module;
   return fmt::format("{:.3f} us, {}\n{}\n{}\n{}\n{}{}\n{}", us(profile.duration()),
                      part_text(profile), rank_table(profile),
-                     operation_table(operations, SortBy::total, kMostOperations),
-                     unit_table(profile), launches_text(profile), pe_wait_table(profile),
-                     rank_wait_table(profile));
+                     operation_table(operations, SortBy::total, kMostRows), unit_table(profile),
+                     launches_text(profile), pe_wait_table(profile), rank_wait_table(profile));
 }
 
 }  // namespace kernbench::runtime

@@ -18,6 +18,8 @@ template <class... Functions>
 struct Overloaded : Functions... {
   using Functions::operator()...;
 };
+template <class... Functions>
+Overloaded(Functions...) -> Overloaded<Functions...>;
 
 IpcqMessage make_message(const Command& command, const work::Outgoing& outgoing) {
   const TileNode& tile = *command.operands[0].operator->();

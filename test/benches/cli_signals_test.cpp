@@ -53,7 +53,7 @@ TEST_CASE("a signal to the process and to its group is one end", "[cli][signals]
   CHECK(Json::parse(folder.read("r.json"))["rows"] == Json::parse(R"([{"finished": 1}])"));
 }
 
-#if !defined(__SANITIZE_ADDRESS__)  // a child of a process with threads may hang in it
+#if !defined(KERNBENCH_ASAN)  // a child of a process with threads may hang in it
 TEST_CASE("a signal to a process that a bench has forked writes nothing", "[cli][signals]") {
   const TemporaryFolder folder;
   const ProgramResult result =
@@ -120,7 +120,7 @@ TEST_CASE("processes of points end with the program, whatever ends it", "[cli][s
   while (processes_in(folder) > 0) ::usleep(1'000);  // the suite's time limit ends a failing test
 }
 
-#if !defined(__SANITIZE_ADDRESS__)  // which takes SIGSEGV
+#if !defined(KERNBENCH_ASAN)  // which takes SIGSEGV
 TEST_CASE("whatever signal ends the program, nothing half-written is left", "[cli][signals]") {
   const int signal =
       GENERATE(SIGQUIT, SIGABRT, SIGALRM, SIGUSR2, SIGSEGV, SIGXCPU, SIGVTALRM, SIGSYS);
@@ -159,7 +159,7 @@ TEST_CASE("SIGUSR1 prints the state of ranks in the processes of points too",
   CHECK_THAT(result.err, test::Says("KB-B004", "'point 2'", "killed by signal 9"));
 }
 
-#if !defined(__SANITIZE_ADDRESS__)  // which needs terabytes of addresses
+#if !defined(KERNBENCH_ASAN)  // which needs terabytes of addresses
 constexpr long kTooLittle = 60'000;
 constexpr long kPlenty = 2'000'000;
 
@@ -199,7 +199,7 @@ TEST_CASE("a small stack is enough", "[cli][limits]") {
   }
 }
 
-#if !defined(__SANITIZE_ADDRESS__)  // which opens a pipe to look at an object
+#if !defined(KERNBENCH_ASAN)  // which opens a pipe to look at an object
 TEST_CASE("without descriptors the program says so", "[cli][limits]") {
   const int count = GENERATE(4, 5);  // room for one result, or for two
   const ProgramResult result =

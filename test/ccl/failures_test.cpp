@@ -295,14 +295,12 @@ TEST_CASE("a kernel of one's own that waits for a rank that does not send is a d
   int line = 0;
   const std::string text = world.error_of<DeadlockError>([&](int rank) {
     const Tensor x = world.tensor(rank, {4}, {.dp = DPPolicy::on_one_pe()});
+    const auto shift = [](tl::Context& tl, tl::Pointer p) {
+      const tl::Tensor got = tl.recv(tl::Direction::global_west, {4}, DType::f32);
+      tl.send(tl::Direction::global_east, tl.load(p, {4}, DType::f32));
+    };
     line = __LINE__ + 1;
-    world.torch.launch(
-        "shift",
-        [](tl::Context& tl, tl::Pointer p) {
-          const tl::Tensor got = tl.recv(tl::Direction::global_west, {4}, DType::f32);
-          tl.send(tl::Direction::global_east, tl.load(p, {4}, DType::f32));
-        },
-        x);
+    world.torch.launch("shift", shift, x);
   });
   std::string expected = "[KB-D001] deadlock: 3 ranks, 3 queued operations and 3 kernels blocked, ";
   expected += "no event pending at t=217.24 ns";

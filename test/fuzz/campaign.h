@@ -16,7 +16,7 @@
 namespace kernbench::fuzz {
 
 // Seconds of CPU time that a run may take.  A sanitizer makes everything several times slower.
-#ifdef __SANITIZE_ADDRESS__
+#ifdef KERNBENCH_ASAN
 inline constexpr double kLimit_s = 5;
 #else
 inline constexpr double kLimit_s = 1;

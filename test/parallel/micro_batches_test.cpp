@@ -43,7 +43,7 @@ Tensor attend(const Tensor& x) {
 
 nn::Sequential make_model(const RuntimeContext& torch) {
   return nn::Sequential(nn::Embedding(torch, kWords, kWidth, kOnOnePe), nn::Functional(attend),
-                        nn::LayerNorm(torch, nn::LayerNormOptions({kWidth}), kOnOnePe),
+                        nn::LayerNorm(torch, nn::LayerNormOptions(kWidth), kOnOnePe),
                         nn::Linear(torch, kWidth, 3 * kWidth, kOnOnePe), nn::GELU(),
                         nn::Linear(torch, 3 * kWidth, kWords, kOnOnePe));
 }
@@ -138,7 +138,7 @@ Floats train_on_pes(int ranks, Wrapped by, const UsedPes& on) {
     RuntimeContext& torch = world.torch;
     torch.manual_seed(5);
     const nn::Sequential model(nn::Linear(torch, kWidth, 40, on.weights()),
-                               nn::LayerNorm(torch, nn::LayerNormOptions({40}), on.weights()),
+                               nn::LayerNorm(torch, nn::LayerNormOptions(40), on.weights()),
                                nn::GELU(), nn::Linear(torch, 40, kWidth, on.weights()));
     std::optional<nn::parallel::DistributedDataParallel<nn::Sequential>> ddp;
     if (by == Wrapped::ddp) ddp.emplace(model);

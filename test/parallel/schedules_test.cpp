@@ -14,7 +14,7 @@ namespace kernbench::test::schedules_test {
 namespace {
 
 constexpr std::int64_t kSide = 512;  // so that a weight has 1 MiB
-constexpr TensorOptions kF32{.dtype = DType::f32, .dp = DPPolicy::on_one_pe()};
+const TensorOptions kF32{.dtype = DType::f32, .dp = DPPolicy::on_one_pe()};
 
 // The actions of rank 0, in their order.
 class Journal {

@@ -4,7 +4,7 @@
 
 namespace kernbench::test {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(KERNBENCH_ASAN) || defined(KERNBENCH_TSAN)
 inline constexpr bool kIsSanitized = true;
 #else
 inline constexpr bool kIsSanitized = false;

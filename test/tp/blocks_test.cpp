@@ -64,7 +64,7 @@ struct Layers {
       : embedding(torch, {.num_embeddings = kWords, .embedding_dim = kWidth, .dtype = dtype}),
         qkv(torch, {.in_features = kWidth, .out_features = 3 * kWidth, .dtype = dtype}),
         projection(torch, {.in_features = kWidth, .out_features = kWidth, .dtype = dtype}),
-        norm(torch, nn::LayerNormOptions({kWidth}), {.dtype = dtype, .dp = DPPolicy::on_one_pe()}),
+        norm(torch, nn::LayerNormOptions(kWidth), {.dtype = dtype, .dp = DPPolicy::on_one_pe()}),
         up(torch, {.in_features = kWidth, .out_features = 4 * kWidth, .dtype = dtype}),
         down(torch, {.in_features = 4 * kWidth, .out_features = kWidth, .dtype = dtype}),
         head(torch,

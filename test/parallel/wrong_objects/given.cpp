@@ -11,7 +11,7 @@ namespace kernbench::test::wrong_objects {
 
 namespace {
 
-constexpr TensorOptions kOnePe{.dp = DPPolicy::on_one_pe()};
+const TensorOptions kOnePe{.dp = DPPolicy::on_one_pe()};
 
 std::vector<Kind> right_tensors(RuntimeContext& torch) {
   const Tensor x = torch.tensor({1, 2, 3, 4, 5, 6}, {2, 3}, kOnePe);

@@ -19,7 +19,7 @@ namespace kernbench::test::wrong_objects {
 
 namespace {
 
-constexpr TensorOptions kModulesOnOnePe{.dp = DPPolicy::on_one_pe()};
+const TensorOptions kModulesOnOnePe{.dp = DPPolicy::on_one_pe()};
 
 struct OwnModule : nn::Module {};
 

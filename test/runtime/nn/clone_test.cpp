@@ -72,7 +72,9 @@ TEST_CASE("all layers are copied", "[nn][clone]") {
   CHECK(to_string(*copy) == to_string(*net));
   for (std::size_t i = 0; i < net->size(); ++i) {
     INFO(net[i]->name());
-    CHECK(typeid(*copy[i]) == typeid(*net[i]));
+    const nn::Module& copied = *copy[i];
+    const nn::Module& original = *net[i];
+    CHECK(typeid(copied) == typeid(original));
     CHECK(copy[i].ptr() != net[i].ptr());
     CHECK(copy[i].ptr() == copy->children()[i]);
   }

@@ -5,7 +5,7 @@
 #include "sim_engine/components/launcher.h"
 #include "test/sim_engine/components/exchange_program.h"
 
-#if !defined(__SANITIZE_ADDRESS__)  // which has an operator new of its own
+#if !defined(KERNBENCH_ASAN)  // which has an operator new of its own
 
 #include "test/support/allocation_count.h"
 
