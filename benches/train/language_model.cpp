@@ -28,8 +28,10 @@ struct GptBlockImpl : RecomputableBlock {
 
   Tensor compute(const Tensor& x) const override {
     const Tensor h = ln1(x);
-    const Tensor y = x + proj(attend(split_heads(q(h), size), split_heads(k(h), size),
-                                     split_heads(v(h), size), size));
+    // Arguments have no order, and launches are in that of their calls.
+    const Tensor queries = split_heads(q(h), size);
+    const Tensor keys = split_heads(k(h), size);
+    const Tensor y = x + proj(attend(queries, keys, split_heads(v(h), size), size));
     return y + fc2(nn::functional::gelu(fc1(ln2(y))));
   }
 
@@ -56,8 +58,8 @@ struct GptImpl : nn::Module {
   }
 
   Tensor forward(const Tensor& tokens) const {
-    const Tensor added = wpe(positions);  // first: operands of + have no order
-    return head(ln(call_blocks(blocks, wte(tokens) + added)));
+    const Tensor of_positions = wpe(positions);  // first: operands of + have no order
+    return head(ln(call_blocks(blocks, wte(tokens) + of_positions)));
   }
 
   std::shared_ptr<RecomputedLayers> recomputed = std::make_shared<RecomputedLayers>();
@@ -99,11 +101,12 @@ struct LlamaBlockImpl : RecomputableBlock {
 
   Tensor compute(const Tensor& x) const override {
     const Tensor h = norm1(x);
-    const Tensor y =
-        x + proj(attend(rotary(split_heads(q(h), size)), rotary(split_heads(k(h), size)),
-                        split_heads(v(h), size), size));
+    const Tensor queries = rotary(split_heads(q(h), size));
+    const Tensor keys = rotary(split_heads(k(h), size));
+    const Tensor y = x + proj(attend(queries, keys, split_heads(v(h), size), size));
     const Tensor g = norm2(y);
-    return y + down(nn::functional::silu(gate(g)) * up(g));
+    const Tensor gates = nn::functional::silu(gate(g));
+    return y + down(gates * up(g));
   }
 
   nn::Linear linear(const std::string& name, const RuntimeContext& torch, std::int64_t in,

@@ -94,7 +94,8 @@ Tensor MoEImpl::compute_experts(const moe::Dispatched& sent) const {
   };
   const Tensor up = multiply(sent.recv_x, &ExpertImpl::w1);
   if (!options_.is_gated) return multiply(up.relu(), &ExpertImpl::w2);
-  return multiply(silu(up) * multiply(sent.recv_x, &ExpertImpl::w3), &ExpertImpl::w2);
+  const Tensor gates = silu(up);  // first: operands of * have no order
+  return multiply(gates * multiply(sent.recv_x, &ExpertImpl::w3), &ExpertImpl::w2);
 }
 
 Tensor MoEImpl::compute_shared(const Tensor& x) const {

@@ -41,7 +41,8 @@ constexpr ElementwiseOperator kBinaryCrossEntropy{
                 },
                 needs::kA | needs::kB},
      Derivative{[](const Elements& of) {
-                  return of.dy() * (clamped_log(of.tl, 1 - of.a()) - clamped_log(of.tl, of.a()));
+                  const tl::Tensor of_rest = clamped_log(of.tl, 1 - of.a());
+                  return of.dy() * (of_rest - clamped_log(of.tl, of.a()));
                 },
                 needs::kA}}};
 

@@ -98,6 +98,34 @@ TEST_CASE("on rings and tori of 4 no two messages meet", "[ccl][swing][timing]")
   }
 }
 
+// D. De Sensi et al., "Swing: Short-cutting Rings for Higher Bandwidth Allreduce" (NSDI 2024): in
+// step s an even rank r exchanges with r + rho(s), and an odd one with r - rho(s), where rho is
+// 1, -1, 3, ...  The other half of the chunks goes the other way round.
+TEST_CASE("partners on a ring are those of the paper", "[ccl][swing]") {
+  const ccl::GroupShape shape =
+      ccl::shape_of_sips(link_topology(SipTopology::ring_1d, 8), {0, 1, 2, 3, 4, 5, 6, 7});
+  for (int rank = 0; rank < 8; ++rank) {
+    ccl::Plan plan(CollectiveKind::all_reduce, rank);
+    ccl::find_algorithm("swing_allreduce")
+        ->plan({shape, CollectiveKind::all_reduce, 0, rank, {}}, plan);
+    std::ranges::stable_sort(plan.moves, {}, &ccl::Move::time);
+    for (const int way : {1, -1}) {
+      std::vector<int> partners;
+      for (const ccl::Move& move : plan.moves) {
+        const bool is_of_way = (move.chunks.begin < plan.chunk_count / 2) == (way == 1);
+        if (is_of_way) std::ranges::copy(move.to, std::back_inserter(partners));
+      }
+      CAPTURE(rank, way, plan.chunk_count);
+      REQUIRE(partners.size() == 5);  // in the last step partners exchange all that they have
+      for (const auto& [step, rho] : {std::pair{0, 1}, {1, -1}, {2, 3}}) {
+        const int ahead = rank % 2 == 0 ? way * rho : -way * rho;
+        CHECK(partners[static_cast<std::size_t>(step)] == (rank + ahead + 8) % 8);
+        CHECK(partners[static_cast<std::size_t>(4 - step)] == (rank + ahead + 8) % 8);
+      }
+    }
+  }
+}
+
 TEST_CASE("groups take the fastest if nobody names an algorithm", "[ccl][swing][auto]") {
   const auto chosen = [](int side, const ccl::Config& config, Bytes bytes) {
     const Topology torus = round_topology(SipTopology::torus_2d, side, side);

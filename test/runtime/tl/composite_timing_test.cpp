@@ -111,6 +111,39 @@ TEST_CASE("results are stored while the next are worked on", "[tl][composite][ti
   CHECK(run(size, slow_array()).took == kWay + kPair + 4 * kProduct + kStore);
 }
 
+// Half of each result goes to the other cube, 10 us away.  Scratch has two results, so that the
+// next but one waits until both halves are stored.
+TEST_CASE("a result that lies in two slices of HBM keeps its place until both are stored",
+          "[tl][composite][timing]") {
+  Topology topology = small_topology();
+  topology.sip.ucie.latency = ns(10'000);
+  RuntimeContext torch(topology);
+  const DPPolicy in_blocks{.cube = Shard::row_wise, .pe = Shard::replicate, .num_pes = 1};
+  const auto on_one = [&](const Shape& shape) {
+    return torch.ones(shape, {.dp = DPPolicy::on_one_pe()});
+  };
+  for (const std::int64_t results : {2, 4, 6}) {
+    const Tensor a = on_one({10, 25});
+    const Tensor b = on_one({25, 10 * results});
+    const Tensor c = torch.empty({10, 10 * results}, {.dp = in_blocks});
+    const auto at = [&](const Tensor& x, int cube) {
+      return RuntimeContext::pointer_to(x, {0, cube, 0});
+    };
+    torch.launch(
+        "gemm",
+        [&](tl::Context& tl, tl::Pointer) {
+          tl::CompositeGemm gemm =
+              composite_of(at(a, 0), at(b, 0), at(c, 0), {10, 10 * results, 25}, kTile);
+          gemm.c_further = {{5, at(c, 1)}};
+          tl.composite(gemm);
+        },
+        on_one({1}));
+    CAPTURE(results);
+    CHECK(torch.engine().composite_window() >= results / 2 * ns(10'000));
+    CHECK(torch.engine().composite_window() < (results / 2 + 1) * ns(10'000));
+  }
+}
+
 TEST_CASE("edges take what their own tiles take", "[tl][composite][timing]") {
   // [13, 25] in rows of 10 and 3: 25 folds, then ceil(3 / 2) * 5 = 10.
   CHECK(run({13, 10, 25}, slow_array()).took ==

@@ -1,5 +1,6 @@
 // Rows that values choose: tl.index_select and tl.index_add between loads and stores.
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "test/runtime/tl/tl_under_test.h"
@@ -54,6 +55,54 @@ TEST_CASE("no index chooses no row", "[tl][rows]") {
   const Elements selected = table.k.result(
       [&](tl::Context& tl) { return tl.index_select(table.rows(), tl.arange(0, 0)); });
   CHECK(selected.empty());
+}
+
+// Which rows are chosen is not known when they are loaded: they count as spread over all blocks.
+TEST_CASE("rows come evenly from all blocks, each in a load of its own", "[tl][rows]") {
+  for (std::size_t blocks = 1; blocks <= 8; ++blocks) {
+    for (std::int64_t count = 1; count <= 10; ++count) {
+      EightRows table;
+      const tl::Pointer of_indices = table.k.input(Elements(10, 0.0F));
+      table.k.run([&](tl::Context& tl) {
+        tl::RowsInBlocks rows = table.rows();
+        rows.blocks.resize(blocks);
+        rows.count = static_cast<std::int64_t>(blocks);
+        tl.index_select(rows, tl.load(of_indices, {count}, DType::f32));
+      });
+      std::vector<Bytes> loaded;
+      for (const sim::OpRecord& op : table.k.torch.engine().op_log()) {
+        if (op.kind == sim::OpKind::load) loaded.push_back(op.bytes);
+      }
+      loaded.erase(loaded.begin());  // of the indices
+      CAPTURE(blocks, count);
+      CHECK(loaded.size() == std::min(blocks, static_cast<std::size_t>(count)));
+      const auto [least, most] = std::ranges::minmax(loaded);
+      CHECK(most - least <= 8);  // a row
+    }
+  }
+}
+
+TEST_CASE("PEs that choose few rows each begin with the block that is theirs", "[tl][rows]") {
+  RuntimeContext torch(small_topology());
+  const DPPolicy by_row{.cube = Shard::row_wise, .pe = Shard::row_wise};
+  const Tensor table = torch.ones({4, 100}, {.dp = by_row});
+  torch.launch(
+      "choose",
+      [&](tl::Context& tl, tl::Pointer own) {
+        tl::RowsInBlocks rows{{}, 4, 100};
+        for (int pe = 0; pe < 4; ++pe) {
+          rows.blocks.push_back({pe, RuntimeContext::pointer_to(table, {0, pe / 2, pe % 2})});
+        }
+        tl.load(own, {100}, DType::f32);
+        tl.drain();
+        tl.index_select(rows, tl.full({1}, 0, DType::f32));
+      },
+      table);
+  std::vector<Time> took;
+  for (const sim::OpRecord& op : torch.engine().op_log()) {
+    if (op.kind == sim::OpKind::load) took.push_back(op.end - op.start);
+  }
+  CHECK(took == std::vector<Time>(8, took.front()));
 }
 
 }  // namespace
