@@ -261,6 +261,18 @@ struct AllRanks {
   }
 };
 
+// True if no bucket has been closed because it had reached the cap, which is rounded down to whole
+// elements: then any larger one makes the same buckets in the same order.  Groups of fully_shard
+// are no such buckets.
+bool are_below_cap(const StepInput& input, const std::vector<BucketTimes>& buckets) {
+  const double below =
+      input.bucket_cap_mb * 1024 * 1024 - static_cast<double>(size_of(input.dtype));
+  return input.scheme != Scheme::fsdp2 &&
+         std::ranges::all_of(buckets, [&](const BucketTimes& each) {
+           return static_cast<double>(each.bytes) <= below;
+         });
+}
+
 // A model may be wrong by about as much as it says.  Throws CollectiveMismatchError KB-C026.
 void check_model_counts_little(Time modelled, Time step) {
   if (modelled * kMostOfModel <= step) return;
@@ -302,6 +314,7 @@ MeasuredStep measure_step(PointContext& point, const StepInput& input, const Top
     measured.flops = train::count_flops(*holder.ptr(), input.size, input.tp);
     measured.peak = torch.ahbm.max_memory_allocated();
     measured.mesh = steps.mesh;
+    measured.are_below_cap = are_below_cap(input, steps.later.buckets);
     measured.first = std::move(steps.first);
     measured.middle = std::move(steps.middle);
     measured.stage = steps.stage;

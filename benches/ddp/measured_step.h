@@ -53,6 +53,8 @@ struct StepInput {
   bool is_stage = false;
   bool splits_backward = false;  // of the stage, into halves
 
+  bool finds_races = true;  // between streams
+
   int dp() const { return world / tp / pp; }
   int stages() const { return pp * chunks; }
   train::LanguageModelSize microbatch() const {
@@ -107,6 +109,7 @@ struct MeasuredStep {
   MeshUse mesh;      // of rank 0 in the later step, if the ranks form one
   double flops = 0;  // of a rank in a step
   Bytes peak = 0;    // the most that rank 0's device has held at a time, in the three steps
+  bool are_below_cap = false;  // all buckets: with any larger cap the run would be the same
   // Ranks that are nearly alike leave out what their chunks cannot share equally, so times may be
   // up to 2 % less than their bounds.
   bool are_nearly_alike = false;

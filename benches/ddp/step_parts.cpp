@@ -15,6 +15,7 @@
 #include "runtime/functional/functional.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/stream/rank_streams.h"
+#include "runtime/stream/stream_races.h"
 #include "runtime/torch/internals.h"
 #include "runtime/torch/run_ranks.h"
 #include "tp/parallel_state.h"
@@ -30,6 +31,7 @@ void run_on_ranks(PointContext& point, const StepInput& input, const Topology& t
   const int period = input.pp == 1 ? input.tp : input.is_stage ? input.world / input.pp : 0;
   const auto torch = point.make_context(
       topology, {.ccl = point.bench().ccl(), .data = false, .fold = period, .folds_nearly = true});
+  if (!input.finds_races) simulation_of(*torch).attachments().get<runtime::StreamRaces>().ignore();
   torch->distributed.init_process_group("ahbm");
   if (input.is_mesh) {
     tp::initialize_model_parallel(

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <map>
 #include <optional>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "benches/ddp/axes.h"
@@ -33,7 +35,8 @@ ddp::StepInput input_of(const Question& question, int tp, int pp) {
           .is_mesh = tp > 1 || pp > 1,
           .tp = tp,
           .parallel = {.model = question.model.kind, .sequence_parallel = tp > 1},
-          .pp = pp};
+          .pp = pp,
+          .finds_races = false};
 }
 
 std::optional<std::string> reason_against(const ddp::StepInput& input) {
@@ -124,6 +127,13 @@ std::vector<train::Recomputation> read_recomputations(const Settings& settings) 
   return found;
 }
 
+// The fewest first.
+std::vector<std::int64_t> read_microbatches(const Settings& settings) {
+  std::vector<std::int64_t> microbatches = settings.integers("microbatches", 1, train::kMost);
+  std::ranges::sort(microbatches);
+  return microbatches;
+}
+
 Axes read_axes(const Settings& settings) {
   std::vector<const NamedLists*> schedules;
   for (const NamedLists& each : settings.choices("schedule", pipeline::kSchedules)) {
@@ -134,7 +144,7 @@ Axes read_axes(const Settings& settings) {
           .chunks = static_cast<int>(settings.integer("chunks", 2, train::kMost)),
           .schemes = ddp::read_schemes(settings),
           .caps = ddp::read_caps(settings),
-          .microbatches = settings.integers("microbatches", 1, train::kMost),
+          .microbatches = read_microbatches(settings),
           .recomputations = read_recomputations(settings)};
 }
 
@@ -233,10 +243,19 @@ class Lister {
     }
   }
 
-  // The plans that are alike but for their cap and recomputation.
+  // The first of the plans that are alike but for their cap and recomputation.
+  Place next_place(const ddp::StepInput& input) {
+    const int microbatches = input.pp == 1 ? 0 : input.microbatches;
+    const auto number = static_cast<int>(families_.size());
+    const auto [of, is_new] = families_.try_emplace(
+        {input.tp, input.pp, input.schedule, microbatches, input.scheme}, Place{.family = number});
+    if (!is_new) ++of->second.cut;
+    return of->second;
+  }
+
   void add_family(ddp::StepInput input) {
     std::vector<Plan>& plans = found_.plans;
-    Place place{.family = plans.empty() ? 0 : plans.back().place.family + 1};
+    Place place = next_place(input);
     for (const double cap : different_caps(axes_.caps, input)) {
       input.bucket_cap_mb = cap;
       place.recompute = 0;
@@ -254,6 +273,8 @@ class Lister {
   const Settings& settings_;
   const Topology& topology_;
   const Axes axes_;
+  // The latest place of a family, by what its plans have in common.
+  std::map<std::tuple<int, int, const NamedLists*, int, ddp::Scheme>, Place> families_;
   Candidates found_;
 };
 

@@ -27,9 +27,11 @@ struct Question {
   bool is_exhaustive = false;  // plans that others make needless are timed, too
 };
 
-// A plan's place among all.  Those of a family differ in their caps and recomputations alone.
+// A plan's place among all.  Those of a family differ in their micro-batches, unless they are
+// pipelines, and in their caps and recomputations alone.
 struct Place {
   int family = 0;
+  int cut = 0;        // the fewest micro-batches first
   int cap = 0;        // the smallest first
   int recompute = 0;  // in the order of the key `checkpoint`
 

@@ -196,7 +196,9 @@ std::vector<SettingInfo> list_settings() {
         SettingType::names},
        {"chunks", "2", "stages on a rank, of schedules of several", SettingType::integer},
        {"microbatches", "1,2,4,8",
-        "into which a rank cuts its samples, a list; of those that divide them",
+        "into which a rank cuts its samples, a list, of those that divide them: the fewest that "
+        "fit, "
+        "and of pipelines all",
         SettingType::integers},
        {"checkpoint", "none,selective,all",
         "computed again in backward, a list: the first that fits", SettingType::names},

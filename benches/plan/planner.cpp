@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <map>
 #include <optional>
 #include <ranges>
 #include <string_view>
@@ -53,30 +52,44 @@ std::string memory_that_lacks(const Error& error) {
   return "";
 }
 
-// A row of the figures, or of `refused` alone.
-Row simulate(PointContext& point, std::string_view table, const ddp::StepInput& input,
-             bool has_all_passes) {
+// Returns a row of the figures, or of `refused` alone.
+std::vector<Row> rows_of(PointContext& point, std::string_view table, const ddp::StepInput& input,
+                         bool has_all_passes) {
   Row row = plan_row(table, input);
   try {
-    set_figures(row, has_all_passes ? plan::measure(point, input) : measure_passes(point, input));
+    const StepFigures figures =
+        has_all_passes ? plan::measure(point, input) : measure_passes(point, input);
+    set_figures(row, figures);
+    row.set("are_below_cap", figures.are_below_cap);
   } catch (const Error& error) {
     const std::string lack = memory_that_lacks(error);
     if (lack.empty()) throw;
     row.set("refused", fmt::format("{} with {} layers", lack, input.size.layers));
   }
-  return row;
+  return {row};
 }
 
-// To compute more again takes longer, so what makes less of it needless makes more so, too.  A
-// larger cap has fewer launches and collectives, so no less than idle and exposed time is left out.
-std::string find_needless(const Plan* keeps_more, const Plan* smallest_cap, double enough) {
-  if (keeps_more != nullptr && !keeps_more->needless.empty()) return keeps_more->needless;
-  if (keeps_more != nullptr && keeps_more->fits()) return std::string(kKeepsMore);
-  if (smallest_cap == nullptr || !smallest_cap->fits()) return "";
-  const StepFigures& figures = smallest_cap->figures;
-  const double least = figures.step_ns - figures.dp_exposed_ns - figures.idle_ns;
-  return least > enough ? std::string(kIsSlower) : "";
+std::string describe_with_layers(const ddp::StepInput& input) {
+  return fmt::format("{}, {} layers", describe(input), input.size.layers);
 }
+
+std::string describe_stage_with_layers(const ddp::StepInput& stage) {
+  return fmt::format("{}, {} layers", describe_stage(stage), stage.size.layers);
+}
+
+RunName name_of_run(const ddp::StepInput& input, std::string (*describe)(const ddp::StepInput&)) {
+  ddp::StepInput of = input;
+  of.bucket_cap_mb = 0;
+  return {describe(input), describe(of), input.bucket_cap_mb};
+}
+
+// Returns a time that the step takes with any larger cap.
+double least_of_larger_caps(const StepFigures& figures) {
+  return figures.step_ns - figures.dp_exposed_ns - figures.idle_ns;
+}
+
+// Plans of larger caps that are timed before it is asked again which are needed.
+constexpr std::size_t kCapsAtOnce = 4;
 
 const std::string* refusal_in(const Row& row) {
   const Cell* const cell = row.find("refused");
@@ -170,71 +183,71 @@ void Planner::time_by_layers(const std::vector<Plan*>& wanted, const std::string
 // Few layers need no line.
 void Planner::time_by_lines(const std::vector<Plan*>& wanted, const std::string& sweep_name) {
   if (question_.model.size.layers <= kMostOfFew) return measure(wanted, sweep_name);
-  Sweep sweep(bench_, sweep_name);
+  std::vector<std::array<std::size_t, 2>> places;
   for (const Plan* const plan : wanted) {
-    for (const std::int64_t layers : few_layers(plan->input.scheme)) {
+    std::array<std::size_t, 2>& own = places.emplace_back();
+    for (std::size_t i = 0; i < own.size(); ++i) {
       ddp::StepInput input = plan->input;
-      input.size.layers = layers;
-      sweep.add(fmt::format("{}, {} layers", describe(input), layers),
-                [input](PointContext& point) { return simulate(point, "layers", input, false); });
+      input.size.layers = few_layers(input.scheme)[i];
+      own[i] = runs_.want(name_of_run(input, describe_with_layers), [input](PointContext& point) {
+        return rows_of(point, "layers", input, false);
+      });
     }
   }
-  const std::vector<Row> rows = sweep.run();
+  runs_.run(sweep_name);
   for (std::size_t i = 0; i < wanted.size(); ++i) {
-    take_lines(rows[2 * i], rows[2 * i + 1], *wanted[i]);
+    take_lines(runs_.row(places[i][0]), runs_.row(places[i][1]), *wanted[i]);
   }
 }
 
-// Many plans have the same stages, which are run once.
-void Planner::time_by_stages(const std::vector<Plan*>& wanted, const std::string& sweep_name) {
-  Sweep sweep(bench_, sweep_name);
-  std::map<std::string, std::size_t> places;
-  const auto add = [&](std::string key, const auto& simulate_it) {
-    const auto [place, is_new] = places.try_emplace(std::move(key), places.size());
-    if (is_new) sweep.add(place->first, simulate_it);
-    return place->second;
-  };
-  std::vector<StageRuns> runs;
-  for (const Plan* const plan : wanted) {
-    StageRuns& own = runs.emplace_back();
-    for (ddp::StepInput stage : kinds_of_stages(plan->input)) {
-      std::vector<LayersRun>& kind = own.kinds.emplace_back();
-      for (const std::int64_t layers : layers_of_stage(stage.size.layers)) {
-        stage.size.layers = layers;
-        kind.push_back({layers, add(fmt::format("{}, {} layers", describe_stage(stage), layers),
-                                    [stage](PointContext& point) {
-                                      return simulate(point, "stage", stage, false);
-                                    })});
-      }
+// Many plans have the same stages.
+Planner::StageRuns Planner::want_stages(const ddp::StepInput& input) {
+  StageRuns own;
+  for (ddp::StepInput stage : kinds_of_stages(input)) {
+    std::vector<LayersRun>& kind = own.kinds.emplace_back();
+    for (const std::int64_t layers : layers_of_stage(stage.size.layers)) {
+      stage.size.layers = layers;
+      const std::size_t place = runs_.want(
+          name_of_run(stage, describe_stage_with_layers),
+          [stage](PointContext& point) { return rows_of(point, "stage", stage, false); });
+      kind.push_back({layers, place});
     }
-    own.message = add(describe_messages(plan->input), [input = plan->input](PointContext& point) {
-      const Topology machine = with_sips(point.bench().topology(), input.world);
-      const auto message = ddp::measure_messages(point, input, machine);
-      return plan_row("message", input)
-          .set("transfer_ns", to_ns(message.transfer))
-          .set("occupied_ns", to_ns(message.occupied))
-          .set("host_leg_ns", to_ns(message.host_leg));
-    });
   }
-  const std::vector<Row> rows = sweep.run();
-  for (std::size_t i = 0; i < wanted.size(); ++i) take_stages(rows, runs[i], *wanted[i]);
+  const std::string name = describe_messages(input);
+  own.message = runs_.want({name, name}, [input](PointContext& point) {
+    const Topology machine = with_sips(point.bench().topology(), input.world);
+    const auto message = ddp::measure_messages(point, input, machine);
+    return std::vector<Row>{plan_row("message", input)
+                                .set("transfer_ns", to_ns(message.transfer))
+                                .set("occupied_ns", to_ns(message.occupied))
+                                .set("host_leg_ns", to_ns(message.host_leg))};
+  });
+  return own;
 }
 
-void Planner::take_stages(const std::vector<Row>& rows, const StageRuns& runs, Plan& plan) const {
+void Planner::time_by_stages(const std::vector<Plan*>& wanted, const std::string& sweep_name) {
+  std::vector<StageRuns> runs;
+  for (const Plan* const plan : wanted) runs.push_back(want_stages(plan->input));
+  runs_.run(sweep_name);
+  for (std::size_t i = 0; i < wanted.size(); ++i) take_stages(runs[i], *wanted[i]);
+}
+
+void Planner::take_stages(const StageRuns& runs, Plan& plan) const {
   std::vector<StepFigures> kinds;
   for (const std::vector<LayersRun>& kind : runs.kinds) {
     std::vector<FiguresOfLayers> few;
-    for (const auto& [layers, row] : kind) {
-      if (const std::string* const refusal = refusal_in(rows[row])) {
+    for (const auto& [layers, place] : kind) {
+      const Row& row = runs_.row(place);
+      if (const std::string* const refusal = refusal_in(row)) {
         plan.refused = *refusal;
         return;
       }
-      few.push_back({layers, figures_in(rows[row])});
+      few.push_back({layers, figures_in(row)});
     }
     const std::int64_t layers = plan.input.size.layers / plan.input.stages();
     kinds.push_back(few.size() == 1 ? few[0].figures : extrapolate(few[0], few[1], layers));
   }
-  const Row& message = rows[runs.message];
+  const Row& message = runs_.row(runs.message);
   plan.by_layers = compose(plan.input, kinds,
                            {.transfer = time_in(message, "transfer_ns"),
                             .occupied = time_in(message, "occupied_ns"),
@@ -243,24 +256,58 @@ void Planner::take_stages(const std::vector<Row>& rows, const StageRuns& runs, P
   refuse_too_large(plan);
 }
 
+// True if plans that come before this one may decide it, or have the same runs.
+bool Planner::waits(const Plan& plan) const {
+  const auto is_open = [this](const Place& place) {
+    const Plan* const other = find(place);
+    return other != nullptr && other->is_open();
+  };
+  const auto& [family, cut, cap, recompute] = plan.place;
+  if (is_open({family, cut, cap - 1, recompute})) return true;
+  return !question_.is_exhaustive &&
+         (is_open({family, cut, cap, recompute - 1}) || is_open({family, cut - 1, cap, recompute}));
+}
+
+// To compute more again takes longer, and so do more micro-batches: each has launches of its own,
+// and reads all weights.  So what makes less of it needless makes more so, too.  A larger cap has
+// fewer launches and collectives, so no less than idle and exposed time is left out.
+std::string Planner::find_needless(const Plan& plan, double enough) const {
+  const auto& [family, cut, cap, recompute] = plan.place;
+  const std::array less = {std::pair(find({family, cut, cap, recompute - 1}), kKeepsMore),
+                           std::pair(find({family, cut - 1, cap, recompute}), kCutsLess)};
+  for (const auto& [other, reason] : less) {
+    if (other == nullptr) continue;
+    if (!other->needless.empty()) return other->needless;
+    if (other->fits()) return std::string(reason);
+  }
+  const Plan* const smallest_cap = cap == 0 ? nullptr : find({family, cut, 0, recompute});
+  if (smallest_cap == nullptr || !smallest_cap->fits()) return "";
+  return least_of_larger_caps(smallest_cap->figures) > enough ? std::string(kIsSlower) : "";
+}
+
 // The plans that are not timed yet, and neither needless nor to be decided by those that are chosen
-// now, which come before them.
+// now, which come before them.  Of larger caps a few, whose smallest cap is fastest: then the
+// others may be too slow to be shown.
 std::vector<Plan*> Planner::choose_next() {
   std::ranges::sort(plans_, {}, &Plan::place);
   std::vector<Plan*> wanted;
+  std::vector<std::pair<double, Plan*>> larger;
   const double enough = step_of_last_shown();
   for (Plan& plan : plans_) {
+    if (!plan.is_open() || waits(plan)) continue;
+    if (!question_.is_exhaustive) plan.needless = find_needless(plan, enough);
     if (!plan.is_open()) continue;
-    const auto& [family, cap, recompute] = plan.place;
-    const Plan* const keeps_more = find({family, cap, recompute - 1});
-    const Plan* const smallest_cap = cap == 0 ? nullptr : find({family, 0, recompute});
-    const auto is_open = [](const Plan* other) { return other != nullptr && other->is_open(); };
-    if (!question_.is_exhaustive) {
-      if (is_open(keeps_more) || is_open(smallest_cap)) continue;
-      plan.needless = find_needless(keeps_more, smallest_cap, enough);
+    const auto& [family, cut, cap, recompute] = plan.place;
+    const Plan* const smallest_cap = find({family, cut, 0, recompute});
+    if (cap == 0 || question_.is_exhaustive || smallest_cap == nullptr) {
+      wanted.push_back(&plan);
+    } else {
+      larger.emplace_back(smallest_cap->figures.step_ns, &plan);
     }
-    if (plan.is_open()) wanted.push_back(&plan);
   }
+  if (!wanted.empty()) return wanted;
+  std::ranges::stable_sort(larger, {}, &std::pair<double, Plan*>::first);
+  for (const auto& [step, plan] : larger | std::views::take(kCapsAtOnce)) wanted.push_back(plan);
   return wanted;
 }
 
@@ -280,15 +327,16 @@ double Planner::step_of_last_shown() const {
   return steps[kShown - 1];
 }
 
-void Planner::measure(const std::vector<Plan*>& wanted, std::string sweep_name) {
-  Sweep sweep(bench_, std::move(sweep_name));
+void Planner::measure(const std::vector<Plan*>& wanted, const std::string& sweep_name) {
+  std::vector<std::size_t> places;
   for (const Plan* const plan : wanted) {
-    sweep.add(describe(plan->input), [input = plan->input](PointContext& point) {
-      return simulate(point, "full", input, true);
-    });
+    places.push_back(
+        runs_.want(name_of_run(plan->input, describe), [input = plan->input](PointContext& point) {
+          return rows_of(point, "full", input, true);
+        }));
   }
-  const std::vector<Row> rows = sweep.run();
-  for (std::size_t i = 0; i < wanted.size(); ++i) take(rows[i], *wanted[i]);
+  runs_.run(sweep_name);
+  for (std::size_t i = 0; i < wanted.size(); ++i) take(runs_.row(places[i]), *wanted[i]);
 }
 
 // The best ones, and then the first until it is a measured one: measured steps may be longer.

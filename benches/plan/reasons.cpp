@@ -100,7 +100,7 @@ std::string describe_refused(std::span<const Plan> plans) {
 std::string describe_needless(std::span<const Plan> plans) {
   std::vector<std::string> parts;
   std::ptrdiff_t all = 0;
-  for (const std::string_view reason : {kKeepsMore, kIsSlower}) {
+  for (const std::string_view reason : {kKeepsMore, kCutsLess, kIsSlower}) {
     const auto count = std::ranges::count(plans, reason, &Plan::needless);
     if (count > 0) parts.push_back(fmt::format("{}: {}", count, reason));
     all += count;

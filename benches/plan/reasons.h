@@ -13,6 +13,7 @@ namespace kernbench::benches::plan {
 
 // The reasons that a plan is not timed.
 inline constexpr std::string_view kKeepsMore = "less is computed again, and fits";
+inline constexpr std::string_view kCutsLess = "fewer micro-batches take it, and fit";
 inline constexpr std::string_view kIsSlower =
     "slower, even if larger caps hid all that data parallel ranks send, and idled never";
 

@@ -107,6 +107,7 @@ StepFigures figures_of(PointContext& point, const ddp::StepInput& input,
   figures.events = count_events(point);
   figures.bubble_ns = to_ns(measured.bubble);
   figures.bound_ns = to_ns(measured.bound);
+  figures.are_below_cap = measured.are_below_cap;
   const ddp::StageStep& stage = measured.stage;
   figures.costs = stage.costs;
   figures.held_bytes = static_cast<double>(stage.held);

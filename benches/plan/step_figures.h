@@ -31,6 +31,7 @@ struct StepFigures {
   double gradient_bytes = 0;
   double pass_bytes = 0;
   double kept_bytes = 0;
+  bool are_below_cap = false;  // ddp::MeasuredStep::are_below_cap; of a run
 };
 
 // Simulates it with the layers of the input.

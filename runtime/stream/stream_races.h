@@ -27,7 +27,9 @@ class StreamRaces final : public Attachment {
  public:
   // Accesses are recorded from now on, because somebody has a second stream.
   void watch() { is_watching_ = true; }
-  bool is_watching() const { return is_watching_; }
+  // No accesses are recorded from now on: whoever wants times alone knows of no races.
+  void ignore() { is_ignoring_ = true; }
+  bool is_watching() const { return is_watching_ && !is_ignoring_; }
 
   // Records an access to a region of `memory`.  Throws DeviceError KB-M031 if it races with an
   // earlier one.  `tensor` is the name of the tensor, `where` says "tl.store in kernel 'k' on ...".
@@ -46,6 +48,7 @@ class StreamRaces final : public Attachment {
   void forget_freed(const sim::MemoryStore& memory);
 
   bool is_watching_ = false;
+  bool is_ignoring_ = false;
   std::unordered_map<std::uint32_t, OfRegion> regions_;  // by index
   std::size_t forget_at_ = 1024;                         // number of regions
 };
