@@ -29,6 +29,15 @@ tl::Tensor descent(const UpdateBlocks& of, double sign, double decay) {
   return decay != 0 ? g + of.parameter * decay : g;
 }
 
+// C++ leaves the order of operands open, and each is a command of the kernel: what is added, or
+// divides, is an argument and so is computed before.
+tl::Tensor add_to_share(const tl::Tensor& average, double share, const tl::Tensor& added) {
+  return average * share + added;
+}
+tl::Tensor divide_scaled(const tl::Tensor& x, double scale, const tl::Tensor& divisor) {
+  return x * scale / divisor;
+}
+
 void check_sgd(const SGDOptions& options) {
   check_number("learning rate", options.lr());
   check_number("momentum value", options.momentum());
@@ -69,7 +78,7 @@ void update_sgd(tl::Context&, const UpdateNumbers& numbers, UpdateBlocks& of) {
   tl::Tensor d = descent(of, sign, decay);
   if (momentum != 0) {
     tl::Tensor& buffer = of.state[0];
-    buffer = is_first != 0 ? d : buffer * momentum + d * undampened;
+    buffer = is_first != 0 ? d : add_to_share(buffer, momentum, d * undampened);
     d = nesterov != 0 ? d + buffer * momentum : buffer;
   }
   of.parameter = of.parameter - d * lr;
@@ -129,11 +138,12 @@ void update_adam(tl::Context& tl, const UpdateNumbers& numbers, UpdateBlocks& of
   if (shrink != 1) of.parameter = of.parameter * shrink;
   tl::Tensor& m = of.state[0];
   tl::Tensor& v = of.state[1];
-  m = m * first + g * (1 - first);
-  v = v * second + g * (1 - second) * g;
+  m = add_to_share(m, first, g * (1 - first));
+  v = add_to_share(v, second, g * (1 - second) * g);
   tl::Tensor squares = v;
   if (of.state.size() > 2) squares = of.state[2] = tl.maximum(of.state[2], v);  // amsgrad
-  of.parameter = of.parameter - m * step_size / (tl.sqrt(squares) / root_of_correction + eps);
+  of.parameter =
+      of.parameter - divide_scaled(m, step_size, tl.sqrt(squares) / root_of_correction + eps);
 }
 
 void check_rmsprop(const RMSpropOptions& options) {
@@ -172,17 +182,17 @@ void update_rmsprop(tl::Context& tl, const UpdateNumbers& numbers, UpdateBlocks&
   const auto [lr, alpha, eps, decay, momentum, centered, sign, none] = numbers;
   const tl::Tensor g = descent(of, sign, decay);
   tl::Tensor& squares = of.state[0];
-  squares = squares * alpha + g * (1 - alpha) * g;
+  squares = add_to_share(squares, alpha, g * (1 - alpha) * g);
   tl::Tensor spread = squares;
   if (centered != 0) {
     tl::Tensor& mean = of.state[1];
-    mean = mean * alpha + g * (1 - alpha);
+    mean = add_to_share(mean, alpha, g * (1 - alpha));
     spread = squares - mean * mean;
   }
   const tl::Tensor average = tl.sqrt(spread) + eps;
   if (momentum > 0) {
     tl::Tensor& buffer = of.state.back();
-    buffer = buffer * momentum + g / average;
+    buffer = add_to_share(buffer, momentum, g / average);
     of.parameter = of.parameter - buffer * lr;
   } else {
     of.parameter = of.parameter - g * lr / average;
@@ -220,7 +230,7 @@ void update_adagrad(tl::Context& tl, const UpdateNumbers& numbers, UpdateBlocks&
   const tl::Tensor g = descent(of, numbers[3], numbers[2]);
   tl::Tensor& sum = of.state[0];
   sum = sum + g * g;
-  of.parameter = of.parameter - g * numbers[0] / (tl.sqrt(sum) + numbers[1]);
+  of.parameter = of.parameter - divide_scaled(g, numbers[0], tl.sqrt(sum) + numbers[1]);
 }
 
 template <int decay>
