@@ -18,7 +18,7 @@ if (($# == 0)); then
 fi
 
 step packages >/dev/null
-install_packages run.sh
+install_packages
 step build >/dev/null
 build release "$target"
 end_step

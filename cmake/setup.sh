@@ -12,12 +12,10 @@ say() {
   printf '%s\n' "$*" >&2
 }
 
-# missing_packages SCRIPT: the packages of packages.txt that are not installed, one per line, but those that only
-# another script needs.
+# The packages of packages.txt that are not installed, one per line.
 missing_packages() {
   local -a wanted
-  mapfile -t wanted < <(sed -e "s/# $1\$//" -e '/# .*\.sh$/d' -e 's/#.*//' -e 's/[[:space:]]//g' -e '/^$/d' \
-    "$kernbench_root/packages.txt")
+  mapfile -t wanted < <(sed -e 's/#.*//' -e 's/[[:space:]]//g' -e '/^$/d' "$kernbench_root/packages.txt")
   local installed
   installed="$(dpkg-query --show --showformat='${db:Status-Status} ${Package}\n' "${wanted[@]}" \
     2>/dev/null || true)"
@@ -27,14 +25,14 @@ missing_packages() {
   done
 }
 
-# install_packages SCRIPT: installs what is missing for it.  If it cannot, prints the command to type and returns 1.
+# Installs missing packages.  If it cannot, prints the command to type and returns 1.
 install_packages() {
   if ! command -v dpkg-query >/dev/null; then
     say "kernbench: this is no Debian; packages.txt lists what has to be there"
     return 0
   fi
   local -a missing
-  mapfile -t missing < <(missing_packages "$1")
+  mapfile -t missing < <(missing_packages)
   ((${#missing[@]} > 0)) || return 0
 
   local -a as_root=()
@@ -55,8 +53,7 @@ install_packages() {
   fi
 }
 
-# configure PRESET: if that is needed.  A preset that has changed begins afresh, since cmake forgets its other settings
-# when it finds another compiler.
+# configure PRESET: if that is needed.
 configure() {
   local preset="$1" folder="$kernbench_root/build/$1" log
   mkdir -p "$folder"
@@ -64,7 +61,7 @@ configure() {
   # Later, ninja itself repeats the configure step when a CMake file has changed.
   if [[ ! -e "$folder/build.ninja" || "$kernbench_root/CMakePresets.json" -nt "$folder/build.ninja" ]]; then
     say "kernbench: configuring ($preset)"
-    (cd "$kernbench_root" && cmake --fresh --preset "$preset") >"$log" 2>&1 || { cat "$log" >&2; return 1; }
+    (cd "$kernbench_root" && cmake --preset "$preset") >"$log" 2>&1 || { cat "$log" >&2; return 1; }
   else
     ninja -C "$folder" --quiet build.ninja >"$log" 2>&1 || { cat "$log" >&2; return 1; }
   fi
