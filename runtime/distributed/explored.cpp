@@ -20,8 +20,9 @@ std::uint64_t mailbox_object(const Group& group, const Mailbox::Address& address
   constexpr std::uint64_t kMailbox = 3;
   const auto receiver = static_cast<std::uint64_t>(address.receiver);
   const auto tag = static_cast<std::uint32_t>(address.tag);
-  return runtime::shared_object(kMailbox, static_cast<std::uint64_t>(group.number),
-                                receiver << 32 | tag);
+  const auto in_group =
+      2 * static_cast<std::uint64_t>(group.number) + (address.is_of_objects ? 1 : 0);
+  return runtime::shared_object(kMailbox, in_group, receiver << 32 | tag);
 }
 
 }  // namespace
@@ -67,6 +68,8 @@ void DistributedContext::State::note_match(const Group& group, const Message& re
   });
 }
 
+// Lets a receive from any rank that was put aside get its message, and the next one of its address
+// wait for the next standstill.
 struct DistributedContext::State::SettleLater {
   State& state;
   const std::shared_ptr<Group> group;

@@ -75,7 +75,8 @@ std::vector<Mailbox::Match> Mailbox::settle(
     const Address& address, runtime::FunctionRef<std::size_t(std::span<const int>)> choose) {
   std::vector<Match> matches;
   const auto at = waiting_.find(address);
-  if (at == waiting_.end()) return matches;  // a failure has taken all
+  // A failure, or the end of the group, may have taken all messages.
+  if (at == waiting_.end() || !at->second.is_settling || at->second.sends.empty()) return matches;
   auto& [sends, receives, is_settling] = at->second;
   is_settling = false;
   const auto senders = first_sends(sends);

@@ -6,9 +6,11 @@
 #include <charconv>
 #include <functional>
 #include <map>
+#include <memory>
 #include <utility>
 
 #include "runtime/distributed/misuse.h"
+#include "runtime/fiber/fiber_scheduler.h"
 #include "runtime/simulation/attachments.h"
 #include "runtime/simulation/simulation.h"
 
@@ -49,11 +51,27 @@ Store::Store(const Store& of, std::string prefix)
   checked();
 }
 
+namespace {
+
+// Lets other ranks go first, so that each thing that a rank does to a store has its own place in an
+// order.
+void let_others_go_first(runtime::Simulation& simulation) {
+  if (simulation.fibers().current() == nullptr) return;
+  const auto own_turn = std::make_shared<runtime::Completion>(simulation);
+  simulation.keep(own_turn);  // the event refers to it even when the caller is unwound
+  simulation.machine().engine().schedule<&runtime::Completion::signal>(Time{0}, own_turn.get());
+  simulation.wait(*own_turn, [] { return std::string("its turn at a Store"); });
+  simulation.release(own_turn.get());
+}
+
+}  // namespace
+
 // Other orders of what ranks do to one key may give other values.
 void Store::touch(std::string_view key, bool writes) const {
   constexpr std::uint64_t kKeys = 2;
   runtime::ScheduleChoices* const choices = simulation_->choices();
   if (choices == nullptr) return;
+  if (choices->defers_matches()) let_others_go_first(*simulation_);
   const std::uint64_t object =
       runtime::shared_object(kKeys, std::hash<std::string>()(full(key)), state_->number);
   choices->touches(object, writes ? runtime::ScheduleChoices::Touch::writes
@@ -102,8 +120,9 @@ void Store::wait(const std::vector<std::string>& keys,
 }
 
 std::int64_t Store::add(std::string_view key, std::int64_t amount) const {
-  std::string& value = checked().values[full(key)];
+  State& state = checked();
   touch(key, true);
+  std::string& value = state.values[full(key)];
   std::int64_t sum = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), sum);
   const bool is_number = value.empty() || (error == std::errc() && *end == 0);
@@ -114,18 +133,19 @@ std::int64_t Store::add(std::string_view key, std::int64_t amount) const {
                     amount, value, key));
   }
   value = std::to_string(sum);
-  state_->changed.notify_all();
+  state.changed.notify_all();
   return sum;
 }
 
 std::string Store::compare_set(std::string_view key, const std::string& expected,
                                const std::string& desired) const {
-  const std::map<std::string, std::string>& values = checked().values;
+  State& state = checked();
   touch(key, true);
-  const auto found = values.find(full(key));
-  if (found == values.end() && !expected.empty()) return expected;
-  if (found != values.end() && found->second != expected) return found->second;
-  set(key, desired);
+  const auto found = state.values.find(full(key));
+  if (found == state.values.end() && !expected.empty()) return expected;
+  if (found != state.values.end() && found->second != expected) return found->second;
+  state.values[full(key)] = desired;
+  state.changed.notify_all();
   return desired;
 }
 

@@ -38,7 +38,7 @@ bool Work::State::will_write(const Tensor& tensor) const {
 }
 
 void Work::State::finish(std::exception_ptr how) {
-  touch(runtime::ScheduleChoices::Touch::gives);  // two ends may change places
+  touch(runtime::ScheduleChoices::Touch::gives);  // the order of two ends alone changes nothing
   is_done = true;
   failure = std::move(how);
   ended = simulation.now();
@@ -77,6 +77,7 @@ void Work::State::touch(runtime::ScheduleChoices::Touch how) const {
 void Work::State::note_look() const {
   runtime::ScheduleChoices* const choices = simulation.choices();
   if (choices == nullptr) return;
+  choices->touches(works_object(record.rank()), runtime::ScheduleChoices::Touch::reads);
   choices->sees(works_object(record.rank()), [&] {
     return fmt::format("rank {} sees that its {} is {}", record.rank(), description,
                        is_done ? "done" : "not done");

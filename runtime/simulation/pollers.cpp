@@ -1,6 +1,7 @@
 #include "runtime/simulation/pollers.h"
 
 #include <string>
+#include <utility>
 
 #include "runtime/simulation/simulation.h"
 #include "sim_engine/base/error.h"
@@ -32,7 +33,7 @@ void Pollers::wake() {
   const sim::Engine& engine = simulation_.machine().engine();
   const Time now = engine.now();
   is_scheduled_ = false;
-  if (engine.is_at_standstill()) return;
+  if (engine.is_at_standstill()) return look_at_standstill();
   if (!engine.is_idle() && engine.next_time() == now) return schedule(Time{0});
   const bool is_idle = engine.is_idle();
   std::vector<Poller> woken;
@@ -45,7 +46,14 @@ void Pollers::wake() {
   if (!waiting_.empty()) schedule(engine.next_time() - now);
 }
 
+// All look, once for what happened before: then only what has waited for the standstill can go on.
+void Pollers::look_at_standstill() {
+  if (std::exchange(looked_, waiting_.size()) == waiting_.size()) return;
+  for (const Poller& poller : std::exchange(waiting_, {})) poller.may_look->signal();
+}
+
 void Pollers::standstill_ends() {
+  looked_ = 0;
   if (!waiting_.empty() && !is_scheduled_) schedule(Time{0});
 }
 

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -39,10 +40,12 @@ class Pollers {
 
   void schedule(Time delay);
   void wake();
+  void look_at_standstill();
 
   Simulation& simulation_;
   std::vector<Poller> waiting_;  // in the order of their calls
   bool is_scheduled_ = false;    // true if wake() is scheduled
+  std::size_t looked_ = 0;       // how many have looked at this standstill
 };
 
 // A rank's looks whether one thing is done.  Asking takes no simulated time, but a rank that asks

@@ -38,8 +38,8 @@ class ScheduleChoices : public sim::TieChooser {
 
   // The event that runs touches what ranks share.  Only orders of such events can matter.
   enum class Touch : std::uint8_t {
-    gives,  // to it: two that give may change places
-    takes,  // one of what was given
+    gives,  // something is added: the order of two that give changes nothing
+    takes,  // one of the things that were given is chosen
     reads,
     writes,
   };

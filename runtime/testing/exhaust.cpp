@@ -36,6 +36,7 @@ using Touch = runtime::ScheduleChoices::Touch;
 struct Access {
   std::uint64_t object = 0;
   Touch how = Touch::reads;
+  friend bool operator==(const Access&, const Access&) = default;
 };
 using Footprint = std::vector<Access>;
 
@@ -63,6 +64,16 @@ bool misses_an_offer(const Footprint& earlier, const Footprint& later) {
   });
 }
 
+// True for a step that began at a standstill and did something whose order with others matters.
+// After another such step it may lead to more, which then comes in any order with that: so it does
+// not sleep.
+bool may_lead_to_more(const Footprint& step) {
+  const auto has = [&](Touch how) {
+    return std::ranges::find(step, how, &Access::how) != step.end();
+  };
+  return has(Touch::takes) && (has(Touch::reads) || has(Touch::writes));
+}
+
 // What is taken at a state: an event by its name, with one of the senders that it chooses from, or
 // whatever it chooses.
 struct Step {
@@ -80,11 +91,13 @@ struct State {
   Sleeping done = {};                   // taken in earlier runs
   std::vector<std::uint64_t> to_take = {};
   std::uint64_t taken = 0;
-  std::size_t pushed_by = 0;  // the number of the state, from 1, whose event has pushed it
-  std::uint64_t actor = 0;    // its fiber; 0: none
-  Footprint touched = {};
-  std::vector<int> senders = {};  // that the event chooses from
-  std::size_t chosen = 0;         // of them
+  std::size_t pushed_by = 0;       // the number of the state, from 1, whose event has pushed it
+  std::uint64_t actor = 0;         // its fiber; 0: none
+  Footprint touched = {};          // by the event
+  Footprint touched_by_step = {};  // and by what it leads to, if it waits for a standstill
+  Footprint touched_by_all = {};   // the same with any sender
+  std::vector<int> senders = {};   // that the event chooses from; empty: it chooses none
+  std::size_t chosen = 0;          // of them
   // All senders sleep, so that another event is to be taken.
   bool has_nothing_new = false;
 
@@ -116,8 +129,10 @@ class Tree {
  private:
   State make_state(std::span<const sim::TieChooser::Due> due) const;
   static bool next_at(State& state);
+  bool need_first_at(std::size_t earlier, std::size_t later);
   void need_first(std::size_t earlier, std::size_t later);
   void find_races();
+  void note_steps();
 
   std::vector<State> states_;
   std::size_t depth_ = 0;  // of the present run
@@ -140,6 +155,7 @@ State Tree::make_state(std::span<const sim::TieChooser::Due> due) const {
     for (const auto& [step, touched] : *asleep) {
       const bool wakes =
           step.event == before.taken || do_conflict(touched, before.touched) ||
+          may_lead_to_more(touched) ||
           (step.sender == Step::kAnySender && misses_an_offer(touched, before.touched));
       if (!wakes) state.sleeping[step] = touched;
     }
@@ -161,6 +177,7 @@ std::size_t Tree::choose(std::span<const sim::TieChooser::Due> due) {
   state.pushed_by = event.pushed_by;
   state.actor = actor_of(*event.event);
   state.touched.clear();
+  state.touched_by_step.clear();
   return static_cast<std::size_t>(at);
 }
 
@@ -180,18 +197,26 @@ void Tree::touches(std::uint64_t object, Touch how) {
 }
 
 // Lets the event of `later`, or what it comes of, go before that of `earlier` in another run.
-void Tree::need_first(std::size_t earlier, std::size_t later) {
+// Returns false if that was not due there.
+bool Tree::need_first_at(std::size_t earlier, std::size_t later) {
   std::size_t ancestor = later;
   while (states_[ancestor].pushed_by > earlier) ancestor = states_[ancestor].pushed_by - 1;
   const std::uint64_t name = states_[ancestor].taken;
   State& state = states_[earlier];
-  const bool is_due = std::ranges::find(state.due, name) != state.due.end();
-  if (!is_due || name == state.taken || state.sleeping.contains({name}) ||
-      state.done.contains({name}) ||
-      std::ranges::find(state.to_take, name) != state.to_take.end()) {
-    return;
+  if (std::ranges::find(state.due, name) == state.due.end()) return false;
+  if (name != state.taken && !state.sleeping.contains({name}) && !state.done.contains({name}) &&
+      std::ranges::find(state.to_take, name) == state.to_take.end()) {
+    state.to_take.push_back(name);
   }
-  state.to_take.push_back(name);
+  return true;
+}
+
+// What waits for a standstill was not due at a state before it: it can only go before the event
+// that was taken at the standstill before that state.
+void Tree::need_first(std::size_t earlier, std::size_t later) {
+  if (need_first_at(earlier, later)) return;
+  while (earlier > 0 && states_[earlier].senders.empty()) --earlier;
+  if (!states_[earlier].senders.empty()) need_first_at(earlier, later);
 }
 
 void Tree::find_races() {
@@ -224,20 +249,37 @@ void Tree::find_races() {
   }
 }
 
+// Nothing that waits for a standstill goes between an event that has waited for one and the next
+// standstill, so all that is one step.
+void Tree::note_steps() {
+  State* step = nullptr;
+  for (State& state : states_) {
+    if (!state.senders.empty()) step = &state;
+    if (step == nullptr) continue;
+    for (Footprint* const all : {&step->touched_by_step, &step->touched_by_all}) {
+      for (const Access& access : state.touched) {
+        if (std::ranges::find(*all, access) == all->end()) all->push_back(access);
+      }
+    }
+  }
+}
+
 void Tree::end_run() {
   states_.resize(depth_);
   find_races();
+  note_steps();
 }
 
 // Makes the state take what it has not taken yet.  Returns false if it has taken all that is
 // needed.
 bool Tree::next_at(State& state) {
   if (state.chosen < state.senders.size()) {
-    state.done[{state.taken, state.senders[state.chosen++]}] = state.touched;
+    state.done[{state.taken, state.senders[state.chosen++]}] = state.touched_by_step;
     state.skip_sleeping();
     if (state.chosen < state.senders.size()) return true;
   }
-  state.done[{state.taken}] = state.touched;
+  state.done[{state.taken}] = state.senders.empty() ? state.touched : state.touched_by_all;
+  state.touched_by_all.clear();
   state.senders.clear();
   state.chosen = 0;
   if (std::exchange(state.has_nothing_new, false) && state.to_take.empty()) {

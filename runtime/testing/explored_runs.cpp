@@ -265,8 +265,7 @@ std::string describe_first_event(const RunChoices& usual, const RunChoices& othe
   for (const Sight& one : other.seen()) {
     const auto& like = expected[one.object];
     const std::size_t number = counts[one.object]++;
-    if (number == like.size())
-      return at(one) + "; in the usual schedule nothing more follows there";
+    if (number == like.size()) return at(one) + "; the usual schedule has no such event";
     if (like[number]->text != one.text) {
       return fmt::format("{}; in the usual schedule {}", at(one), at(*like[number]));
     }

@@ -159,6 +159,7 @@ void EventQueue::find_due() {
   if (used_levels_ == 0) {
     const std::uint32_t index = standstill_.head;
     standstill_.head = node(index).next;
+    if (standstill_.head == kNone) standstill_.tail = kNone;
     node(index).next = kNone;
     current_ = {index, index};
     return;

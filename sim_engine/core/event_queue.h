@@ -78,7 +78,8 @@ class EventQueue {
   EventHandle push_last(const Event& event, std::uint32_t cause = 0);
 
   // Pushes an event that is popped when nothing else is left, at any time: it waits for all that
-  // others of its kind have caused, too.  A chooser knows it by `name`, whatever pushes it.
+  // others of its kind have caused, too.  A chooser knows it by `name`, whatever pushes it.  It has
+  // no cause, and cannot be cancelled.  REQUIRES: no other that is pending has the name
   void push_at_standstill(const Event& event, std::uint64_t name);
   // True if nothing else is left.
   bool is_at_standstill() const {
@@ -181,7 +182,7 @@ class EventQueue {
   List current_;  // events of the bins being emptied, all at now_
   List lane_;     // events pushed for now_ while it is now
   List last_;     // events pushed for the end of now_
-  List standstill_;
+  List standstill_;  // events that wait until nothing else is left
   std::vector<Node> nodes_;
   std::uint32_t free_node_ = kNone;
   TieChooser* chooser_ = nullptr;

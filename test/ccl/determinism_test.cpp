@@ -1,5 +1,4 @@
 // Equal runs are equal in every bit: twice, in two threads, with and without data, in every build.
-// The golden file holds that for two compilers: g++ compiles `release`, clang `asan` (ADR-0013).
 
 #include <fmt/format.h>
 
