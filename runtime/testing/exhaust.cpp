@@ -36,7 +36,6 @@ using Touch = runtime::ScheduleChoices::Touch;
 struct Access {
   std::uint64_t object = 0;
   Touch how = Touch::reads;
-  friend bool operator==(const Access&, const Access&) = default;
 };
 using Footprint = std::vector<Access>;
 
@@ -64,14 +63,9 @@ bool misses_an_offer(const Footprint& earlier, const Footprint& later) {
   });
 }
 
-// True for a step that began at a standstill and did something whose order with others matters.
-// After another such step it may lead to more, which then comes in any order with that: so it does
-// not sleep.
-bool may_lead_to_more(const Footprint& step) {
-  const auto has = [&](Touch how) {
-    return std::ranges::find(step, how, &Access::how) != step.end();
-  };
-  return has(Touch::takes) && (has(Touch::reads) || has(Touch::writes));
+// True if the event has waited for a standstill.
+bool is_settling(const Footprint& touched) {
+  return std::ranges::find(touched, Touch::takes, &Access::how) != touched.end();
 }
 
 // What is taken at a state: an event by its name, with one of the senders that it chooses from, or
@@ -91,13 +85,11 @@ struct State {
   Sleeping done = {};                   // taken in earlier runs
   std::vector<std::uint64_t> to_take = {};
   std::uint64_t taken = 0;
-  std::size_t pushed_by = 0;       // the number of the state, from 1, whose event has pushed it
-  std::uint64_t actor = 0;         // its fiber; 0: none
-  Footprint touched = {};          // by the event
-  Footprint touched_by_step = {};  // and by what it leads to, if it waits for a standstill
-  Footprint touched_by_all = {};   // the same with any sender
-  std::vector<int> senders = {};   // that the event chooses from; empty: it chooses none
-  std::size_t chosen = 0;          // of them
+  std::size_t pushed_by = 0;      // the number of the state, from 1, whose event has pushed it
+  std::uint64_t actor = 0;        // its fiber; 0: none
+  Footprint touched = {};         // by the event
+  std::vector<int> senders = {};  // that the event chooses from; empty: it chooses none
+  std::size_t chosen = 0;         // of them
   // All senders sleep, so that another event is to be taken.
   bool has_nothing_new = false;
 
@@ -119,7 +111,10 @@ class Tree {
  public:
   // Returns false if every schedule has been run.
   bool next();
-  void begin_run() { depth_ = 0; }
+  void begin_run() {
+    depth_ = 0;
+    ++runs_;
+  }
   void end_run();
 
   std::size_t choose(std::span<const sim::TieChooser::Due> due);
@@ -132,10 +127,14 @@ class Tree {
   bool need_first_at(std::size_t earlier, std::size_t later);
   void need_first(std::size_t earlier, std::size_t later);
   void find_races();
-  void note_steps();
 
   std::vector<State> states_;
   std::size_t depth_ = 0;  // of the present run
+  // An event reads or writes.  Then what waits for a standstill does not sleep: after others of its
+  // kind it may lead to more, which comes in any order with what it led to before.
+  bool has_keys_ = false;
+  bool knew_keys_ = false;  // before the present run
+  int runs_ = 0;
 };
 
 std::uint64_t actor_of(const sim::Event& event) {
@@ -155,7 +154,7 @@ State Tree::make_state(std::span<const sim::TieChooser::Due> due) const {
     for (const auto& [step, touched] : *asleep) {
       const bool wakes =
           step.event == before.taken || do_conflict(touched, before.touched) ||
-          may_lead_to_more(touched) ||
+          (has_keys_ && is_settling(touched)) ||
           (step.sender == Step::kAnySender && misses_an_offer(touched, before.touched));
       if (!wakes) state.sleeping[step] = touched;
     }
@@ -177,7 +176,6 @@ std::size_t Tree::choose(std::span<const sim::TieChooser::Due> due) {
   state.pushed_by = event.pushed_by;
   state.actor = actor_of(*event.event);
   state.touched.clear();
-  state.touched_by_step.clear();
   return static_cast<std::size_t>(at);
 }
 
@@ -193,6 +191,7 @@ std::size_t Tree::choose_match(std::span<const int> senders) {
 }
 
 void Tree::touches(std::uint64_t object, Touch how) {
+  has_keys_ = has_keys_ || how == Touch::reads || how == Touch::writes;
   if (depth_ > 0) states_[depth_ - 1].touched.push_back({object, how});
 }
 
@@ -249,37 +248,20 @@ void Tree::find_races() {
   }
 }
 
-// Nothing that waits for a standstill goes between an event that has waited for one and the next
-// standstill, so all that is one step.
-void Tree::note_steps() {
-  State* step = nullptr;
-  for (State& state : states_) {
-    if (!state.senders.empty()) step = &state;
-    if (step == nullptr) continue;
-    for (Footprint* const all : {&step->touched_by_step, &step->touched_by_all}) {
-      for (const Access& access : state.touched) {
-        if (std::ranges::find(*all, access) == all->end()) all->push_back(access);
-      }
-    }
-  }
-}
-
 void Tree::end_run() {
   states_.resize(depth_);
   find_races();
-  note_steps();
 }
 
 // Makes the state take what it has not taken yet.  Returns false if it has taken all that is
 // needed.
 bool Tree::next_at(State& state) {
   if (state.chosen < state.senders.size()) {
-    state.done[{state.taken, state.senders[state.chosen++]}] = state.touched_by_step;
+    state.done[{state.taken, state.senders[state.chosen++]}] = state.touched;
     state.skip_sleeping();
     if (state.chosen < state.senders.size()) return true;
   }
-  state.done[{state.taken}] = state.senders.empty() ? state.touched : state.touched_by_all;
-  state.touched_by_all.clear();
+  state.done[{state.taken}] = state.touched;
   state.senders.clear();
   state.chosen = 0;
   if (std::exchange(state.has_nothing_new, false) && state.to_take.empty()) {
@@ -292,6 +274,10 @@ bool Tree::next_at(State& state) {
 }
 
 bool Tree::next() {
+  if (!std::exchange(knew_keys_, has_keys_) && has_keys_ && runs_ > 1) {
+    states_.clear();  // what slept might lead to more, so that all begins anew
+    return true;
+  }
   while (!states_.empty() && !next_at(states_.back())) states_.pop_back();
   return !states_.empty();
 }
